@@ -1,0 +1,11 @@
+# Flags that every target shares.
+add_library(stratplan_flags INTERFACE)
+target_include_directories(stratplan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
+target_compile_options(stratplan_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno)
+if(STRATPLAN_WARNINGS_AS_ERRORS)
+  target_compile_options(stratplan_flags INTERFACE -Werror)
+endif()
+if(STRATPLAN_SANITIZE)
+  target_compile_options(stratplan_flags INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(stratplan_flags INTERFACE -fsanitize=address,undefined)
+endif()

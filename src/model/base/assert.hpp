@@ -1,0 +1,19 @@
+#pragma once
+// Assertions for bugs: never triggered by input, always on, and they print their operands before they abort.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace stratplan {
+
+[[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line, const std::string& operands) {
+  fmt::print(stderr, "stratplan: internal error at {}:{}: {} does not hold{}{}\n", file, line, condition, operands.empty() ? "" : "; ", operands);
+  std::abort();
+}
+
+}  // namespace stratplan
+
+/// SP_ASSERT(a < b, "a={} b={}", a, b): the format and operands may be left out.
+#define SP_ASSERT(condition, ...) \
+  ((condition) ? void(0) : ::stratplan::assertion_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)))

@@ -1,0 +1,62 @@
+#pragma once
+// Errors that end the program, each with the documented exit code. An illegal candidate is not an error but a value with a
+// reason (partition/decomposition.hpp, Rejection); a bug is an assertion (assert.hpp).
+#include <stdexcept>
+#include <string>
+
+namespace stratplan {
+
+enum class ExitCode : int {
+  Ok = 0,
+  Usage = 2,            ///< the command line is wrong
+  BadInput = 3,         ///< a file is missing, malformed or contradicts another
+  Infeasible = 4,       ///< no plan fits the ranks or the memory
+  Environment = 5,      ///< something that this machine lacks, or a place that cannot be written
+  Communication = 6,    ///< a rank or a link failed while running
+  ValidationFailed = 7, ///< numbers differ from the undivided run's
+  Checkpointed = 75,    ///< stopped early with a checkpoint; please requeue
+};
+
+/// What main() prints as one line and turns into an exit code.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message) : Error(ExitCode::Usage, message) {}
+};
+
+/// "FILE: at POINTER: what was expected". `pointer` is an RFC 6901 JSON pointer, or empty for the whole file.
+class InputError : public Error {
+ public:
+  InputError(const std::string& file, const std::string& pointer, const std::string& expected)
+      : Error(ExitCode::BadInput, file + ": " + (pointer.empty() ? "" : "at " + pointer + ": ") + expected) {}
+};
+
+class InfeasibleError : public Error {
+ public:
+  explicit InfeasibleError(const std::string& message) : Error(ExitCode::Infeasible, message) {}
+};
+
+class EnvironmentError : public Error {
+ public:
+  explicit EnvironmentError(const std::string& message) : Error(ExitCode::Environment, message) {}
+};
+
+class CommunicationError : public Error {
+ public:
+  explicit CommunicationError(const std::string& message) : Error(ExitCode::Communication, message) {}
+};
+
+class ValidationError : public Error {
+ public:
+  explicit ValidationError(const std::string& message) : Error(ExitCode::ValidationFailed, message) {}
+};
+
+}  // namespace stratplan

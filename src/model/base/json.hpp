@@ -1,0 +1,40 @@
+#pragma once
+// Reading and writing the program's JSON files. A file is checked against its JSON Schema (schemas/, embedded in the program)
+// before anyone looks inside, so that readers may take types and presence for granted; what a schema cannot say they check
+// themselves and report with the same InputError.
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace stratplan {
+
+using Json = nlohmann::ordered_json;
+
+/// Parses `path` ("-": standard input). Throws InputError: missing, unreadable, truncated (with line and column), deeper than 64, duplicate keys.
+Json read_json_file(const std::string& path);
+
+/// Throws InputError naming `file`, the pointer to the worst offence and what was expected there, unless `document` satisfies schema `kind`
+/// ("network", "machine", "plan", "timings") and its schema_version is one that this program reads.
+void validate_json(const Json& document, const std::string& kind, const std::string& file);
+
+/// read_json_file, then validate_json.
+Json read_document(const std::string& path, const std::string& kind);
+
+/// Temporary file in the same folder, fsync, rename: readers see the old file or the new one, never half of it. Makes missing folders.
+/// Throws EnvironmentError (not writable, disk full); then nothing is left behind.
+void write_file_atomically(const std::filesystem::path& path, const std::string& contents);
+
+/// As write_file_atomically, after checking that the document satisfies its own schema (a bug if not). Indented by 1, numbers round-trip.
+void write_document(const std::filesystem::path& path, const std::string& kind, const Json& document);
+
+/// FNV-1a over the bytes, as 16 hexadecimal digits: tells files apart, is no protection against forgery.
+std::string fingerprint_of(const std::string& bytes);
+
+/// Folder that holds `name` ("networks", "machines"): $STRATPLAN_DATA_DIR, beside the program's sources, or the installation's share/stratplan.
+/// Throws EnvironmentError if there is none.
+std::filesystem::path data_folder(const std::string& name);
+/// $STRATPLAN_CACHE_DIR, else $XDG_CACHE_HOME/stratplan, else $HOME/.cache/stratplan.
+std::filesystem::path cache_folder();
+
+}  // namespace stratplan

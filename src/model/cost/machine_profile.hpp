@@ -1,0 +1,72 @@
+#pragma once
+// What is known of a machine: measured kernels and links, or assumed rates with their sources. The file machine.json.
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/json.hpp"
+#include "model/partition/kernel.hpp"
+#include "model/partition/process_grid.hpp"
+#include "model/partition/program.hpp"
+
+namespace stratplan {
+
+/// A measured duration: the median of `samples` runs, and the spread of the middle 80 %.
+struct Measurement {
+  Seconds median{};
+  Seconds p10{};
+  Seconds p90{};
+  int samples = 0;
+  std::string implementation;  ///< which kernel was chosen; empty for communication
+};
+
+/// Seconds by bytes, ascending: piecewise linear between the points, the last slope beyond them, the first point's latency below.
+struct SizeTable {
+  std::vector<std::pair<Bytes, Measurement>> points;
+  std::optional<Seconds> at(Bytes bytes) const;  ///< nothing if there are no points
+};
+
+/// A level of the machine: ranks per group, and latency and bandwidth between two ranks that meet first at this level (for estimates).
+struct Level {
+  std::string name;  ///< "node", "core"
+  int ranks = 1;     ///< groups of the next level in one of this
+  Seconds latency{};
+  double bandwidth_bytes_per_s = 0;
+};
+
+/// Rates for the estimated tier, per rank.
+struct DeviceRates {
+  double flops_per_s = 0;         ///< fp32, attainable by a large matrix product
+  double bytes_per_s = 0;         ///< memory
+  Seconds launch{};               ///< least time of any kernel
+  Bytes memory{};                 ///< per rank
+};
+
+struct MachineProfile {
+  std::string name;
+  bool assumed = false;                           ///< published rates rather than measurements
+  std::vector<Level> levels;                      ///< outermost first
+  DeviceRates device;
+  int threads_per_rank = 1;
+  int measured_ranks = 0;                         ///< how many ranks measured at once; 0: none
+  std::map<std::string, Measurement> kernels;     ///< by Kernel::key()
+  std::map<std::string, SizeTable> collectives;   ///< by "all_reduce f32 2": operation, type, group size; bytes as CollectiveStep::bytes
+  SizeTable one_way;                              ///< one message between two ranks
+  SizeTable both_ways;                            ///< two ranks send each other one message of this size at once
+  Measurement step_overhead;                      ///< host time to issue one step
+  Json provenance;
+
+  /// Ranks per group at each level for `ranks` ranks, filled from the innermost level. Throws InfeasibleError if the machine has fewer.
+  Topology topology(int ranks) const;
+  std::string fingerprint() const;
+};
+
+Json to_json(const MachineProfile& machine);
+MachineProfile machine_from_json(const Json& document, const std::string& file);
+/// A path, a shipped name (machines/), or "local": this machine as measured (the cache), else a rough estimate of it with `measured_ranks` 0.
+MachineProfile read_machine(const std::string& source);
+/// Where `local` is cached.
+std::filesystem::path local_machine_path();
+
+}  // namespace stratplan

@@ -1,0 +1,73 @@
+#pragma once
+// A layer: an operation with its attributes and global shapes. It knows nothing of ranks.
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/network/shape.hpp"
+#include "model/network/window.hpp"
+
+namespace stratplan {
+
+enum class LayerKind : int {
+  Input,
+  Convolution,
+  MaxPool,
+  AveragePool,
+  GlobalAveragePool,
+  BatchNorm,
+  ReLU,
+  LeakyReLU,
+  Sigmoid,
+  Add,
+  FullyConnected,
+  Dropout,
+  SoftmaxCrossEntropy,
+  MeanSquaredError,
+};
+
+/// The spelling in network.json: "convolution", "max_pool", ...
+std::string_view name_of(LayerKind kind);
+
+/// Sums over input channels, has weights (Convolution, FullyConnected).
+constexpr bool is_contraction(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::FullyConnected; }
+/// Slides a window (Convolution, MaxPool, AveragePool).
+constexpr bool has_window(LayerKind kind) {
+  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool;
+}
+constexpr bool is_loss(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::MeanSquaredError; }
+/// Each output element needs just the input elements at its own index (statistics of BatchNorm apart).
+constexpr bool is_point_wise(LayerKind kind) {
+  return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU || kind == LayerKind::Sigmoid ||
+         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError;
+}
+
+using LayerIndex = int;
+
+struct Layer {
+  std::string name;
+  LayerKind kind = LayerKind::Input;
+  std::vector<LayerIndex> inputs;      ///< producers; Add has two or more, Input none, all others one
+
+  std::array<Window, 3> windows{};     ///< Convolution, MaxPool, AveragePool: along D, H, W
+  std::int64_t filters = 0;            ///< Convolution, FullyConnected: F
+  bool bias = false;                   ///< Convolution, FullyConnected
+  bool count_padding = true;           ///< AveragePool: whether padded zeros count in the divisor
+  double epsilon = 1e-5;               ///< BatchNorm
+  double slope = 0.01;                 ///< LeakyReLU: factor for negative input
+  double probability = 0.5;            ///< Dropout: of an element being dropped
+
+  Shape input;                         ///< of the first producer; of Input: the same as output
+  Shape output;                        ///< of a loss: the input's shape (its gradient's home)
+
+  /// Shape of the weights, (F, C, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none.
+  Shape weights() const;
+  /// Trainable parameters: weights and bias, or scale and shift.
+  std::int64_t parameter_count() const;
+  /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.
+  Flops forward_flops() const;
+};
+
+}  // namespace stratplan

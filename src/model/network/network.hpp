@@ -1,0 +1,45 @@
+#pragma once
+// The directed acyclic graph of layers with inferred shapes, in topological order: producers before consumers.
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/network/layer.hpp"
+
+namespace stratplan {
+
+struct Network {
+  std::string name;
+  std::int64_t batch = 1;                ///< samples per step over all ranks
+  std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
+  std::vector<Layer> layers;
+
+  const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
+  int size() const { return static_cast<int>(layers.size()); }
+  /// Indices of the layers that read layer `index`, ascending, one entry per reading input.
+  std::vector<LayerIndex> consumers(LayerIndex index) const;
+  std::optional<LayerIndex> find(const std::string& layer_name) const;
+  std::int64_t parameter_count() const;
+  Flops forward_flops() const;
+  /// Number of batch-normalization sets: consecutive runs of statistics_samples, the last one perhaps shorter.
+  std::int64_t statistics_sets() const { return (batch + statistics_samples - 1) / statistics_samples; }
+  /// 16 hexadecimal digits over everything that a plan depends on: layers, attributes, shapes, batch, statistics_samples.
+  std::string fingerprint() const;
+};
+
+/// What the command line may replace in a network file.
+struct NetworkOverrides {
+  std::optional<std::int64_t> batch;
+  std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty: as in the file
+};
+
+/// Orders layers topologically (stable: file order where free), checks them and infers every shape from the inputs'. Throws InputError with
+/// `file` and the layer's JSON pointer (`pointers[i]` for layers[i] as given) on a cycle, a window that does not fit, shapes that disagree, or
+/// an element count or byte count that overflows 63 bits.
+Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers);
+
+/// Reads `source`: a path, or the bare name of a shipped network ("resnet50"). Throws InputError.
+Network read_network(const std::string& source, const NetworkOverrides& overrides = {});
+
+}  // namespace stratplan

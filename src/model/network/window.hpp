@@ -1,0 +1,26 @@
+#pragma once
+// The window of a convolution or pooling along one dimension. Which input interval an output interval needs, and so what a
+// halo is, is in partition/halo.hpp.
+#include <cstdint>
+
+namespace stratplan {
+
+struct Window {
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+  std::int64_t pad_before = 0;
+  std::int64_t pad_after = 0;
+
+  /// Extent covered by the dilated kernel.
+  constexpr std::int64_t span() const { return (kernel - 1) * dilation + 1; }
+  /// Number of window positions over an input of this extent; 0 or less if the window does not fit.
+  constexpr std::int64_t output_extent(std::int64_t input) const {
+    const std::int64_t slack = input + pad_before + pad_after - span();
+    return slack < 0 ? 0 : slack / stride + 1;
+  }
+  friend constexpr bool operator==(const Window&, const Window&) = default;
+  friend constexpr auto operator<=>(const Window&, const Window&) = default;
+};
+
+}  // namespace stratplan

@@ -1,0 +1,60 @@
+#pragma once
+// How one tensor lies over the ranks: which grid dimensions split which axis, and what the remaining ones mean.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "model/partition/halo.hpp"
+#include "model/partition/interval.hpp"
+#include "model/partition/process_grid.hpp"
+
+namespace stratplan {
+
+/// What a grid dimension does to a tensor.
+///   kind       meaning                                                        dual (of the gradient)
+///   Block      splits one of its axes                                         Block
+///   Gathered   splits something else; each rank uses the whole                Partial: the gradient is a sum over these ranks
+///   Partial    each rank holds one term of a sum                              Gathered
+///   Redundant  the work is repeated                                           Redundant: the gradient is already complete
+enum class Role : int { Block, Gathered, Partial, Redundant };
+
+/// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the channel axis after a convolution split over
+/// both its filters and its channels).
+struct Split {
+  std::vector<Dim> by;
+  std::int64_t quantum = 1;  ///< blocks are whole multiples of it (groups, vector width), the last perhaps cut
+  friend bool operator==(const Split&, const Split&) = default;
+};
+
+struct Distribution {
+  Shape shape;
+  ProcessGrid grid;
+  std::array<Split, axis_count> splits;                          ///< per tensor axis
+  std::array<Role, dim_count> roles{};                           ///< per grid dimension; Block exactly for those in `splits`
+
+  const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
+  Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
+  /// Interval of the block that a rank holds along an axis.
+  Interval owned(Axis axis, int rank) const;
+  Region owned(int rank) const;
+  /// The gradient's distribution: Gathered and Partial change places.
+  Distribution dual() const;
+  /// Grid dimensions with this role and more than one part.
+  std::vector<Dim> dims_with(Role role) const;
+  /// "N:N2 C:F2xC2 | gathered H, redundant R", for messages.
+  std::string text() const;
+  friend bool operator==(const Distribution&, const Distribution&) = default;
+};
+
+/// The regions of one tensor that the ranks of a consumer read: blocks of the consumer's iteration space, seen through its windows. On an axis
+/// without a window the iteration space is the tensor's own axis.
+struct Needed {
+  Shape tensor;                        ///< global shape of the tensor that is read
+  Distribution iteration;              ///< blocks of the iteration space; roles as seen by this tensor
+  std::array<Window, 3> windows{};     ///< along D, H, W; the default window is the identity
+
+  Interval region(Axis axis, int rank) const;
+  Region region(int rank) const;
+};
+
+}  // namespace stratplan

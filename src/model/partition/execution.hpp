@@ -1,0 +1,23 @@
+#pragma once
+// How a plan is executed where the numbers do not depend on it: chosen by measurement, written in the plan, read by lower().
+#include "model/network/shape.hpp"
+
+namespace stratplan {
+
+/// Element type per tensor class. fp32 everywhere is executed today; sums are accumulated in double whatever these say.
+struct Precision {
+  DataType activations = DataType::F32;
+  DataType weights = DataType::F32;
+  DataType gradients = DataType::F32;
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+
+struct Execution {
+  Bytes bucket_bytes{4 << 20};     ///< gradients of one group are all-reduced in pieces of this size, as soon as a piece is complete
+  int threads_per_rank = 1;
+  bool concurrent_tracks = false;  ///< communication on tracks of its own; off where it would only steal cycles from the kernels
+  Precision precision;
+  friend bool operator==(const Execution&, const Execution&) = default;
+};
+
+}  // namespace stratplan

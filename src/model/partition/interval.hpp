@@ -1,0 +1,57 @@
+#pragma once
+// Half-open index ranges, regions (one interval per axis), and balanced blocks with their inverse.
+//
+// Worked table: block(10, 3, i) and quantum 4.
+//   parts 3, quantum 1:  [0,4) [4,7) [7,10)       the first (10 mod 3) blocks are one longer
+//   parts 3, quantum 4:  [0,4) [4,8) [8,10)       10 elements are 3 quanta (4, 4 and 2 elements), one each
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "model/network/shape.hpp"
+
+namespace stratplan {
+
+struct Interval {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  constexpr std::int64_t size() const { return end > begin ? end - begin : 0; }
+  constexpr bool empty() const { return end <= begin; }
+  constexpr bool contains(Interval other) const { return other.empty() || (begin <= other.begin && other.end <= end); }
+  friend constexpr bool operator==(Interval, Interval) = default;
+};
+
+constexpr Interval intersect(Interval a, Interval b) {
+  const Interval both{a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+  return both.empty() ? Interval{} : both;
+}
+
+/// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the first ones one quantum longer where they do
+/// not divide evenly. Requires 0 <= index < parts, quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
+Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index, std::int64_t quantum = 1);
+
+/// Inverse of block: which block holds `element`. Requires 0 <= element < extent.
+std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element, std::int64_t quantum = 1);
+
+/// A product of intervals in global coordinates, one per axis N, C, D, H, W.
+struct Region {
+  std::array<Interval, axis_count> interval{};
+
+  constexpr Interval& operator[](Axis axis) { return interval[static_cast<int>(axis)]; }
+  constexpr Interval operator[](Axis axis) const { return interval[static_cast<int>(axis)]; }
+  Shape shape() const;
+  std::int64_t elements() const { return shape().elements(); }
+  bool empty() const { return elements() == 0; }
+  bool contains(const Region& other) const;
+  friend bool operator==(const Region&, const Region&) = default;
+};
+
+/// The region that holds everything of a tensor.
+Region whole(const Shape& shape);
+/// Empty on all axes if empty on any.
+Region intersect(const Region& a, const Region& b);
+/// "[0,4) [0,64) [0,1) [0,57) [0,112)"
+std::string to_string(const Region& region);
+
+}  // namespace stratplan

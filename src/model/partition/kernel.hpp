@@ -1,0 +1,107 @@
+#pragma once
+// The local kernels: what one rank computes in one go, described by local shapes alone. The same value is measured by the
+// profiler, priced by the model, prepared by a backend and run by the executor.
+//
+// Reads and writes of each kind, in order. Tensors are dense in memory as (N, D, H, W, C), channels last; weights likewise as (F, kD, kH, kW, C).
+//   kind                        reads                                  writes
+//   ConvolutionForward          x, weights, [bias]                     y
+//   ConvolutionBackwardData     dy, weights                            dx
+//   ConvolutionBackwardFilter   x, dy                                  dweights
+//   BiasAdd                     y, bias                                y (in place)
+//   BiasGradient                dy                                     dbias
+//   MaxPoolForward              x                                      y, index (I32: position in the window, row-major over kD, kH, kW)
+//   MaxPoolBackward             dy, index                              dx
+//   AveragePoolForward          x                                      y
+//   AveragePoolBackward         dy                                     dx
+//   SpatialMeanForward          x                                      y: sum over the local positions / `positions`
+//   SpatialMeanBackward         dy                                     dx
+//   BatchNormStatistics         x                                      sums (F64, [sets][2][C]: sum, sum of squares)
+//   BatchNormForward            x, sums, scale, shift                  y
+//   BatchNormBackwardSums       x, dy, sums                            gradient_sums (F64, [sets][2][C]: of dy, of dy * normalized x), dscale, dshift
+//   BatchNormBackward           x, dy, sums, gradient_sums, scale      dx
+//   ReluForward, LeakyRelu..., Sigmoid...   x                          y
+//   ...Backward                 y, dy                                  dx
+//   Add                         x0, x1, ...                            y (may be one of the reads)
+//   Dropout                     x                                      y: zero or x / (1 - p), by global element index; backward is the same kernel on dy
+//   SoftmaxCrossEntropy         x, labels (I32, one per sample and position)   loss (F64 scalar: local sum / terms), dx (of the mean loss)
+//   MeanSquaredError            x, target                              loss (F64 scalar), dx
+//   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
+//   Fill                        -                                      destination (zeros)
+//   SgdMomentum                 weights, gradient, velocity            weights, velocity (in place)
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "model/network/shape.hpp"
+#include "model/network/window.hpp"
+
+namespace stratplan {
+
+enum class KernelKind : int {
+  ConvolutionForward,
+  ConvolutionBackwardData,
+  ConvolutionBackwardFilter,
+  BiasAdd,
+  BiasGradient,
+  MaxPoolForward,
+  MaxPoolBackward,
+  AveragePoolForward,
+  AveragePoolBackward,
+  SpatialMeanForward,
+  SpatialMeanBackward,
+  BatchNormStatistics,
+  BatchNormForward,
+  BatchNormBackwardSums,
+  BatchNormBackward,
+  ReluForward,
+  ReluBackward,
+  LeakyReluForward,
+  LeakyReluBackward,
+  SigmoidForward,
+  SigmoidBackward,
+  Add,
+  Dropout,
+  SoftmaxCrossEntropy,
+  MeanSquaredError,
+  CopyRegion,
+  Fill,
+  SgdMomentum,
+};
+std::string_view name_of(KernelKind kind);
+
+/// Which batch-normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set.
+struct StatisticsSets {
+  std::int64_t set_samples = 1;   ///< samples of a full set
+  std::int64_t first_sample = 0;  ///< global index of local sample 0
+  std::int64_t first_set = 0;     ///< global index of the first set in the buffer
+  std::int64_t sets = 1;          ///< sets in the buffer; those without local samples hold zeros
+  std::int64_t batch = 1;         ///< global samples: the last set may be shorter
+  std::int64_t positions = 1;     ///< global D * H * W: a set has samples * positions terms per channel
+  friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
+};
+
+struct Kernel {
+  KernelKind kind = KernelKind::Fill;
+  Shape x;                         ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
+  Shape y;                         ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
+  std::array<Window, 3> windows{}; ///< along D, H, W, with local padding
+  bool bias = false;               ///< ConvolutionForward adds one
+  bool count_padding = true;       ///< AveragePool
+  bool accumulate = false;         ///< CopyRegion adds
+  int inputs = 1;                  ///< Add: number of reads
+  DataType type = DataType::F32;   ///< of the elements moved or filled; F32 for all others
+  double scalar = 0;               ///< BatchNorm: epsilon; LeakyRelu: slope; Dropout: probability; losses: terms of the global mean; SpatialMean: positions
+  StatisticsSets sets;             ///< BatchNorm
+  Shape region;                    ///< CopyRegion: extents moved
+  std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
+  std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
+
+  /// The key under which its time is stored: everything that decides how long it takes, nothing else ("conv_forward n4 c64 f64 x1.56.56 k1.3.3 s1.1.1 ...").
+  std::string key() const;
+  /// Operations, and bytes read and written once each: for estimates and floors.
+  Flops flops() const;
+  Bytes bytes() const;
+  friend auto operator<=>(const Kernel&, const Kernel&) = default;
+};
+
+}  // namespace stratplan

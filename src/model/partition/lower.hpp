@@ -1,0 +1,21 @@
+#pragma once
+// The one place where a plan becomes steps.
+#include "model/partition/block.hpp"
+#include "model/partition/execution.hpp"
+#include "model/partition/program.hpp"
+
+namespace stratplan {
+
+/// The whole iteration of one rank: forward, backward, update, with its buffer plan.
+Program lower(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank);
+
+/// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient reduction, update), its needed inputs given:
+/// what a candidate's own cost is made of. Buffers are not placed.
+Program lower_layer(const Network& network, LayerIndex layer, const Decomposition& decomposition, const Execution& execution, int rank);
+
+/// The steps of one edge alone in both directions (packing, messages, unpacking): what a pair of candidates costs. Empty if the tensor already
+/// lies where it is needed. Buffers are not placed.
+Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to,
+                   const Execution& execution, int rank);
+
+}  // namespace stratplan

@@ -1,0 +1,82 @@
+#pragma once
+// A rank number written in mixed radix: digits from the outermost topology level (across nodes) to the innermost (within a
+// node), each labelled with a dimension.
+//
+// Worked table: "N2 | H2 W2" on 8 ranks, two nodes of four.
+//   rank   0 1 2 3 | 4 5 6 7
+//   N      0 0 0 0 | 1 1 1 1
+//   H      0 0 1 1 | 0 0 1 1
+//   W      0 1 0 1 | 0 1 0 1
+// A dimension at two levels is one block index: in "H2 | H2" rank 3 has H index 3 of 4.
+#include <array>
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stratplan {
+
+/// What a factor of the ranks divides: samples, filters (output channels; channels on layers without a contraction), channels, depth, height,
+/// width, or nothing (R: the work is repeated). The order is the order of digits within a level.
+enum class Dim : int { N, F, C, D, H, W, R };
+inline constexpr int dim_count = 7;
+inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H', 'W', 'R'};
+
+class ProcessGrid {
+ public:
+  using Factors = std::array<int, dim_count>;
+
+  /// One rank.
+  ProcessGrid() = default;
+  /// One array of factors (>= 1) per level, outermost first.
+  explicit ProcessGrid(std::vector<Factors> levels);
+  /// All ranks in one level: uniform(4, Dim::H) is "H4".
+  static ProcessGrid uniform(int ranks, Dim dim);
+  /// "N4 H2 W2", "C2 F2", "N4 | H2 W2", "N1"; dimensions in any order within a level, each at most once there. Throws std::invalid_argument
+  /// with a one-line reason.
+  static ProcessGrid parse(std::string_view text);
+
+  int ranks() const { return ranks_; }
+  int levels() const { return static_cast<int>(levels_.size()); }
+  /// Ranks of one group of the given level and all further in: ranks_within(levels()-1) is a node's.
+  int ranks_within(int level) const;
+  /// Total factor of a dimension over all levels.
+  int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
+  /// Block index of a rank along a dimension, 0 <= it < parts(dim).
+  int index(Dim dim, int rank) const;
+  /// The rank with these block indices. Inverse of index().
+  int rank_at(const std::array<int, dim_count>& indices) const;
+  /// The ranks (ascending) that differ from `rank` only along `dims`.
+  std::vector<int> group(int rank, const std::vector<Dim>& dims) const;
+  /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
+  /// list a dimension twice in a level and need not be in canonical order.
+  ProcessGrid relabelled(const std::vector<Dim>& from, Dim to) const;
+  /// Canonical text; levels separated by " | "; "N1" for one rank.
+  std::string text() const;
+
+  friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) { return a.digits_ == b.digits_; }
+  friend auto operator<=>(const ProcessGrid& a, const ProcessGrid& b) { return a.digits_ <=> b.digits_; }
+
+ private:
+  struct Digit {
+    int level;
+    Dim dim;
+    int parts;
+    friend auto operator<=>(const Digit&, const Digit&) = default;
+  };
+  void index_digits();
+
+  std::vector<Factors> levels_{Factors{1, 1, 1, 1, 1, 1, 1}};
+  std::vector<Digit> digits_;  ///< outermost first, factors of 1 left out
+  Factors parts_{1, 1, 1, 1, 1, 1, 1};
+  int ranks_ = 1;
+};
+
+/// The machine as grids see it: ranks per group at each level, outermost first. {4, 2}: four nodes of two ranks.
+using Topology = std::vector<int>;
+
+/// All canonical grids over a topology whose dimensions are drawn from `dims`.
+std::vector<ProcessGrid> all_grids(const Topology& topology, const std::vector<Dim>& dims);
+
+}  // namespace stratplan

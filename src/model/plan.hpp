@@ -1,0 +1,50 @@
+#pragma once
+// A plan: an assignment spelled out, with what it was predicted to cost. The file plan.json, which a person may write by hand:
+//   {"schema_version": 1, "network": {"source": "resnet50"}, "batch": 8, "ranks": 2, "decomposition": "N2"}
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/json.hpp"
+#include "model/partition/block.hpp"
+#include "model/partition/execution.hpp"
+
+namespace stratplan {
+
+/// A plan without search, to be beaten; also what "recommended" is reported as.
+struct Prediction {
+  Seconds step{};
+  Bytes memory{};  ///< per rank, the worst rank's peak
+  friend bool operator==(const Prediction&, const Prediction&) = default;
+};
+
+struct Plan {
+  std::string name;                        ///< "recommended", "sample", "H2", ...
+  std::string network_source;              ///< path or bare name, as given
+  std::string network_fingerprint;         ///< empty in a hand-written plan
+  NetworkOverrides overrides;              ///< batch always set
+  int ranks = 1;                           ///< ranks that it uses
+  int ranks_offered = 1;
+  std::string machine_name;
+  std::string machine_fingerprint;
+  LayerDecompositions layers;              ///< per layer of the network
+  std::vector<std::string> adjustments;    ///< "fc: H2 -> R2: ..." where a wanted decomposition was illegal
+  Execution execution;
+  std::optional<Prediction> prediction;
+};
+
+/// The document for plan.json, neighbours not folded. `provenance` as cli/provenance.hpp makes it.
+Json to_json(const Plan& plan, const Network& network, const Json& provenance);
+
+struct PlanAndNetwork {
+  Plan plan;
+  Network network;
+};
+/// Reads plan.json and the network that it names (relative to the working folder, else to the plan's). Throws InputError if the network's fingerprint
+/// differs (naming both), a layer is missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with its Rejection).
+PlanAndNetwork read_plan(const std::string& path);
+
+/// One decomposition for all layers, each layer's nearest legal one; adjustments say where they differ.
+Plan uniform_plan(const Network& network, const Decomposition& wanted);
+
+}  // namespace stratplan

@@ -1,0 +1,75 @@
+#pragma once
+// A device and its kernels. Stream-shaped: enqueue returns at once, results are there after synchronize or behind an event;
+// a processor's stream is an inline queue that has always finished. Buffers belong to the backend; nobody else dereferences them.
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "model/partition/kernel.hpp"
+#include "model/partition/program.hpp"
+
+namespace stratplan {
+
+/// What a kernel may depend on beyond its description, its buffers and the shapes in them.
+struct KernelContext {
+  std::uint64_t seed = 0;
+  std::int64_t step = 0;            ///< training step, from 0
+  std::string_view layer;           ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  Region region;                    ///< where the output lies in its global tensor
+  Shape global;
+  double learning_rate = 0;         ///< SgdMomentum
+  double momentum = 0;
+  double weight_decay = 0;
+};
+
+/// A kernel made ready for one description: primitives created, implementation chosen, constants folded. Made at plan time, run many times.
+class PreparedKernel {
+ public:
+  virtual ~PreparedKernel() = default;
+  /// Scratch memory that a run needs; runs on one stream may share it.
+  virtual Bytes workspace() const { return {0}; }
+  /// Which implementation was chosen ("jit:avx512_core", "own"), for reports.
+  virtual std::string implementation() const = 0;
+};
+
+class Backend {
+ public:
+  using Stream = Track;
+  using Event = std::int64_t;
+
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;  ///< "reference", "cpu", "cuda"
+  /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
+  virtual void* allocate(Bytes bytes) = 0;
+  virtual void release(void* memory) noexcept = 0;
+  virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) = 0;
+  /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least kernel.workspace() bytes.
+  virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+                       const KernelContext& context) = 0;
+  virtual void upload(Stream stream, void* device, const void* host, Bytes bytes) = 0;
+  virtual void download(Stream stream, void* host, const void* device, Bytes bytes) = 0;
+  virtual Event record(Stream stream) = 0;
+  virtual void wait(Stream stream, Event event) = 0;
+  virtual void synchronize(Stream stream) = 0;
+};
+
+/// "reference", "cpu" or "cuda"; throws EnvironmentError naming the CMake option if that one was not built. `threads`: per rank, for processors.
+std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
+/// Plain loops, no packages: the executable specification, always built (runtime/reference).
+std::unique_ptr<Backend> make_reference_backend();
+/// oneDNN and own loops (runtime/cpu, or runtime/stub).
+std::unique_ptr<Backend> make_cpu_backend(int threads);
+/// cuDNN and own kernels (runtime/cuda, or runtime/stub).
+std::unique_ptr<Backend> make_cuda_backend();
+/// Whether the real part was linked, and what it says of itself ("oneDNN 2.6.3, AVX2"): for doctor.
+struct PartInfo {
+  bool built = false;
+  std::string description;
+};
+PartInfo cpu_part();
+PartInfo cuda_part();
+PartInfo mpi_part();
+
+}  // namespace stratplan
