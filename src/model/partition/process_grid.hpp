@@ -33,16 +33,19 @@ class ProcessGrid {
   explicit ProcessGrid(std::vector<Factors> levels);
   /// All ranks in one level: uniform(4, Dim::H) is "H4".
   static ProcessGrid uniform(int ranks, Dim dim);
-  /// "N4 H2 W2", "C2 F2", "N4 | H2 W2", "N1"; dimensions in any order within a level, each at most once there. Throws std::invalid_argument
-  /// with a one-line reason.
+  /// "N4 H2 W2", "F2 C2", "N4 | H2 W2", "N1": digits outermost first, levels separated by "|". The order is kept as written (grids that search makes
+  /// are in canonical order: that of Dim within each level). Throws std::invalid_argument with a one-line reason.
   static ProcessGrid parse(std::string_view text);
 
   int ranks() const { return ranks_; }
-  int levels() const { return static_cast<int>(levels_.size()); }
-  /// Ranks of one group of the given level and all further in: ranks_within(levels()-1) is a node's.
-  int ranks_within(int level) const;
+  /// Number of topology levels that its digits name, at least 1.
+  int levels() const { return digits_.empty() ? 1 : digits_.back().level + 1; }
+  /// Number of outermost levels at which two ranks have the same digits: levels() only for a rank and itself.
+  int common_levels(int a, int b) const;
   /// Total factor of a dimension over all levels.
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
+  /// Factor of a dimension over `level` and all levels further in: an index divided by it is the index along the levels outside.
+  int parts_from(Dim dim, int level) const;
   /// Block index of a rank along a dimension, 0 <= it < parts(dim).
   int index(Dim dim, int rank) const;
   /// The rank with these block indices. Inverse of index().
@@ -50,9 +53,9 @@ class ProcessGrid {
   /// The ranks (ascending) that differ from `rank` only along `dims`.
   std::vector<int> group(int rank, const std::vector<Dim>& dims) const;
   /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
-  /// list a dimension twice in a level and need not be in canonical order.
+  /// list a dimension twice in a level ("R2 H2 R2") and need not be in canonical order.
   ProcessGrid relabelled(const std::vector<Dim>& from, Dim to) const;
-  /// Canonical text; levels separated by " | "; "N1" for one rank.
+  /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse.
   std::string text() const;
 
   friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) { return a.digits_ == b.digits_; }
@@ -65,9 +68,9 @@ class ProcessGrid {
     int parts;
     friend auto operator<=>(const Digit&, const Digit&) = default;
   };
-  void index_digits();
+  void merge_neighbours();  ///< C2 R2 with C renamed to R is R4
+  void sum_up();
 
-  std::vector<Factors> levels_{Factors{1, 1, 1, 1, 1, 1, 1}};
   std::vector<Digit> digits_;  ///< outermost first, factors of 1 left out
   Factors parts_{1, 1, 1, 1, 1, 1, 1};
   int ranks_ = 1;

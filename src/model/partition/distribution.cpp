@@ -1,0 +1,68 @@
+#include "model/partition/distribution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+Interval Distribution::owned(Axis axis, int rank) const {
+  Interval interval{0, shape[axis]};
+  for (const Dim dim : split(axis).by) {
+    const Interval inner = block(interval.size(), grid.parts(dim), grid.index(dim, rank), split(axis).quantum);
+    interval = {interval.begin + inner.begin, interval.begin + inner.end};
+  }
+  return interval;
+}
+
+Region Distribution::owned(int rank) const {
+  Region region;
+  for (const Axis axis : all_axes) region[axis] = owned(axis, rank);
+  return region;
+}
+
+Distribution Distribution::dual() const {
+  Distribution gradient = *this;
+  for (Role& role : gradient.roles) {
+    if (role == Role::Gathered)
+      role = Role::Partial;
+    else if (role == Role::Partial)
+      role = Role::Gathered;
+  }
+  return gradient;
+}
+
+std::vector<Dim> Distribution::dims_with(Role wanted) const {
+  std::vector<Dim> dims;
+  for (const Dim dim : all_dims)
+    if (role(dim) == wanted && grid.parts(dim) > 1) dims.push_back(dim);
+  return dims;
+}
+
+std::string Distribution::text() const {
+  std::string text;
+  for (const Axis axis : all_axes) {
+    std::string by;
+    for (const Dim dim : split(axis).by)
+      if (grid.parts(dim) > 1) by += fmt::format("{}{}{}", by.empty() ? "" : "x", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
+    if (!by.empty()) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", axis_names[static_cast<std::size_t>(axis)], by);
+  }
+  for (const auto& [role, word] : {std::pair{Role::Gathered, "gathered"}, {Role::Partial, "partial"}, {Role::Redundant, "redundant"}})
+    for (const Dim dim : dims_with(role)) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, dim_letters[static_cast<std::size_t>(dim)]);
+  return text.empty() ? "whole" : text;
+}
+
+Interval Needed::region(Axis axis, int rank) const {
+  const Interval positions = iteration.owned(axis, rank);
+  return is_spatial(axis) ? needed(windows[static_cast<std::size_t>(spatial_index(axis))], positions, tensor[axis]) : positions;
+}
+
+Region Needed::region(int rank) const {
+  Region region_of_rank;
+  for (const Axis axis : all_axes) region_of_rank[axis] = region(axis, rank);
+  return region_of_rank;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,204 @@
+#include "model/partition/process_grid.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+ProcessGrid::ProcessGrid(std::vector<Factors> levels) {
+  SP_ASSERT(!levels.empty());
+  for (std::size_t level = 0; level < levels.size(); ++level) {
+    for (const Dim dim : all_dims) {
+      const int parts = levels[level][static_cast<std::size_t>(dim)];
+      SP_ASSERT(parts >= 1, "parts={} of {}", parts, dim_letters[static_cast<std::size_t>(dim)]);
+      if (parts > 1) digits_.push_back({static_cast<int>(level), dim, parts});
+    }
+  }
+  sum_up();
+}
+
+void ProcessGrid::sum_up() {
+  parts_.fill(1);
+  ranks_ = 1;
+  for (const Digit& digit : digits_) {
+    parts_[static_cast<std::size_t>(digit.dim)] *= digit.parts;
+    ranks_ *= digit.parts;
+  }
+}
+
+void ProcessGrid::merge_neighbours() {
+  for (std::size_t i = 1; i < digits_.size();) {
+    Digit& previous = digits_[i - 1];
+    if (previous.dim == digits_[i].dim && previous.level == digits_[i].level) {
+      previous.parts *= digits_[i].parts;
+      digits_.erase(digits_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+  }
+}
+
+ProcessGrid ProcessGrid::uniform(int ranks, Dim dim) {
+  Factors factors;
+  factors.fill(1);
+  factors[static_cast<std::size_t>(dim)] = ranks;
+  return ProcessGrid({factors});
+}
+
+namespace {
+
+/// One "H12" of a grid's text.
+std::pair<Dim, int> parse_factor(std::string_view word) {
+  const auto letter = std::find(dim_letters.begin(), dim_letters.end(), static_cast<char>(std::toupper(word[0])));
+  const std::string number(word.substr(1));
+  const bool numeric = !number.empty() && number.size() <= 6 && std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (letter == dim_letters.end() || !numeric || std::stoi(number) < 1)
+    throw std::invalid_argument(fmt::format("'{}' is not one of N, F, C, D, H, W, R followed by a number of parts, as in \"N2 H2\"", word));
+  return {static_cast<Dim>(letter - dim_letters.begin()), std::stoi(number)};
+}
+
+}  // namespace
+
+ProcessGrid ProcessGrid::parse(std::string_view text) {
+  ProcessGrid grid;
+  bool any = false;
+  std::int64_t ranks = 1;
+  int level = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text[at] == ' ' || text[at] == '\t' || text[at] == '|') {
+      level += text[at++] == '|';
+      continue;
+    }
+    const std::size_t end = std::min(text.find_first_of(" \t|", at), text.size());
+    const auto [dim, parts] = parse_factor(text.substr(at, end - at));
+    if ((ranks *= parts) > (1 << 24)) throw std::invalid_argument(fmt::format("\"{}\" has more than 2^24 ranks", text));
+    if (parts > 1) grid.digits_.push_back({level, dim, parts});
+    any = true;
+    at = end;
+  }
+  if (!any) throw std::invalid_argument(fmt::format("\"{}\" names no dimension; expected, for example, \"N2 H2\"", text));
+  grid.merge_neighbours();
+  grid.sum_up();
+  return grid;
+}
+
+int ProcessGrid::common_levels(int a, int b) const {
+  int below = ranks_;
+  for (const Digit& digit : digits_) {
+    below /= digit.parts;
+    if (a / below != b / below) return digit.level;
+  }
+  return levels();
+}
+
+int ProcessGrid::parts_from(Dim dim, int level) const {
+  int parts = 1;
+  for (const Digit& digit : digits_)
+    if (digit.dim == dim && digit.level >= level) parts *= digit.parts;
+  return parts;
+}
+
+int ProcessGrid::index(Dim dim, int rank) const {
+  SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
+  int index = 0, below = ranks_;
+  for (const Digit& digit : digits_) {
+    below /= digit.parts;
+    if (digit.dim == dim) index = index * digit.parts + rank / below % digit.parts;
+  }
+  return index;
+}
+
+int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
+  std::array<int, dim_count> rest = indices;
+  int rank = 0, weight = 1;
+  for (auto digit = digits_.rbegin(); digit != digits_.rend(); ++digit) {
+    int& index = rest[static_cast<std::size_t>(digit->dim)];
+    rank += index % digit->parts * weight;
+    index /= digit->parts;
+    weight *= digit->parts;
+  }
+  SP_ASSERT(std::all_of(rest.begin(), rest.end(), [](int left) { return left == 0; }), "an index exceeds the parts of {}", text());
+  return rank;
+}
+
+std::vector<int> ProcessGrid::group(int rank, const std::vector<Dim>& dims) const {
+  SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
+  std::vector<int> members{0};
+  int below = ranks_;
+  for (const Digit& digit : digits_) {
+    below /= digit.parts;
+    const bool varies = std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
+    std::vector<int> extended;
+    for (const int member : members)
+      for (int i = 0; i < (varies ? digit.parts : 1); ++i) extended.push_back(member + below * (varies ? i : rank / below % digit.parts));
+    members = std::move(extended);
+  }
+  return members;
+}
+
+ProcessGrid ProcessGrid::relabelled(const std::vector<Dim>& from, Dim to) const {
+  ProcessGrid grid = *this;
+  for (Digit& digit : grid.digits_)
+    if (std::find(from.begin(), from.end(), digit.dim) != from.end()) digit.dim = to;
+  grid.merge_neighbours();
+  grid.sum_up();
+  return grid;
+}
+
+std::string ProcessGrid::text() const {
+  if (digits_.empty()) return "N1";
+  std::string text;
+  int level = 0;
+  for (const Digit& digit : digits_) {
+    while (level < digit.level) {
+      text += text.empty() ? "N1 |" : " |";
+      ++level;
+    }
+    text += fmt::format("{}{}{}", text.empty() ? "" : " ", dim_letters[static_cast<std::size_t>(digit.dim)], digit.parts);
+  }
+  return text;
+}
+
+namespace {
+
+/// All ways to write `ranks` as an ordered product over dims[next...].
+void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, ProcessGrid::Factors& factors, std::vector<ProcessGrid::Factors>& found) {
+  if (next == dims.size()) {
+    if (ranks == 1) found.push_back(factors);
+    return;
+  }
+  int& parts = factors[static_cast<std::size_t>(dims[next])];
+  for (parts = 1; parts <= ranks; ++parts)
+    if (ranks % parts == 0) factorize(ranks / parts, dims, next + 1, factors, found);
+  parts = 1;
+}
+
+}  // namespace
+
+std::vector<ProcessGrid> all_grids(const Topology& topology, const std::vector<Dim>& dims) {
+  std::vector<std::vector<ProcessGrid::Factors>> grids{{}};
+  for (const int ranks : topology) {
+    std::vector<ProcessGrid::Factors> level;
+    ProcessGrid::Factors factors;
+    factors.fill(1);
+    factorize(ranks, dims, 0, factors, level);
+    std::vector<std::vector<ProcessGrid::Factors>> longer;
+    for (const auto& outer : grids)
+      for (const auto& inner : level) {
+        longer.push_back(outer);
+        longer.back().push_back(inner);
+      }
+    grids = std::move(longer);
+  }
+  std::vector<ProcessGrid> all;
+  for (auto& levels : grids)
+    if (!levels.empty()) all.emplace_back(std::move(levels));
+  return all;
+}
+
+}  // namespace stratplan

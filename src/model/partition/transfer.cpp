@@ -1,0 +1,253 @@
+#include "model/partition/transfer.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+namespace {
+
+using Indices = std::array<int, dim_count>;
+
+/// A block along one axis: its index along the dimensions that split the axis, and the interval in question.
+struct Piece {
+  Indices index{};
+  Interval overlap;
+  std::vector<Dim> by;
+};
+using Pieces = std::array<std::vector<Piece>, axis_count>;
+
+int& at(Indices& indices, Dim dim) { return indices[static_cast<std::size_t>(dim)]; }
+int at(const Indices& indices, Dim dim) { return indices[static_cast<std::size_t>(dim)]; }
+
+/// The home blocks along an axis that overlap `wanted`.
+std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wanted) {
+  std::vector<Piece> pieces{{{}, {0, home.shape[axis]}, home.split(axis).by}};
+  const Split& split = home.split(axis);
+  for (const Dim dim : split.by) {
+    std::vector<Piece> finer;
+    for (const Piece& outer : pieces) {
+      const Interval inside = intersect(outer.overlap, wanted);
+      if (inside.empty()) continue;
+      const std::int64_t extent = outer.overlap.size(), parts = home.grid.parts(dim);
+      const std::int64_t first = block_of(extent, parts, inside.begin - outer.overlap.begin, split.quantum);
+      const std::int64_t last = block_of(extent, parts, inside.end - 1 - outer.overlap.begin, split.quantum);
+      for (std::int64_t i = first; i <= last; ++i) {
+        const Interval inner = block(extent, parts, i, split.quantum);
+        Piece piece{outer.index, {outer.overlap.begin + inner.begin, outer.overlap.begin + inner.end}, split.by};
+        at(piece.index, dim) = static_cast<int>(i);
+        finer.push_back(piece);
+      }
+    }
+    pieces = std::move(finer);
+  }
+  for (Piece& piece : pieces) piece.overlap = intersect(piece.overlap, wanted);
+  std::erase_if(pieces, [](const Piece& piece) { return piece.overlap.empty(); });
+  return pieces;
+}
+
+/// The blocks of the consumer's iteration space along an axis whose needed interval overlaps `owned`.
+std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval owned) {
+  if (!is_spatial(axis)) return owners_along(needed_by.iteration, axis, owned);
+  const std::vector<Dim>& by = needed_by.iteration.split(axis).by;
+  SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)], by.size());
+  const Window& window = needed_by.windows[static_cast<std::size_t>(spatial_index(axis))];
+  const std::int64_t extent = needed_by.iteration.shape[axis], quantum = needed_by.iteration.split(axis).quantum;
+  const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
+  // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the first that ends behind owned.begin.
+  const auto needs = [&](int i) { return needed(window, block(extent, parts, i, quantum), needed_by.tensor[axis]); };
+  int first = 0;
+  for (int count = parts; count > 0;) {
+    const int half = count / 2;
+    if (needed_unclipped(window, block(extent, parts, first + half, quantum)).end <= owned.begin) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  std::vector<Piece> pieces;
+  for (int i = first; i < parts && needed_unclipped(window, block(extent, parts, i, quantum)).begin < owned.end; ++i) {
+    Piece piece{{}, intersect(needs(i), owned), by};
+    if (!by.empty()) at(piece.index, by.front()) = i;
+    if (!piece.overlap.empty()) pieces.push_back(piece);
+  }
+  return pieces;
+}
+
+/// Calls `visit(indices, region)` for each combination of one piece per axis.
+template <class Visit>
+void for_each_combination(const Pieces& pieces, Visit&& visit) {
+  const std::function<void(std::size_t, const Indices&, const Region&)> descend = [&](std::size_t axis, const Indices& indices, const Region& region) {
+    if (axis == axis_count) return visit(indices, region);
+    for (const Piece& piece : pieces[axis]) {
+      Indices extended = indices;
+      for (std::size_t d = 0; d < dim_count; ++d) extended[d] += piece.index[d];
+      Region narrowed = region;
+      narrowed.interval[axis] = piece.overlap;
+      descend(axis + 1, extended, narrowed);
+    }
+  };
+  descend(0, Indices{}, Region{});
+}
+
+/// Of the ranks that hold the same block (one per combination of `copies`), the one that serves `rank`: itself, else one that shares the most levels
+/// with it, else by rank number so that the load spreads.
+int nearest_copy(const ProcessGrid& grid, Indices block_index, const std::vector<Dim>& copies, int rank) {
+  for (const Dim dim : copies) at(block_index, dim) = 0;
+  const std::vector<int> holders = grid.group(grid.rank_at(block_index), copies);
+  if (holders.size() == 1) return holders.front();
+  int best_levels = -1;
+  std::vector<int> nearest;
+  for (const int holder : holders) {
+    const int levels = grid.common_levels(holder, rank);
+    if (levels > best_levels) nearest.clear();
+    if (levels >= best_levels) nearest.push_back(holder);
+    best_levels = std::max(levels, best_levels);
+  }
+  return nearest[static_cast<std::size_t>(rank) % nearest.size()];
+}
+
+Pieces owners(const Distribution& home, const Region& wanted) {
+  Pieces pieces;
+  for (const Axis axis : all_axes) pieces[static_cast<std::size_t>(axis)] = owners_along(home, axis, wanted[axis]);
+  return pieces;
+}
+
+Pieces readers(const Needed& needed, const Region& owned) {
+  Pieces pieces;
+  for (const Axis axis : all_axes) pieces[static_cast<std::size_t>(axis)] = readers_along(needed, axis, owned[axis]);
+  return pieces;
+}
+
+/// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant ranks each.
+template <class Visit>
+void for_each_reader(const Needed& needed, const Region& owned, const std::vector<Dim>& copies, Visit&& visit) {
+  for_each_combination(readers(needed, owned), [&](const Indices& indices, const Region& region) {
+    for (const int rank : needed.iteration.grid.group(needed.iteration.grid.rank_at(indices), copies)) visit(rank, region);
+  });
+}
+
+std::vector<Dim> joined(std::vector<Dim> a, const std::vector<Dim>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+void check_ranks(const Distribution& home, const Needed& needed) {
+  SP_ASSERT(home.grid.ranks() == needed.iteration.grid.ranks(), "home {} needed {}", home.grid.text(), needed.iteration.grid.text());
+  SP_ASSERT(home.shape == needed.tensor);
+  SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(), "home {}", home.text());
+}
+
+void sort(TransferList& list) {
+  std::sort(list.receives.begin(), list.receives.end(), [](const Transfer& a, const Transfer& b) { return a.from < b.from; });
+  std::sort(list.sends.begin(), list.sends.end(), [](const Transfer& a, const Transfer& b) { return a.to < b.to; });
+}
+
+}  // namespace
+
+TransferList enumerate(const Distribution& home, const Needed& needed, int rank) {
+  check_ranks(home, needed);
+  const std::vector<Dim> copies = home.dims_with(Role::Redundant);
+  TransferList list;
+  for_each_combination(owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
+    list.receives.push_back({nearest_copy(home.grid, indices, copies, rank), rank, region});
+  });
+  Indices own{};
+  for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, rank);
+  const std::vector<Dim> all_copies = joined(needed.iteration.dims_with(Role::Gathered), needed.iteration.dims_with(Role::Redundant));
+  for_each_reader(needed, home.owned(rank), all_copies, [&](int reader, const Region& region) {
+    if (nearest_copy(home.grid, own, copies, reader) == rank) list.sends.push_back({rank, reader, region});
+  });
+  sort(list);
+  return list;
+}
+
+TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank) {
+  check_ranks(home, needed);
+  const ProcessGrid& grid = needed.iteration.grid;
+  const std::vector<Dim> terms = needed.iteration.dims_with(Role::Gathered);
+  const std::vector<Dim> copies = needed.iteration.dims_with(Role::Redundant);
+  const auto contributor = [&](int member, int owner) {
+    Indices index{};
+    for (const Dim dim : all_dims) at(index, dim) = grid.index(dim, member);
+    return nearest_copy(grid, index, copies, owner);
+  };
+  TransferList list;
+  for_each_reader(needed, home.owned(rank), terms, [&](int member, const Region& region) {
+    list.receives.push_back({contributor(member, rank), rank, region});
+  });
+  for_each_combination(owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
+    for (const int owner : home.grid.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
+      if (contributor(rank, owner) == rank) list.sends.push_back({rank, owner, region});
+  });
+  sort(list);
+  return list;
+}
+
+namespace {
+
+/// What one rank receives from the pieces laid out on `grid`, by the outermost level that lies between it and the sender. A sender agrees with the rank on
+/// the outer levels exactly if each of its indices does, so agreeing pieces are counted along each axis and multiplied. Redundant copies agree at every
+/// level, since the nearest one serves; of the `terms` of a sum each is received.
+std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid, const std::vector<Dim>& terms, int rank) {
+  const auto agreeing = [&](int levels) {
+    Traffic::Direction sum{1, 1};
+    for (const Dim dim : terms) sum.messages *= grid.parts_from(dim, levels);
+    sum.elements = sum.messages;
+    for (std::size_t axis = 0; axis < axis_count; ++axis) {
+      Traffic::Direction along;
+      for (const Piece& piece : pieces[axis]) {
+        const bool agrees = std::all_of(piece.by.begin(), piece.by.end(), [&](Dim dim) {
+          const int inner = grid.parts_from(dim, levels);
+          return at(piece.index, dim) / inner == grid.index(dim, rank) / inner;
+        });
+        along.messages += agrees;
+        along.elements += agrees ? piece.overlap.size() : 0;
+      }
+      sum.messages *= along.messages;
+      sum.elements *= along.elements;
+    }
+    return sum;
+  };
+  std::vector<Traffic::Direction> received;
+  Traffic::Direction outer = agreeing(0);
+  for (int level = 0; level < grid.levels(); ++level) {
+    const Traffic::Direction inner = agreeing(level + 1);
+    received.push_back({outer.messages - inner.messages, outer.elements - inner.elements});
+    outer = inner;
+  }
+  return received;
+}
+
+template <class PiecesOf>
+Traffic sum_up(const ProcessGrid& grid, const std::vector<Dim>& terms, PiecesOf&& pieces_of) {
+  Traffic traffic;
+  traffic.received.resize(static_cast<std::size_t>(grid.levels()));
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const auto received = received_by_level(pieces_of(rank), grid, terms, rank);
+    for (std::size_t level = 0; level < received.size(); ++level) {
+      traffic.received[level].messages = std::max(traffic.received[level].messages, received[level].messages);
+      traffic.received[level].elements = std::max(traffic.received[level].elements, received[level].elements);
+      traffic.total_messages += received[level].messages;
+      traffic.total_elements += received[level].elements;
+    }
+  }
+  return traffic;
+}
+
+}  // namespace
+
+Traffic summarize(const Distribution& home, const Needed& needed) {
+  check_ranks(home, needed);
+  return sum_up(home.grid, {}, [&](int rank) { return owners(home, needed.region(rank)); });
+}
+
+Traffic summarize_adjoint(const Distribution& home, const Needed& needed) {
+  check_ranks(home, needed);
+  return sum_up(needed.iteration.grid, needed.iteration.dims_with(Role::Gathered), [&](int rank) { return readers(needed, home.owned(rank)); });
+}
+
+}  // namespace stratplan
