@@ -66,22 +66,28 @@ std::pair<Dim, int> parse_factor(std::string_view word) {
 
 ProcessGrid ProcessGrid::parse(std::string_view text) {
   ProcessGrid grid;
-  bool any = false;
+  bool named = false;  // whether this level names a dimension yet
+  const auto require_named = [&] {
+    if (!named) throw std::invalid_argument(fmt::format("\"{}\" has a level that names no dimension; expected, for example, \"N2 | H2\"", text));
+  };
   std::int64_t ranks = 1;
   int level = 0;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == ' ' || text[at] == '\t' || text[at] == '|') {
-      level += text[at++] == '|';
+      if (text[at++] != '|') continue;
+      require_named();
+      ++level;
+      named = false;
       continue;
     }
     const std::size_t end = std::min(text.find_first_of(" \t|", at), text.size());
     const auto [dim, parts] = parse_factor(text.substr(at, end - at));
     if ((ranks *= parts) > (1 << 24)) throw std::invalid_argument(fmt::format("\"{}\" has more than 2^24 ranks", text));
     if (parts > 1) grid.digits_.push_back({level, dim, parts});
-    any = true;
+    named = true;
     at = end;
   }
-  if (!any) throw std::invalid_argument(fmt::format("\"{}\" names no dimension; expected, for example, \"N2 H2\"", text));
+  require_named();
   grid.merge_neighbours();
   grid.sum_up();
   return grid;
@@ -154,12 +160,11 @@ std::string ProcessGrid::text() const {
   if (digits_.empty()) return "N1";
   std::string text;
   int level = 0;
+  bool named = false;
   for (const Digit& digit : digits_) {
-    while (level < digit.level) {
-      text += text.empty() ? "N1 |" : " |";
-      ++level;
-    }
-    text += fmt::format("{}{}{}", text.empty() ? "" : " ", dim_letters[static_cast<std::size_t>(digit.dim)], digit.parts);
+    for (; level < digit.level; ++level, named = false) text += named ? " | " : "N1 | ";
+    text += fmt::format("{}{}{}", named ? " " : "", dim_letters[static_cast<std::size_t>(digit.dim)], digit.parts);
+    named = true;
   }
   return text;
 }

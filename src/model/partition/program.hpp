@@ -120,8 +120,8 @@ struct Program {
 /// offset where it overlaps no other that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same result.
 void plan_buffers(Program& program);
 
-/// Steps that must have finished before each step may start (true, anti and output dependences through buffers and their slices): for machines
-/// with concurrent tracks.
+/// Steps that must have finished before each step may start: earlier ones that touch bytes in common, at least one of the two writing. Requires placed
+/// buffers; for machines with concurrent tracks.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

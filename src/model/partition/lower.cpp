@@ -1,0 +1,81 @@
+#include "model/partition/lower.hpp"
+
+#include "model/base/assert.hpp"
+#include "model/partition/lowering.hpp"
+
+namespace stratplan {
+
+namespace {
+
+/// Backward completes layers in reverse topological order.
+std::vector<LayerIndex> backward_order(const Network& network) {
+  std::vector<LayerIndex> order;
+  for (LayerIndex index = network.size() - 1; index >= 0; --index)
+    if (network.layer(index).kind != LayerKind::Input) order.push_back(index);
+  return order;
+}
+
+int ranks_of(const Network& network, const LayerDecompositions& decompositions) {
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    if (network.layer(index).kind != LayerKind::Input) return decompositions[static_cast<std::size_t>(index)].grid.ranks();
+  return 1;
+}
+
+}  // namespace
+
+Program lower(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
+  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(), "decompositions={} layers={}", decompositions.size(), network.size());
+  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
+  const std::vector<LayerIndex> backward = backward_order(network);
+  for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  lowering.add_parameters(backward);
+  for (auto index = backward.rbegin(); index != backward.rend(); ++index) {
+    const auto& inputs = network.layer(*index).inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input) lowering.edge_forward(inputs[input], *index, input);
+    lowering.layer_forward(*index);
+  }
+  for (const LayerIndex index : backward) lowering.layer_backward(index);
+  lowering.update();
+  plan_buffers(lowering.program);
+  return std::move(lowering.program);
+}
+
+Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition, const Execution& execution, int rank) {
+  Lowering lowering(network, execution, rank, decomposition.grid.ranks());
+  lowering.place(index, decomposition);
+  lowering.add_parameters({index});
+  Lowering::State& state = lowering.state(index);
+  const auto& inputs = network.layer(index).inputs;
+  for (std::size_t input = 0; input < inputs.size(); ++input) {
+    if (lowering.reads_input_layer(index, input)) {
+      lowering.edge_forward(inputs[input], index, input);
+    } else {
+      state.needed.resize(inputs.size(), -1);
+      state.needed[input] = lowering.add_buffer("x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
+    }
+  }
+  lowering.layer_forward(index);
+  if (!is_loss(network.layer(index).kind))
+    state.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient, state.distributions.home.owned(rank), index)};
+  lowering.layer_backward(index);
+  lowering.update();
+  return std::move(lowering.program);
+}
+
+Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to,
+                   const Execution& execution, int rank) {
+  Lowering lowering(network, execution, rank, from.grid.ranks());
+  if (network.layer(producer).kind == LayerKind::Input) return std::move(lowering.program);
+  lowering.place(producer, from);
+  lowering.place(consumer, to);
+  lowering.state(producer).home =
+      lowering.add_buffer("home", TensorClass::Activation, lowering.state(producer).distributions.home.owned(rank), producer);
+  lowering.edge_forward(producer, consumer, input);
+  const BufferId gradient =
+      lowering.add_buffer("d needed", TensorClass::ActivationGradient, lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
+  lowering.begin_backward();
+  lowering.finish_edge_backward(lowering.begin_edge_backward(producer, consumer, input, gradient));
+  return std::move(lowering.program);
+}
+
+}  // namespace stratplan

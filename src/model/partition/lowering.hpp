@@ -1,0 +1,113 @@
+#pragma once
+// How lower() works: one object appends the steps of layers and edges to one rank's program. Not for use outside partition;
+// call lower(), lower_layer() or lower_edge().
+#include <map>
+#include <vector>
+
+#include "model/partition/lower.hpp"
+#include "model/partition/transfer.hpp"
+
+namespace stratplan {
+
+class Lowering {
+ public:
+  Lowering(const Network& network, const Execution& execution, int rank, int ranks);
+
+  /// What is known of a layer on this rank.
+  struct State {
+    bool placed = false;                  ///< part of this program; otherwise its steps are nobody's business here
+    Decomposition decomposition;
+    LayerDistributions distributions;
+    std::vector<BufferId> needed;         ///< per input: what the layer reads, home of the producer where they are the same
+    BufferId home = -1;                   ///< the output
+    BufferId index = -1;                  ///< MaxPool: positions of the maxima
+    BufferId sums = -1;                   ///< BatchNorm: reduced sums
+    BufferId loss_gradient = -1;          ///< losses: of what they need
+    std::vector<BufferId> contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
+    std::vector<std::size_t> parameters;  ///< indices into Program::parameters
+  };
+
+  void place(LayerIndex layer, const Decomposition& decomposition);
+  State& state(LayerIndex layer) { return states_[static_cast<std::size_t>(layer)]; }
+
+  /// Parameters of these layers, in the order in which backward completes their gradients.
+  void add_parameters(const std::vector<LayerIndex>& backward_order);
+
+  void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
+  void layer_forward(LayerIndex layer);
+  void layer_backward(LayerIndex layer);
+  /// Backward of an edge in two halves, so that kernels may run between sending and adding.
+  struct PendingEdge {
+    LayerIndex producer = -1, consumer = -1;
+    BufferId gradient = -1;               ///< of what the consumer needed
+    TransferList transfers;
+    std::vector<BufferId> received;       ///< per receive; the consumer's own gradient where it comes from this rank
+    bool aliases = false;
+  };
+  PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient);
+  void finish_edge_backward(const PendingEdge& edge);
+  void begin_backward() { phase_ = Phase::Backward; }
+  /// What remains of the gradient reductions, and the optimizer's step.
+  void update();
+
+  BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex layer, DataType type = DataType::F32);
+  BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex layer, DataType type = DataType::F32);
+  BufferId add_slice(BufferId parent, std::int64_t element, std::string name, const Region& region, LayerIndex layer);
+  const Layer& layer(LayerIndex index) const { return network_.layer(index); }
+  bool reads_input_layer(LayerIndex index, std::size_t input) const;
+
+  Program program;
+
+ private:
+  struct ReductionGroup {
+    std::vector<int> ranks;
+    BufferId value = -1, gradient = -1, velocity = -1;
+    std::int64_t elements = 0;
+    std::int64_t reduced = 0;   ///< elements that collectives cover already
+    std::int64_t complete = 0;  ///< elements whose local gradients are there
+  };
+
+  Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void add_kernel(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read, BufferId written);
+  void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends, std::vector<Message> receives);
+  void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
+  void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
+  std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
+  int tag(LayerIndex consumer, std::size_t input, bool backward) const;
+
+  Kernel kernel_of(LayerIndex layer, KernelKind kind) const;
+  void forward_contraction(LayerIndex layer);
+  void land(LayerIndex layer, BufferId raw);
+  BufferId gather_landed(LayerIndex layer, BufferId gradient);
+  void forward_batch_norm(LayerIndex layer);
+  void forward_loss(LayerIndex layer);
+  void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
+  BufferId gradient_of_output(LayerIndex layer);
+  BufferId input_gradient(LayerIndex layer, std::size_t input);
+  void backward_contraction(LayerIndex layer, BufferId gradient);
+  void backward_batch_norm(LayerIndex layer, BufferId gradient);
+  void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
+  void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
+  struct SetGroup {
+    StatisticsSets sets;
+    std::vector<int> ranks;
+  };
+  SetGroup statistics_sets(LayerIndex layer) const;
+
+  std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
+  const ParameterSlice& parameter(LayerIndex layer, ParameterSlice::What what);
+  ReductionGroup& group_of(const std::vector<int>& ranks);
+  void gradient_complete(const ParameterSlice& parameter);
+  void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
+
+  const Network& network_;
+  const Execution& execution_;
+  std::vector<State> states_;
+  std::vector<ReductionGroup> groups_;
+  std::vector<std::size_t> group_of_parameter_;
+  Phase phase_ = Phase::Forward;
+  LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
+};
+
+}  // namespace stratplan

@@ -1,0 +1,112 @@
+// Parameters: where they lie, when their gradients are reduced, and their update.
+//
+// All parameters that are reduced over the same ranks lie one after the other in three flat buffers (values, gradients, velocities), in the order in
+// which backward completes them. So a reduction is a range of one buffer, and the optimizer runs once per group.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/assert.hpp"
+#include "model/partition/lowering.hpp"
+
+namespace stratplan {
+
+namespace {
+/// Slices start at multiples of 64 bytes.
+constexpr std::int64_t slice_elements = 16;
+constexpr std::int64_t padded(std::int64_t elements) { return (elements + slice_elements - 1) / slice_elements * slice_elements; }
+}  // namespace
+
+std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
+  using What = ParameterSlice::What;
+  const LayerDistributions& made = states_[static_cast<std::size_t>(index)].distributions;
+  const auto slice = [&](What what, const Distribution& tensor) {
+    return ParameterSlice{what, index, tensor.owned(program.rank), tensor.shape, -1, -1, -1};
+  };
+  std::vector<ParameterSlice> slices;
+  if (made.weights) slices.push_back(slice(What::Weights, *made.weights));
+  if (made.channels && is_contraction(layer(index).kind)) slices.push_back(slice(What::Bias, *made.channels));
+  if (layer(index).kind == LayerKind::BatchNorm) {
+    slices.push_back(slice(What::Scale, *made.channels));
+    slices.push_back(slice(What::Shift, *made.channels));
+  }
+  return slices;
+}
+
+Lowering::ReductionGroup& Lowering::group_of(const std::vector<int>& ranks) {
+  const auto found = std::find_if(groups_.begin(), groups_.end(), [&](const ReductionGroup& group) { return group.ranks == ranks; });
+  if (found != groups_.end()) return *found;
+  return groups_.emplace_back(ReductionGroup{.ranks = ranks});
+}
+
+void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
+  std::vector<std::int64_t> first_element;
+  for (const LayerIndex index : backward_order) {
+    const LayerDistributions& made = state(index).distributions;
+    for (const ParameterSlice& slice : parameters_of(index)) {
+      const Distribution& tensor = slice.what == ParameterSlice::What::Weights ? *made.weights : *made.channels;
+      ReductionGroup& group = group_of(tensor.grid.group(program.rank, tensor.dims_with(Role::Gathered)));
+      state(index).parameters.push_back(program.parameters.size());
+      program.parameters.push_back(slice);
+      group_of_parameter_.push_back(static_cast<std::size_t>(&group - groups_.data()));
+      first_element.push_back(group.elements);
+      group.elements += padded(slice.region.elements());
+    }
+  }
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    ReductionGroup& group = groups_[g];
+    group.value = add_flat(fmt::format("parameters of group {}", g), TensorClass::Parameter, group.elements, -1);
+    group.gradient = add_flat(fmt::format("gradients of group {}", g), TensorClass::ParameterGradient, group.elements, -1);
+    group.velocity = add_flat(fmt::format("velocities of group {}", g), TensorClass::OptimizerState, group.elements, -1);
+    for (const BufferId id : {group.value, group.gradient, group.velocity}) program.buffer(id).persistent = true;
+  }
+  for (std::size_t p = 0; p < program.parameters.size(); ++p) {
+    ParameterSlice& slice = program.parameters[p];
+    const ReductionGroup& group = groups_[group_of_parameter_[p]];
+    const std::string name = slice.name(network_);
+    slice.value = add_slice(group.value, first_element[p], name, slice.region, slice.layer);
+    slice.gradient = add_slice(group.gradient, first_element[p], "d " + name, slice.region, slice.layer);
+    slice.velocity = add_slice(group.velocity, first_element[p], "v " + name, slice.region, slice.layer);
+  }
+}
+
+const ParameterSlice& Lowering::parameter(LayerIndex index, ParameterSlice::What what) {
+  for (const std::size_t p : state(index).parameters)
+    if (program.parameters[p].what == what) return program.parameters[p];
+  SP_ASSERT(false, "layer {} has no parameter {}", layer(index).name, static_cast<int>(what));
+  std::abort();
+}
+
+void Lowering::gradient_complete(const ParameterSlice& slice) {
+  ReductionGroup& group = groups_[group_of_parameter_[static_cast<std::size_t>(&slice - program.parameters.data())]];
+  group.complete += padded(slice.region.elements());
+  const std::int64_t bucket = std::max<std::int64_t>(execution_.bucket_bytes.value / size_of(DataType::F32), 1);
+  while (group.complete - group.reduced >= bucket) reduce_up_to(group, group.reduced + bucket, slice.layer);
+}
+
+void Lowering::reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex index) {
+  if (group.ranks.size() > 1 && element > group.reduced) {
+    CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F32, group.reduced, element - group.reduced, {}};
+    add_collective(index, Track::Gradient, std::move(collective), group.gradient, group.gradient);
+  }
+  group.reduced = element;
+}
+
+void Lowering::update() {
+  for (ReductionGroup& group : groups_) {
+    SP_ASSERT(group.complete == group.elements, "complete={} elements={}", group.complete, group.elements);
+    LayerIndex last = -1;
+    for (std::size_t p = 0; p < program.parameters.size(); ++p)
+      if (&groups_[group_of_parameter_[p]] == &group) last = program.parameters[p].layer;
+    reduce_up_to(group, group.elements, last);
+  }
+  phase_ = Phase::Update;
+  for (const ReductionGroup& group : groups_) {
+    Kernel kernel;
+    kernel.kind = KernelKind::SgdMomentum;
+    kernel.x[Axis::C] = kernel.y[Axis::C] = group.elements;
+    add_kernel(-1, kernel, {group.value, group.gradient, group.velocity}, {group.value, group.velocity});
+  }
+}
+
+}  // namespace stratplan

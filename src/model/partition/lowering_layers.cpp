@@ -1,0 +1,382 @@
+// Layers: the kernels and collectives of each kind, forward and backward. Backward follows from duals: what was reduce-scattered is
+// gathered, what was gathered is reduced, what was redundant is left alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/assert.hpp"
+#include "model/partition/lowering.hpp"
+
+namespace stratplan {
+
+Lowering::Lowering(const Network& network, const Execution& execution, int rank, int ranks)
+    : network_(network), execution_(execution), states_(static_cast<std::size_t>(network.size())) {
+  program.rank = rank;
+  program.ranks = ranks;
+}
+
+void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
+  SP_ASSERT(decomposition.grid.ranks() == program.ranks, "layer {}: {} on {} ranks", layer(index).name, decomposition.text(), program.ranks);
+  state(index).placed = true;
+  state(index).decomposition = decomposition;
+  state(index).distributions = distribute(layer(index), decomposition);
+}
+
+// ---------------------------------------------------------------- appending
+
+BufferId Lowering::add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex index, DataType type) {
+  program.buffers.push_back({.name = std::move(name), .tensor_class = tensor_class, .type = type, .region = region, .layer = index});
+  return static_cast<BufferId>(program.buffers.size()) - 1;
+}
+
+BufferId Lowering::add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex index, DataType type) {
+  Shape shape;
+  shape[Axis::C] = elements;
+  return add_buffer(std::move(name), tensor_class, whole(shape), index, type);
+}
+
+BufferId Lowering::add_slice(BufferId parent, std::int64_t element, std::string name, const Region& region, LayerIndex index) {
+  const Buffer& outer = program.buffer(parent);
+  const BufferId id = add_buffer(std::move(name), outer.tensor_class, region, index, outer.type);
+  program.buffer(id).inside = parent;
+  program.buffer(id).offset = {element * size_of(program.buffer(id).type)};
+  program.buffer(id).persistent = program.buffer(parent).persistent;
+  return id;
+}
+
+Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  program.steps.push_back({.layer = index, .producer = producer_, .phase = phase_, .track = track, .reads = std::move(reads), .writes = std::move(writes), .body = {}});
+  return program.steps.back();
+}
+
+void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  const Region region = program.buffer(writes.front()).region;
+  const Shape global = index >= 0 ? layer(index).output : region.shape();
+  add_step(index, Track::Compute, std::move(reads), std::move(writes)).body = ComputeStep{std::move(kernel), region, global};
+}
+
+void Lowering::add_collective(LayerIndex index, Track track, CollectiveStep collective, BufferId read, BufferId written) {
+  if (collective.group.size() > 1 && collective.count > 0) add_step(index, track, {read}, {written}).body = std::move(collective);
+}
+
+void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int message_tag, std::vector<Message> sends, std::vector<Message> receives) {
+  std::vector<BufferId> reads, writes;
+  for (const Message& message : sends) reads.push_back(message.buffer);
+  for (const Message& message : receives) writes.push_back(message.buffer);
+  Step& step = add_step(consumer, Track::Halo, std::move(reads), std::move(writes));
+  step.producer = producer;
+  step.body = ExchangeStep{std::move(sends), std::move(receives), message_tag};
+}
+
+void Lowering::copy(LayerIndex index, BufferId from, BufferId to, const Region& region, bool accumulate) {
+  const Buffer &source = program.buffer(from), &destination = program.buffer(to);
+  SP_ASSERT(source.region.contains(region) && destination.region.contains(region), "{} -> {}: {}", source.name, destination.name, to_string(region));
+  Kernel kernel;
+  kernel.kind = KernelKind::CopyRegion;
+  kernel.type = source.type;
+  kernel.accumulate = accumulate;
+  kernel.x = source.region.shape();
+  kernel.y = destination.region.shape();
+  kernel.region = region.shape();
+  for (const Axis axis : all_axes) {
+    kernel.from[static_cast<std::size_t>(axis)] = region[axis].begin - source.region[axis].begin;
+    kernel.to[static_cast<std::size_t>(axis)] = region[axis].begin - destination.region[axis].begin;
+  }
+  add_kernel(index, kernel, {from}, {to});
+}
+
+void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes) {
+  add_step(index, Track::Compute, {}, {into}).body = LoadStep{what, region, global, classes};
+}
+
+void Lowering::all_reduce_over(LayerIndex index, const std::vector<Dim>& dims, BufferId buffer) {
+  const Buffer& data = program.buffer(buffer);
+  CollectiveStep collective{Collective::AllReduce, state(index).decomposition.grid.group(program.rank, dims), data.type, 0, data.region.elements(), {}};
+  add_collective(index, Track::Halo, std::move(collective), buffer, buffer);
+}
+
+/// The local description shared by a layer's forward and backward kernels.
+Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
+  const State& at = states_[static_cast<std::size_t>(index)];
+  const Layer& described = layer(index);
+  const Needed& input = at.distributions.inputs.front();
+  Kernel kernel;
+  kernel.kind = kind;
+  kernel.x = input.region(program.rank).shape();
+  kernel.y = at.distributions.raw.owned(program.rank).shape();
+  kernel.count_padding = described.count_padding;
+  for (const Axis axis : spatial_axes) {
+    const auto i = static_cast<std::size_t>(spatial_index(axis));
+    kernel.windows[i] = local_window(input.windows[i], input.iteration.owned(axis, program.rank), input.tensor[axis]);
+  }
+  switch (described.kind) {
+    case LayerKind::BatchNorm: kernel.scalar = described.epsilon; break;
+    case LayerKind::LeakyReLU: kernel.scalar = described.slope; break;
+    case LayerKind::Dropout: kernel.scalar = described.probability; break;
+    case LayerKind::GlobalAveragePool: kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] * described.input[Axis::W]); break;
+    case LayerKind::SoftmaxCrossEntropy: kernel.scalar = static_cast<double>(described.input.elements() / described.input[Axis::C]); break;
+    case LayerKind::MeanSquaredError: kernel.scalar = static_cast<double>(described.input.elements()); break;
+    default: break;
+  }
+  return kernel;
+}
+
+// ---------------------------------------------------------------- forward
+
+void Lowering::layer_forward(LayerIndex index) {
+  State& at = state(index);
+  const LayerKind kind = layer(index).kind;
+  if (is_contraction(kind)) return forward_contraction(index);
+  if (kind == LayerKind::BatchNorm) return forward_batch_norm(index);
+  if (is_loss(kind)) return forward_loss(index);
+
+  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
+  std::vector<BufferId> writes{at.home};
+  const auto forward = [&](KernelKind kernel_kind) {
+    Kernel kernel = kernel_of(index, kernel_kind);
+    kernel.inputs = static_cast<int>(at.needed.size());
+    add_kernel(index, kernel, at.needed, writes);
+  };
+  switch (kind) {
+    case LayerKind::MaxPool:
+      at.index = add_buffer(layer(index).name + ".index", TensorClass::Activation, at.distributions.home.owned(program.rank), index, DataType::I32);
+      writes.push_back(at.index);
+      return forward(KernelKind::MaxPoolForward);
+    case LayerKind::AveragePool: return forward(KernelKind::AveragePoolForward);
+    case LayerKind::GlobalAveragePool:
+      forward(KernelKind::SpatialMeanForward);
+      return all_reduce_over(index, at.distributions.raw.dims_with(Role::Partial), at.home);
+    case LayerKind::ReLU: return forward(KernelKind::ReluForward);
+    case LayerKind::LeakyReLU: return forward(KernelKind::LeakyReluForward);
+    case LayerKind::Sigmoid: return forward(KernelKind::SigmoidForward);
+    case LayerKind::Add: return forward(KernelKind::Add);
+    case LayerKind::Dropout: return forward(KernelKind::Dropout);
+    default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
+  }
+}
+
+void Lowering::forward_contraction(LayerIndex index) {
+  State& at = state(index);
+  const bool partial = !at.distributions.raw.dims_with(Role::Partial).empty();
+  const BufferId raw = add_buffer(layer(index).name + (partial ? ".partial" : ".y"), TensorClass::Activation, at.distributions.raw.owned(program.rank), index);
+  Kernel kernel = kernel_of(index, KernelKind::ConvolutionForward);
+  kernel.bias = layer(index).bias && !partial;
+  std::vector<BufferId> reads{at.needed.front(), parameter(index, ParameterSlice::What::Weights).value};
+  if (kernel.bias) reads.push_back(parameter(index, ParameterSlice::What::Bias).value);
+  add_kernel(index, kernel, std::move(reads), {raw});
+  if (!partial) {
+    at.home = raw;
+    return;
+  }
+  land(index, raw);
+  if (layer(index).bias) {
+    Kernel bias;
+    bias.kind = KernelKind::BiasAdd;
+    bias.x = bias.y = program.buffer(at.home).region.shape();
+    add_kernel(index, bias, {at.home, parameter(index, ParameterSlice::What::Bias).value}, {at.home});
+  }
+}
+
+/// Sums the partial outputs of the C ranks: all of it on each (all-reduce), or each its own channels (reduce-scatter).
+void Lowering::land(LayerIndex index, BufferId raw) {
+  State& at = state(index);
+  if (at.decomposition.landing == Landing::AllReduce) {
+    at.home = raw;
+    return all_reduce_over(index, {Dim::C}, raw);
+  }
+  CollectiveStep collective{Collective::ReduceScatter, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, program.buffer(raw).region.elements(), {}};
+  const BufferId packed = add_flat(layer(index).name + ".packed", TensorClass::Message, collective.count, index);
+  std::int64_t element = 0;
+  for (const int member : collective.group) {
+    const Region region = at.distributions.home.owned(member);
+    copy(index, raw, add_slice(packed, element, layer(index).name + ".packed", region, index), region, false);
+    collective.counts.push_back(region.elements());
+    element += region.elements();
+  }
+  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
+  add_collective(index, Track::Halo, std::move(collective), packed, at.home);
+}
+
+/// The sets that overlap this rank's samples, and the ranks that hold parts of them. Blocks of samples that share a set form one group: where none straddle
+/// ranks that is the rank's own block, so sets are kept apart and only the spatial parts are summed; otherwise one zero-filled buffer has all their sets.
+Lowering::SetGroup Lowering::statistics_sets(LayerIndex index) const {
+  const State& at = states_[static_cast<std::size_t>(index)];
+  const ProcessGrid& grid = at.decomposition.grid;
+  const Shape& shape = layer(index).input;
+  const std::int64_t set = network_.statistics_samples, parts = grid.parts(Dim::N);
+  const auto separate = [&](std::int64_t sample) { return sample % set == 0 || sample == shape[Axis::N]; };
+  std::int64_t first = grid.index(Dim::N, program.rank), last = first;
+  while (!separate(block(shape[Axis::N], parts, first).begin)) --first;
+  while (!separate(block(shape[Axis::N], parts, last).end)) ++last;
+  SetGroup group;
+  for (const int member : grid.group(program.rank, {Dim::N, Dim::D, Dim::H, Dim::W})) {
+    const int n = grid.index(Dim::N, member);
+    if (first <= n && n <= last) group.ranks.push_back(member);
+  }
+  const Interval samples{block(shape[Axis::N], parts, first).begin, block(shape[Axis::N], parts, last).end};
+  group.sets = {.set_samples = set,
+                .first_sample = at.distributions.home.owned(Axis::N, program.rank).begin,
+                .first_set = samples.begin / set,
+                .sets = (samples.size() + set - 1) / set,
+                .batch = shape[Axis::N],
+                .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W]};
+  return group;
+}
+
+void Lowering::forward_batch_norm(LayerIndex index) {
+  State& at = state(index);
+  const SetGroup group = statistics_sets(index);
+  Kernel kernel = kernel_of(index, KernelKind::BatchNormStatistics);
+  kernel.sets = group.sets;
+  at.sums = add_flat(layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
+  add_kernel(index, kernel, {at.needed.front()}, {at.sums});
+  CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(at.sums).region.elements(), {}};
+  add_collective(index, Track::Halo, std::move(collective), at.sums, at.sums);
+  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
+  kernel.kind = KernelKind::BatchNormForward;
+  using What = ParameterSlice::What;
+  add_kernel(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value}, {at.home});
+}
+
+/// Loss and its gradient at once; each term counts once, so the local sums are added over all ranks but the redundant ones.
+void Lowering::forward_loss(LayerIndex index) {
+  State& at = state(index);
+  const Layer& loss = layer(index);
+  const bool classes = loss.kind == LayerKind::SoftmaxCrossEntropy;
+  Region region = program.buffer(at.needed.front()).region;
+  Shape global = loss.input;
+  at.loss_gradient = add_buffer("d " + loss.name, TensorClass::ActivationGradient, region, index);
+  if (classes) {
+    region[Axis::C] = {0, 1};
+    global[Axis::C] = 1;
+  }
+  const BufferId wanted = add_buffer(loss.name + (classes ? ".labels" : ".target"), TensorClass::Activation, region, index, classes ? DataType::I32 : DataType::F32);
+  load(index, classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, region, global, loss.input[Axis::C]);
+  program.loss = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
+  add_kernel(index, kernel_of(index, classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError), {at.needed.front(), wanted},
+             {program.loss, at.loss_gradient});
+  all_reduce_over(index, {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, program.loss);
+}
+
+// ---------------------------------------------------------------- backward
+
+/// The sum of what the consumers contributed.
+BufferId Lowering::gradient_of_output(LayerIndex index) {
+  State& at = state(index);
+  SP_ASSERT(!at.contributions.empty(), "nobody reads layer {}", layer(index).name);
+  if (at.contributions.size() == 1) return at.contributions.front();
+  const BufferId sum = add_buffer("d " + layer(index).name + ".y", TensorClass::ActivationGradient, at.distributions.home.owned(program.rank), index);
+  Kernel kernel;
+  kernel.kind = KernelKind::Add;
+  kernel.inputs = static_cast<int>(at.contributions.size());
+  kernel.x = kernel.y = program.buffer(sum).region.shape();
+  add_kernel(index, kernel, at.contributions, {sum});
+  return sum;
+}
+
+BufferId Lowering::input_gradient(LayerIndex index, std::size_t input) {
+  const Region region = state(index).distributions.inputs[input].region(program.rank);
+  return add_buffer(fmt::format("d {}.x", layer(index).name), TensorClass::ActivationGradient, region, index);
+}
+
+void Lowering::pass_back(LayerIndex index, std::size_t input, BufferId gradient) {
+  const LayerIndex producer = layer(index).inputs[input];
+  if (state(producer).placed) finish_edge_backward(begin_edge_backward(producer, index, input, gradient));
+}
+
+void Lowering::layer_backward(LayerIndex index) {
+  State& at = state(index);
+  const LayerKind kind = layer(index).kind;
+  phase_ = Phase::Backward;
+  if (is_loss(kind)) return reads_input_layer(index, 0) ? void() : pass_back(index, 0, at.loss_gradient);
+  const BufferId dy = gradient_of_output(index);
+  if (is_contraction(kind)) return backward_contraction(index, dy);
+  if (kind == LayerKind::BatchNorm) return backward_batch_norm(index, dy);
+  if (kind == LayerKind::Add) {
+    for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
+      if (!reads_input_layer(index, input)) pass_back(index, input, dy);
+    return;
+  }
+  switch (kind) {
+    case LayerKind::MaxPool: return backward_simple(index, kernel_of(index, KernelKind::MaxPoolBackward), {dy, at.index});
+    case LayerKind::AveragePool: return backward_simple(index, kernel_of(index, KernelKind::AveragePoolBackward), {dy});
+    case LayerKind::GlobalAveragePool: return backward_simple(index, kernel_of(index, KernelKind::SpatialMeanBackward), {dy});
+    case LayerKind::ReLU: return backward_simple(index, kernel_of(index, KernelKind::ReluBackward), {at.home, dy});
+    case LayerKind::LeakyReLU: return backward_simple(index, kernel_of(index, KernelKind::LeakyReluBackward), {at.home, dy});
+    case LayerKind::Sigmoid: return backward_simple(index, kernel_of(index, KernelKind::SigmoidBackward), {at.home, dy});
+    case LayerKind::Dropout: return backward_simple(index, kernel_of(index, KernelKind::Dropout), {dy});
+    default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
+  }
+}
+
+void Lowering::backward_simple(LayerIndex index, Kernel kernel, std::vector<BufferId> reads) {
+  if (reads_input_layer(index, 0)) return;
+  const BufferId dx = input_gradient(index, 0);
+  add_kernel(index, std::move(kernel), std::move(reads), {dx});
+  pass_back(index, 0, dx);
+}
+
+/// The gradient of the raw output from that of the landed one: the dual of reduce-scatter is all-gather; after an all-reduce it is already complete.
+BufferId Lowering::gather_landed(LayerIndex index, BufferId dy) {
+  const State& at = state(index);
+  if (at.distributions.raw.dims_with(Role::Partial).empty() || at.decomposition.landing == Landing::AllReduce) return dy;
+  const Region raw = at.distributions.raw.owned(program.rank);
+  CollectiveStep collective{Collective::AllGather, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, raw.elements(), {}};
+  const BufferId gathered = add_flat("d " + layer(index).name + ".gathered", TensorClass::Message, collective.count, index);
+  const BufferId unpacked = add_buffer("d " + layer(index).name + ".partial", TensorClass::ActivationGradient, raw, index);
+  const std::vector<int> group = collective.group;
+  for (const int member : group) collective.counts.push_back(at.distributions.home.owned(member).elements());
+  add_collective(index, Track::Halo, std::move(collective), dy, gathered);
+  std::int64_t element = 0;
+  for (const int member : group) {
+    const Region region = at.distributions.home.owned(member);
+    copy(index, add_slice(gathered, element, "d " + layer(index).name + ".gathered", region, index), unpacked, region, false);
+    element += region.elements();
+  }
+  return unpacked;
+}
+
+/// Backward-data first: its transfers are under way while backward-filter runs.
+void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
+  using What = ParameterSlice::What;
+  const State& at = state(index);
+  if (layer(index).bias) {
+    Kernel bias;
+    bias.kind = KernelKind::BiasGradient;
+    bias.x = bias.y = program.buffer(dy).region.shape();
+    add_kernel(index, bias, {dy}, {parameter(index, What::Bias).gradient});
+  }
+  const BufferId raw = gather_landed(index, dy);
+  const LayerIndex producer = layer(index).inputs.front();
+  PendingEdge edge;
+  if (!reads_input_layer(index, 0)) {
+    const BufferId dx = input_gradient(index, 0);
+    add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardData), {raw, parameter(index, What::Weights).value}, {dx});
+    if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
+  }
+  add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardFilter), {at.needed.front(), raw}, {parameter(index, What::Weights).gradient});
+  if (edge.producer >= 0) finish_edge_backward(edge);
+  for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
+}
+
+void Lowering::backward_batch_norm(LayerIndex index, BufferId dy) {
+  using What = ParameterSlice::What;
+  const State& at = state(index);
+  const SetGroup group = statistics_sets(index);
+  Kernel kernel = kernel_of(index, KernelKind::BatchNormBackwardSums);
+  kernel.sets = group.sets;
+  const BufferId x = at.needed.front();
+  const BufferId sums = add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
+  add_kernel(index, kernel, {x, dy, at.sums}, {sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient});
+  if (!reads_input_layer(index, 0)) {
+    CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(sums).region.elements(), {}};
+    add_collective(index, Track::Halo, std::move(collective), sums, sums);
+    const BufferId dx = input_gradient(index, 0);
+    kernel.kind = KernelKind::BatchNormBackward;
+    add_kernel(index, kernel, {x, dy, at.sums, sums, parameter(index, What::Scale).value}, {dx});
+    pass_back(index, 0, dx);
+  }
+  for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
+}
+
+}  // namespace stratplan
