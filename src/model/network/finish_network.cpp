@@ -1,0 +1,245 @@
+// From layers as somebody wrote them to a network: order, checks, shapes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/network/network.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Counts are kept below this many, so that bytes (8 each at most) and sums over a few tensors stay within 63 bits.
+constexpr std::int64_t element_limit = std::int64_t{1} << 58;
+
+/// What a check says; the caller knows file and pointer.
+struct Complaint {
+  std::string text;
+};
+
+bool multiply(std::int64_t& product, std::int64_t factor) {
+  return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit;
+}
+
+std::int64_t elements_of(const Shape& shape, const char* what) {
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape.extent) {
+    if (!multiply(elements, extent)) {
+      throw Complaint{fmt::format("{} of {} elements overflow the program's counters", what, fmt::join(shape.extent, " x "))};
+    }
+  }
+  return elements;
+}
+
+// ---------------------------------------------------------------- order
+
+/// "a -> b -> a": a way from a layer that could not be ordered back to itself.
+std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers, const std::vector<bool>& ordered) {
+  const auto unordered = [&](LayerIndex index) { return !ordered[static_cast<std::size_t>(index)]; };
+  std::vector<LayerIndex> way{static_cast<LayerIndex>(std::ranges::find(ordered, false) - ordered.begin())};
+  while (true) {
+    const std::vector<LayerIndex>& inputs = layers[static_cast<std::size_t>(way.back())].inputs;
+    const LayerIndex next = *std::ranges::find_if(inputs, unordered);
+    if (const auto seen = std::ranges::find(way, next); seen != way.end()) {
+      way.erase(way.begin(), seen);
+      way.push_back(next);
+      std::ranges::reverse(way);  // inputs were followed backwards
+      return way;
+    }
+    way.push_back(next);
+  }
+}
+
+/// Positions of the layers in topological order, the earliest in the file first wherever there is a choice.
+std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, const std::string& file, const std::vector<std::string>& pointers) {
+  const std::size_t count = layers.size();
+  std::vector<std::vector<LayerIndex>> readers(count);
+  std::vector<std::size_t> missing(count);
+  std::set<LayerIndex> ready;
+  for (std::size_t i = 0; i < count; ++i) {
+    missing[i] = layers[i].inputs.size();
+    for (const LayerIndex input : layers[i].inputs) {
+      readers[static_cast<std::size_t>(input)].push_back(static_cast<LayerIndex>(i));
+    }
+    if (missing[i] == 0) {
+      ready.insert(static_cast<LayerIndex>(i));
+    }
+  }
+  std::vector<LayerIndex> order;
+  std::vector<bool> ordered(count, false);
+  while (!ready.empty()) {
+    const LayerIndex index = *ready.begin();
+    ready.erase(ready.begin());
+    order.push_back(index);
+    ordered[static_cast<std::size_t>(index)] = true;
+    for (const LayerIndex reader : readers[static_cast<std::size_t>(index)]) {
+      if (--missing[static_cast<std::size_t>(reader)] == 0) {
+        ready.insert(reader);
+      }
+    }
+  }
+  if (order.size() < count) {
+    const std::vector<LayerIndex> cycle = find_cycle(layers, ordered);
+    std::vector<std::string> names;
+    for (const LayerIndex index : cycle) {
+      names.push_back(layers[static_cast<std::size_t>(index)].name);
+    }
+    throw InputError(file, pointers[static_cast<std::size_t>(cycle.front())], fmt::format("expected no cycle, found {}", fmt::join(names, " -> ")));
+  }
+  return order;
+}
+
+// ---------------------------------------------------------------- shapes
+
+constexpr std::int64_t window_limit = std::int64_t{1} << 50;
+
+std::int64_t output_extent(const Layer& layer, Axis axis) {
+  const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
+  const char* name = axis_names[static_cast<std::size_t>(axis)];
+  if (window.kernel < 1 || window.stride < 1 || window.dilation < 1 || window.pad_before < 0 || window.pad_after < 0) {
+    throw Complaint{fmt::format("expected kernel, stride and dilation of at least 1 and padding of at least 0 along {}", name)};
+  }
+  std::int64_t span = window.kernel;
+  if (!multiply(span, window.dilation) || span > window_limit || std::max(window.pad_before, window.pad_after) > window_limit) {
+    throw Complaint{fmt::format("a window of {} with dilation {} along {} overflows the program's counters", window.kernel, window.dilation, name)};
+  }
+  const std::int64_t input = layer.input[axis];
+  const std::int64_t extent = window.output_extent(input);
+  if (extent < 1) {
+    throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}", window.span(), name, input, window.pad_before, window.pad_after)};
+  }
+  // Of nothing but padding there is no maximum and no mean.
+  const bool reads_padding_alone = std::max(window.pad_before, window.pad_after) >= window.span() || (window.dilation > input && window.pad_before + window.pad_after > 0);
+  if (layer.kind != LayerKind::Convolution && reads_padding_alone) {
+    throw Complaint{fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
+  }
+  return extent;
+}
+
+Shape output_shape(const Layer& layer) {
+  Shape output = layer.input;
+  if (has_window(layer.kind)) {
+    for (const Axis axis : spatial_axes) {
+      output[axis] = output_extent(layer, axis);
+    }
+  }
+  if (layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::FullyConnected) {
+    output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
+  }
+  if (is_contraction(layer.kind)) {
+    if (layer.filters < 1) {
+      throw Complaint{fmt::format("expected at least 1 filter, found {}", layer.filters)};
+    }
+    output[Axis::C] = layer.filters;
+  }
+  return output;
+}
+
+void check_inputs(const Network& network, const Layer& layer) {
+  const std::size_t least = layer.kind == LayerKind::Input ? 0 : layer.kind == LayerKind::Add ? 2 : 1;
+  const std::size_t count = layer.inputs.size();
+  if (count < least || (count > least && layer.kind != LayerKind::Add)) {
+    throw Complaint{fmt::format("expected {}{} inputs, found {}", layer.kind == LayerKind::Add ? "at least " : "", least, count)};
+  }
+  for (const LayerIndex producer : layer.inputs) {
+    const Layer& first = network.layer(layer.inputs.front());
+    const Layer& other = network.layer(producer);
+    if (is_loss(other.kind)) {
+      throw Complaint{fmt::format("reads {}, a loss: a loss has no readers", other.name)};
+    }
+    if (other.output != first.output) {
+      throw Complaint{fmt::format("expected inputs of one shape (N, C, D, H, W), found {} of {} and {} of {}", first.name, fmt::join(first.output.extent, " x "),
+                                  other.name, fmt::join(other.output.extent, " x "))};
+    }
+  }
+}
+
+/// Sets input and output; `total` counts the elements of all activations and weights.
+void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
+  check_inputs(network, layer);
+  if (layer.kind == LayerKind::Input) {
+    layer.output[Axis::N] = network.batch;
+    layer.input = layer.output;
+    if (std::ranges::any_of(layer.output.extent, [](std::int64_t extent) { return extent < 1; })) {
+      throw Complaint{fmt::format("expected extents of at least 1, found {}", fmt::join(layer.output.extent, " x "))};
+    }
+  } else {
+    layer.input = network.layer(layer.inputs.front()).output;
+    layer.output = output_shape(layer);
+  }
+  total += elements_of(layer.output, "outputs") + (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);
+  if (total > element_limit) {
+    throw Complaint{"the tensors up to here have more elements than the program's counters hold"};
+  }
+}
+
+// ---------------------------------------------------------------- the whole
+
+void check_names(const Network& network, const std::string& file, const std::vector<std::string>& pointers) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    if (!names.insert(network.layers[i].name).second) {
+      throw InputError(file, pointers[i] + "/name", fmt::format("expected distinct names, \"{}\" was there before", network.layers[i].name));
+    }
+  }
+}
+
+void check_ends(const Network& network, const std::string& file, const std::vector<std::string>& pointers) {
+  LayerIndex losses = 0;
+  for (LayerIndex i = 0; i < network.size(); ++i) {
+    const Layer& layer = network.layer(i);
+    losses += is_loss(layer.kind);
+    if (is_loss(layer.kind) && losses > 1) {
+      throw InputError(file, pointers[static_cast<std::size_t>(i)], fmt::format("layer {}: expected one loss, this is another", layer.name));
+    }
+    if (!is_loss(layer.kind) && network.consumers(i).empty()) {
+      throw InputError(file, pointers[static_cast<std::size_t>(i)], fmt::format("layer {}: nobody reads it, and it is no loss", layer.name));
+    }
+  }
+  if (losses == 0) {
+    throw InputError(file, "/layers", "expected a loss (softmax_cross_entropy or mean_squared_error)");
+  }
+}
+
+}  // namespace
+
+Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers) {
+  SP_ASSERT(pointers.size() == network.layers.size(), "{} pointers for {} layers", pointers.size(), network.layers.size());
+  if (network.batch < 1) {
+    throw InputError(file, "/batch", fmt::format("expected at least 1 sample, found {}", network.batch));
+  }
+  if (network.statistics_samples < 1) {
+    throw InputError(file, "/statistics_samples", fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
+  }
+  network.statistics_samples = std::min(network.statistics_samples, network.batch);
+  check_names(network, file, pointers);
+
+  const std::vector<LayerIndex> order = topological_order(network.layers, file, pointers);
+  std::vector<LayerIndex> position(order.size());
+  std::vector<std::string> ordered_pointers;
+  std::vector<Layer> given = std::move(network.layers);
+  network.layers.clear();
+  std::int64_t total = 0;
+  for (const LayerIndex index : order) {
+    position[static_cast<std::size_t>(index)] = network.size();
+    Layer layer = std::move(given[static_cast<std::size_t>(index)]);
+    for (LayerIndex& input : layer.inputs) {
+      input = position[static_cast<std::size_t>(input)];
+    }
+    const std::string& pointer = pointers[static_cast<std::size_t>(index)];
+    try {
+      infer_shape(network, layer, total);
+    } catch (const Complaint& complaint) {
+      throw InputError(file, pointer, fmt::format("layer {}: {}", layer.name, complaint.text));
+    }
+    network.layers.push_back(std::move(layer));
+    ordered_pointers.push_back(pointer);
+  }
+  check_ends(network, file, ordered_pointers);
+  return network;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,244 @@
+// network.json, as schemas/network.schema.json describes it, to layers; finish_network does the rest.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/network/network.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr std::array all_kinds{
+    LayerKind::Input,   LayerKind::Convolution, LayerKind::MaxPool, LayerKind::AveragePool,    LayerKind::GlobalAveragePool,
+    LayerKind::BatchNorm, LayerKind::ReLU,      LayerKind::LeakyReLU, LayerKind::Sigmoid,      LayerKind::Add,
+    LayerKind::FullyConnected, LayerKind::Dropout, LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError};
+
+/// The attributes of a kind of layer, besides its name, kind and input.
+struct Keys {
+  std::vector<std::string> required;
+  std::vector<std::string> optional;
+};
+
+Keys keys_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::Input: return {{"channels", "size"}, {}};
+    case LayerKind::Convolution: return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "bias"}};
+    case LayerKind::MaxPool: return {{"kernel"}, {"input", "stride", "padding", "dilation"}};
+    case LayerKind::AveragePool: return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
+    case LayerKind::BatchNorm: return {{}, {"input", "epsilon"}};
+    case LayerKind::LeakyReLU: return {{}, {"input", "slope"}};
+    case LayerKind::Add: return {{"inputs"}, {}};
+    case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
+    case LayerKind::Dropout: return {{}, {"input", "probability"}};
+    default: return {{}, {"input"}};
+  }
+}
+
+/// One network file on its way to layers.
+class Reader {
+ public:
+  Reader(const Json& document, std::string file, const NetworkOverrides& overrides)
+      : document_(document), file_(std::move(file)), overrides_(overrides) {}
+
+  Network read() {
+    Network network;
+    network.name = document_["name"].get<std::string>();
+    network.batch = overrides_.batch.value_or(document_["batch"].get<std::int64_t>());
+    const Json statistics = document_.value("statistics_samples", Json(32));
+    network.statistics_samples = statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
+    const Json& layers = document_["layers"];
+    find_names(layers);
+    find_spatial_axes(layers);
+    std::vector<std::string> pointers;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      pointer_ = fmt::format("/layers/{}", i);
+      pointers.push_back(pointer_);
+      network.layers.push_back(read_layer(layers[i], static_cast<LayerIndex>(i)));
+    }
+    return finish_network(std::move(network), file_, pointers);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& key, const std::string& expected) const { throw InputError(file_, pointer_ + key, expected); }
+
+  void find_names(const Json& layers) {
+    for (const Json& layer : layers) {
+      const std::string name = layer["name"].get<std::string>();
+      index_.emplace(name, static_cast<LayerIndex>(names_.size()));  // of two of a name the first; finish_network objects to the second
+      names_.push_back(name);
+    }
+  }
+
+  /// A network is 2-D or 3-D throughout: attributes per axis have as many elements as the inputs' sizes.
+  void find_spatial_axes(const Json& layers) {
+    std::set<std::size_t> ranks;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i]["kind"] == "input" && layers[i].contains("size")) {
+        ranks.insert(layers[i]["size"].size());
+        pointer_ = fmt::format("/layers/{}", i);
+      }
+    }
+    if (ranks.empty()) {
+      throw InputError(file_, "/layers", "expected an input layer with its size");
+    }
+    spatial_rank_ = *ranks.begin();
+    if (ranks.size() > 1) {
+      fail("/size", "expected all inputs to have 2 or all to have 3 spatial axes");
+    }
+    if (!overrides_.input_size.empty() && overrides_.input_size.size() != spatial_rank_) {
+      fail("/size", fmt::format("this network's input has {} spatial axes, the size asked for has {}", spatial_rank_, overrides_.input_size.size()));
+    }
+  }
+
+  void check_keys(const Json& layer, LayerKind kind) const {
+    const Keys keys = keys_of(kind);
+    std::vector<std::string> known{"name", "kind"};
+    known.insert(known.end(), keys.required.begin(), keys.required.end());
+    known.insert(known.end(), keys.optional.begin(), keys.optional.end());
+    for (const auto& member : layer.items()) {
+      if (std::ranges::find(known, member.key()) == known.end()) {
+        fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(kind), member.key(), suggestion(member.key(), known)));
+      }
+    }
+    for (const std::string& key : keys.required) {
+      if (!layer.contains(key)) {
+        fail("", fmt::format("a layer of kind {} needs the key \"{}\"", name_of(kind), key));
+      }
+    }
+  }
+
+  LayerIndex find(const std::string& key, const std::string& name) const {
+    const auto found = index_.find(name);
+    if (found == index_.end()) {
+      fail(key, fmt::format("expected the name of a layer, found \"{}\"{}", name, suggestion(name, names_)));
+    }
+    return found->second;
+  }
+
+  std::vector<LayerIndex> read_inputs(const Json& layer, LayerKind kind, LayerIndex index) const {
+    if (kind == LayerKind::Input) {
+      return {};
+    }
+    if (kind == LayerKind::Add) {
+      std::vector<LayerIndex> inputs;
+      for (std::size_t i = 0; i < layer["inputs"].size(); ++i) {
+        inputs.push_back(find(fmt::format("/inputs/{}", i), layer["inputs"][i].get<std::string>()));
+      }
+      return inputs;
+    }
+    if (layer.contains("input")) {
+      return {find("/input", layer["input"].get<std::string>())};
+    }
+    if (index == 0) {
+      fail("", "there is no layer before the first: expected the key \"input\"");
+    }
+    return {index - 1};
+  }
+
+  /// The attribute along one spatial axis: `all` is a value for every axis, or a list of one value each.
+  const Json& along(const Json& all, std::size_t axis, const std::string& key) const {
+    if (!all.is_array()) {
+      return all;
+    }
+    if (all.size() != spatial_rank_) {
+      fail("/" + key, fmt::format("expected a list of {}, one for each spatial axis, found {}", spatial_rank_, all.size()));
+    }
+    return all[axis];
+  }
+
+  Layer read_layer(const Json& json, LayerIndex index) const {
+    Layer layer;
+    layer.name = json["name"].get<std::string>();
+    layer.kind = *std::ranges::find(all_kinds, json["kind"].get<std::string>(), [](LayerKind kind) { return name_of(kind); });
+    check_keys(json, layer.kind);
+    layer.inputs = read_inputs(json, layer.kind, index);
+    layer.filters = json.value("filters", layer.filters);
+    layer.bias = json.value("bias", layer.bias);
+    layer.count_padding = json.value("count_padding", layer.count_padding);
+    layer.epsilon = json.value("epsilon", layer.epsilon);
+    layer.slope = json.value("slope", layer.slope);
+    layer.probability = json.value("probability", layer.probability);
+    if (layer.kind == LayerKind::Input) {
+      layer.output = read_size(json);
+    } else if (has_window(layer.kind)) {
+      for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
+        layer.windows[3 - spatial_rank_ + axis] = read_window(json, layer.kind, axis);
+      }
+    }
+    return layer;
+  }
+
+  Shape read_size(const Json& json) const {
+    const auto size = overrides_.input_size.empty() ? json["size"].get<std::vector<std::int64_t>>() : overrides_.input_size;
+    Shape shape;
+    shape[Axis::C] = json["channels"].get<std::int64_t>();
+    std::ranges::copy(size, shape.extent.end() - static_cast<std::ptrdiff_t>(size.size()));
+    return shape;
+  }
+
+  Window read_window(const Json& json, LayerKind kind, std::size_t axis) const {
+    Window window;
+    window.kernel = along(json["kernel"], axis, "kernel").get<std::int64_t>();
+    window.stride = kind == LayerKind::Convolution ? 1 : window.kernel;
+    if (json.contains("stride")) {
+      window.stride = along(json["stride"], axis, "stride").get<std::int64_t>();
+    }
+    if (json.contains("dilation")) {
+      window.dilation = along(json["dilation"], axis, "dilation").get<std::int64_t>();
+    }
+    if (json.contains("padding")) {
+      const Json& padding = along(json["padding"], axis, "padding");
+      window.pad_before = (padding.is_array() ? padding[0] : padding).get<std::int64_t>();
+      window.pad_after = (padding.is_array() ? padding[1] : padding).get<std::int64_t>();
+    }
+    return window;
+  }
+
+  const Json& document_;
+  std::string file_;
+  const NetworkOverrides& overrides_;
+  std::vector<std::string> names_;
+  std::map<std::string, LayerIndex> index_;
+  std::size_t spatial_rank_ = 2;
+  std::string pointer_;  ///< of the layer that is being read
+};
+
+std::vector<std::string> shipped_networks() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks"))) {
+    if (entry.path().extension() == ".json") {
+      names.push_back(entry.path().stem().string());
+    }
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The file that `source` means: a bare name is a shipped network's, all else a path.
+std::string file_of(const std::string& source) {
+  const bool is_path = source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source);
+  if (is_path) {
+    return source;
+  }
+  const std::vector<std::string> shipped = shipped_networks();
+  if (std::ranges::find(shipped, source) == shipped.end()) {
+    throw InputError(source, "", fmt::format("neither a file nor a shipped network{}; shipped are {}", suggestion(source, shipped), fmt::join(shipped, ", ")));
+  }
+  return (data_folder("networks") / (source + ".json")).string();
+}
+
+}  // namespace
+
+Network read_network(const std::string& source, const NetworkOverrides& overrides) {
+  const std::string file = file_of(source);
+  const Json document = read_document(file, "network");
+  return Reader(document, file == "-" ? "standard input" : file, overrides).read();
+}
+
+}  // namespace stratplan
