@@ -1,0 +1,130 @@
+// Windows: what an output interval needs of the input. The judge reads the window tap by tap.
+#include "model/partition/halo.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "support/generators.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::any_int;
+
+struct HaloCase {
+  const char* what;
+  Window window;  // kernel, stride, dilation, before, after
+  std::int64_t input;
+  Interval output, unclipped, needed;
+  std::int64_t local_before, local_after;
+};
+
+TEST(Halo, Table) {
+  const std::vector<HaloCase> cases{
+      // what                       k  s  d  -  +    input output  unclipped  needed   local padding
+      {"9 wide on 3, rank 0",      {3, 2, 1, 1, 1},  9, {0, 2},  {-1, 4},   {0, 4},  1, 0},
+      {"9 wide on 3, rank 1",      {3, 2, 1, 1, 1},  9, {2, 4},  {3, 8},    {3, 8},  0, 0},
+      {"9 wide on 3, rank 2",      {3, 2, 1, 1, 1},  9, {4, 5},  {7, 10},   {7, 9},  0, 1},
+      {"pointwise",                {1, 1, 1, 0, 0},  8, {2, 4},  {2, 4},    {2, 4},  0, 0},
+      {"1x1 stride 2",             {1, 2, 1, 0, 0},  8, {2, 4},  {4, 7},    {4, 7},  0, 0},
+      {"7x7 stride 2, first half", {7, 2, 1, 3, 3}, 14, {0, 4},  {-3, 10},  {0, 10}, 3, 0},
+      {"7x7 stride 2, last half",  {7, 2, 1, 3, 3}, 14, {4, 7},  {5, 16},   {5, 14}, 0, 2},
+      {"even kernel",              {2, 2, 1, 0, 0},  8, {1, 3},  {2, 6},    {2, 6},  0, 0},
+      {"even kernel, same",        {4, 1, 1, 1, 2},  6, {0, 3},  {-1, 5},   {0, 5},  1, 0},
+      {"even kernel, same, end",   {4, 1, 1, 1, 2},  6, {3, 6},  {2, 8},    {2, 6},  0, 2},
+      {"dilation 2",               {3, 1, 2, 2, 2},  6, {2, 4},  {0, 6},    {0, 6},  0, 0},
+      {"block smaller than halo",  {7, 1, 1, 3, 3},  6, {2, 3},  {-1, 6},   {0, 6},  1, 0},
+      {"padding after alone",      {3, 1, 1, 0, 2},  5, {4, 5},  {4, 7},    {4, 5},  0, 2},
+      {"only padding",             {1, 2, 1, 2, 0},  5, {0, 1},  {-2, -1},  {0, 0},  2, 0},
+  };
+  for (const HaloCase& c : cases) {
+    SCOPED_TRACE(c.what);
+    EXPECT_EQ(needed_unclipped(c.window, c.output), c.unclipped);
+    EXPECT_EQ(needed(c.window, c.output, c.input), c.needed);
+    const Window local = local_window(c.window, c.output, c.input);
+    EXPECT_EQ(local.pad_before, c.local_before);
+    EXPECT_EQ(local.pad_after, c.local_after);
+    if (!c.needed.empty()) {
+      EXPECT_EQ(local.output_extent(c.needed.size()), c.output.size());
+    }
+  }
+}
+
+/// Positions of the unpadded input that output position `o` spans.
+bool spans(const Window& window, std::int64_t o, std::int64_t input_position) {
+  const std::int64_t first = o * window.stride - window.pad_before;
+  return first <= input_position && input_position < first + window.span();
+}
+
+RC_GTEST_PROP(Halo, NeededIsTheHullOfAllTapsCutToTheTensor, ()) {
+  const std::int64_t extent = any_int(1, 20);
+  const Window window = test::any_window(extent);
+  const std::int64_t outputs = window.output_extent(extent);
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  std::int64_t low = 1000, high = -1000;  // padding included
+  for (std::int64_t o = begin; o < end; ++o) {
+    for (std::int64_t tap = 0; tap < window.kernel; ++tap) {
+      const std::int64_t position = o * window.stride - window.pad_before + tap * window.dilation;
+      low = std::min(low, position);
+      high = std::max(high, position + 1);
+    }
+  }
+  const Interval hull{low, high};
+  RC_ASSERT(needed_unclipped(window, {begin, end}) == hull);
+  RC_ASSERT(needed(window, {begin, end}, extent) == intersect(hull, {0, extent}));
+}
+
+RC_GTEST_PROP(Halo, LocalWindowComputesJustThisOutputFromJustThatInput, ()) {
+  const std::int64_t extent = any_int(1, 20);
+  const Window window = test::any_window(extent);
+  const std::int64_t outputs = window.output_extent(extent);
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const Interval input = needed(window, {begin, end}, extent);
+  RC_PRE(!input.empty());
+  const Window local = local_window(window, {begin, end}, extent);
+  RC_ASSERT(local.output_extent(input.size()) == end - begin);
+  for (std::int64_t o = begin; o < end; ++o) {
+    for (std::int64_t i = input.begin; i < input.end; ++i) RC_ASSERT(spans(window, o, i) == spans(local, o - begin, i - input.begin));
+  }
+}
+
+RC_GTEST_PROP(Halo, ReadingIsTheAdjointOfNeeded, ()) {
+  const std::int64_t extent = any_int(1, 20);
+  const Window window = test::any_window(extent);
+  const std::int64_t outputs = window.output_extent(extent);
+  const std::int64_t begin = any_int(0, static_cast<int>(extent) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(extent));
+  const Interval readers = reading(window, {begin, end}, outputs);
+  RC_ASSERT(Interval({0, outputs}).contains(readers));
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    const bool reads = !intersect(needed(window, {o, o + 1}, extent), {begin, end}).empty();
+    RC_ASSERT(reads == (readers.begin <= o && o < readers.end));
+  }
+}
+
+TEST(Halo, ReadingTable) {
+  struct Case {
+    const char* what;
+    Window window;
+    Interval input;
+    std::int64_t outputs;
+    Interval reading;
+  };
+  const std::vector<Case> cases{
+      // what                     k  s  d  -  +   input   outputs  reading
+      {"9 wide, first third",    {3, 2, 1, 1, 1}, {0, 3}, 5,      {0, 2}},
+      {"9 wide, second third",   {3, 2, 1, 1, 1}, {3, 6}, 5,      {1, 4}},
+      {"9 wide, last third",     {3, 2, 1, 1, 1}, {6, 9}, 5,      {3, 5}},
+      {"stride skips it",        {1, 3, 1, 0, 0}, {1, 3}, 3,      {}},
+      {"pointwise",              {1, 1, 1, 0, 0}, {2, 5}, 8,      {2, 5}},
+      {"beyond the last window", {2, 2, 1, 0, 0}, {6, 7}, 3,      {}},
+  };
+  for (const Case& c : cases) {
+    const Interval found = reading(c.window, c.input, c.outputs);
+    EXPECT_EQ(found.empty() ? Interval{} : found, c.reading) << c.what;
+  }
+}
+
+}  // namespace
+}  // namespace stratplan

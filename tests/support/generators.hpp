@@ -1,0 +1,81 @@
+#pragma once
+// Random values for rapidcheck properties, drawn where they are used: `const Window window = any_window(extent);`. To be called
+// inside a property only.
+#include <rapidcheck.h>
+
+#include <vector>
+
+#include "model/network/window.hpp"
+#include "model/partition/distribution.hpp"
+
+namespace stratplan::test {
+
+/// Inclusive on both ends.
+inline int any_int(int low, int high) { return *rc::gen::inRange(low, high + 1); }
+
+template <class Value>
+const Value& any_of(const std::vector<Value>& values) {
+  return values[static_cast<std::size_t>(any_int(0, static_cast<int>(values.size()) - 1))];
+}
+
+/// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding; at least one position over an input of this extent.
+inline Window any_window(std::int64_t extent) {
+  Window window;
+  window.stride = any_int(1, 3);
+  window.dilation = any_int(1, 2);
+  window.pad_before = any_int(0, 2);
+  window.pad_after = any_int(0, 2);
+  const std::int64_t padded = extent + window.pad_before + window.pad_after;
+  const std::int64_t largest = std::min<std::int64_t>(5, (padded - 1) / window.dilation + 1);
+  window.kernel = any_int(1, static_cast<int>(largest));
+  return window;
+}
+
+/// Splits `ranks` into random factors over `dims`.
+inline ProcessGrid::Factors any_factors(int ranks, const std::vector<Dim>& dims) {
+  ProcessGrid::Factors factors{1, 1, 1, 1, 1, 1, 1};
+  for (int divisor = 2; ranks > 1;) {
+    if (ranks % divisor != 0) {
+      ++divisor;
+      continue;
+    }
+    factors[static_cast<std::size_t>(any_of(dims))] *= divisor;
+    ranks /= divisor;
+  }
+  return factors;
+}
+
+inline ProcessGrid any_grid(const Topology& topology, const std::vector<Dim>& dims) {
+  std::vector<ProcessGrid::Factors> levels;
+  for (const int ranks : topology) levels.push_back(any_factors(ranks, dims));
+  return ProcessGrid(levels);
+}
+
+/// One to twelve ranks, in one level or two.
+inline Topology any_topology() {
+  static const std::vector<Topology> topologies{{1}, {2}, {3}, {4}, {5}, {6}, {8}, {12}, {2, 2}, {2, 3}, {3, 2}, {2, 4}, {4, 2}, {3, 4}, {2, 6}};
+  return any_of(topologies);
+}
+
+/// A distribution over `grid` in which each dimension splits the axis that `axis_of` names (-1: none, role `other`), R being Redundant.
+struct AxisChoice {
+  std::array<int, dim_count> axis{-1, -1, -1, -1, -1, -1, -1};
+  Role other = Role::Gathered;
+};
+inline Distribution make_distribution(const Shape& shape, const ProcessGrid& grid, const AxisChoice& choice) {
+  Distribution distribution;
+  distribution.shape = shape;
+  distribution.grid = grid;
+  for (const Dim dim : all_dims) {
+    const std::size_t d = static_cast<std::size_t>(dim);
+    if (choice.axis[d] >= 0) {
+      distribution.splits[static_cast<std::size_t>(choice.axis[d])].by.push_back(dim);
+      distribution.roles[d] = Role::Block;
+    } else {
+      distribution.roles[d] = dim == Dim::R ? Role::Redundant : choice.other;
+    }
+  }
+  return distribution;
+}
+
+}  // namespace stratplan::test

@@ -1,0 +1,149 @@
+#pragma once
+// Small networks for tests, one line a layer. Shapes are worked out here, in the open and from the definitions, so that tests of the
+// algebra do not lean on the network reader.
+//
+//   NetworkBuilder net(2);                                  // batch 2
+//   const LayerIndex x = net.input({3, 1, 8, 8});           // C, D, H, W
+//   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after = 1}));
+//   Network network = net.finish_with_loss(y);
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/network/network.hpp"
+
+namespace stratplan::test {
+
+/// The same window along H and W, identity along D.
+inline std::array<Window, 3> planar(const Window& window) { return {Window{}, window, window}; }
+
+class NetworkBuilder {
+ public:
+  explicit NetworkBuilder(std::int64_t batch, std::int64_t statistics_samples = 0) {
+    network_.name = "test";
+    network_.batch = batch;
+    network_.statistics_samples = statistics_samples == 0 ? batch : statistics_samples;
+  }
+
+  /// Extents C, D, H, W of one sample.
+  LayerIndex input(std::array<std::int64_t, 4> extents) {
+    Layer layer = named(LayerKind::Input, "input");
+    layer.input = layer.output = Shape{{network_.batch, extents[0], extents[1], extents[2], extents[3]}};
+    return push(layer);
+  }
+  LayerIndex convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows, bool bias = false) {
+    Layer layer = reading(LayerKind::Convolution, "conv", from);
+    layer.windows = windows;
+    layer.filters = filters;
+    layer.bias = bias;
+    slide(layer);
+    layer.output[Axis::C] = filters;
+    return push(layer);
+  }
+  LayerIndex convolution(LayerIndex from, std::int64_t filters, Window window, bool bias = false) {
+    return convolution(from, filters, planar(window), bias);
+  }
+  LayerIndex pool(LayerKind kind, LayerIndex from, std::array<Window, 3> windows) {
+    Layer layer = reading(kind, "pool", from);
+    layer.windows = windows;
+    slide(layer);
+    return push(layer);
+  }
+  LayerIndex max_pool(LayerIndex from, Window window) { return pool(LayerKind::MaxPool, from, planar(window)); }
+  LayerIndex average_pool(LayerIndex from, Window window) { return pool(LayerKind::AveragePool, from, planar(window)); }
+  LayerIndex global_average_pool(LayerIndex from) {
+    Layer layer = reading(LayerKind::GlobalAveragePool, "gap", from);
+    for (const Axis axis : spatial_axes) layer.output[axis] = 1;
+    return push(layer);
+  }
+  LayerIndex fully_connected(LayerIndex from, std::int64_t filters, bool bias = true) {
+    Layer layer = reading(LayerKind::FullyConnected, "fc", from);
+    layer.filters = filters;
+    layer.bias = bias;
+    layer.output = Shape{{network_.batch, filters, 1, 1, 1}};
+    return push(layer);
+  }
+  LayerIndex batch_norm(LayerIndex from) { return point_wise(LayerKind::BatchNorm, "bn", from); }
+  LayerIndex relu(LayerIndex from) { return point_wise(LayerKind::ReLU, "relu", from); }
+  LayerIndex leaky_relu(LayerIndex from) { return point_wise(LayerKind::LeakyReLU, "leaky", from); }
+  LayerIndex sigmoid(LayerIndex from) { return point_wise(LayerKind::Sigmoid, "sigmoid", from); }
+  LayerIndex dropout(LayerIndex from) { return point_wise(LayerKind::Dropout, "dropout", from); }
+  LayerIndex add(const std::vector<LayerIndex>& from) {
+    Layer layer = reading(LayerKind::Add, "add", from.front());
+    layer.inputs = from;
+    return push(layer);
+  }
+  LayerIndex cross_entropy(LayerIndex from) { return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from); }
+  LayerIndex squared_error(LayerIndex from) { return point_wise(LayerKind::MeanSquaredError, "loss", from); }
+
+  Network finish() const { return network_; }
+  Network finish_with_loss(LayerIndex from) {
+    squared_error(from);
+    return network_;
+  }
+
+ private:
+  Layer named(LayerKind kind, const std::string& stem) const {
+    Layer layer;
+    layer.kind = kind;
+    layer.name = stem + std::to_string(network_.size());
+    return layer;
+  }
+  Layer reading(LayerKind kind, const std::string& stem, LayerIndex from) const {
+    Layer layer = named(kind, stem);
+    layer.inputs = {from};
+    layer.input = layer.output = network_.layer(from).output;
+    return layer;
+  }
+  LayerIndex point_wise(LayerKind kind, const std::string& stem, LayerIndex from) { return push(reading(kind, stem, from)); }
+  static void slide(Layer& layer) {
+    for (const Axis axis : spatial_axes) layer.output[axis] = layer.windows[spatial_index(axis)].output_extent(layer.input[axis]);
+  }
+  LayerIndex push(Layer layer) {
+    network_.layers.push_back(std::move(layer));
+    return network_.size() - 1;
+  }
+
+  Network network_;
+};
+
+/// One layer of a kind over a whole small network: for tests that look at a single layer.
+struct LayerCase {
+  Network network;
+  LayerIndex index = -1;
+  const Layer& layer() const { return network.layer(index); }
+};
+
+/// input -> the layer -> mean squared error (losses follow the input directly). Windows are of kernel 3, stride 1, "same" padding.
+inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
+  NetworkBuilder net(batch);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const std::array<Window, 3> windows{extents[1] > 1 ? same : Window{}, same, same};
+  const LayerIndex x = net.input(extents);
+  LayerIndex y = -1;
+  switch (kind) {
+    case LayerKind::Convolution: y = net.convolution(x, filters, windows, true); break;
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool: y = net.pool(kind, x, windows); break;
+    case LayerKind::GlobalAveragePool: y = net.global_average_pool(x); break;
+    case LayerKind::BatchNorm: y = net.batch_norm(x); break;
+    case LayerKind::ReLU: y = net.relu(x); break;
+    case LayerKind::LeakyReLU: y = net.leaky_relu(x); break;
+    case LayerKind::Sigmoid: y = net.sigmoid(x); break;
+    case LayerKind::Add: y = net.add({x, x}); break;
+    case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
+    case LayerKind::Dropout: y = net.dropout(x); break;
+    case LayerKind::SoftmaxCrossEntropy: return {(net.cross_entropy(x), net.finish()), 1};
+    case LayerKind::MeanSquaredError: return {net.finish_with_loss(x), 1};
+    case LayerKind::Input: return {net.finish(), x};
+  }
+  return {net.finish_with_loss(y), y};
+}
+
+inline constexpr std::array<LayerKind, 13> computing_kinds{
+    LayerKind::Convolution, LayerKind::MaxPool,        LayerKind::AveragePool, LayerKind::GlobalAveragePool,   LayerKind::BatchNorm,
+    LayerKind::ReLU,        LayerKind::LeakyReLU,      LayerKind::Sigmoid,     LayerKind::Add,                 LayerKind::FullyConnected,
+    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError};
+
+}  // namespace stratplan::test
