@@ -21,7 +21,7 @@ struct Prediction {
 struct Plan {
   std::string name;                        ///< "recommended", "sample", "H2", ...
   std::string network_source;              ///< path or bare name, as given
-  std::string network_fingerprint;         ///< empty in a hand-written plan
+  std::string network_fingerprint;         ///< with batch and input size; set by read_plan even where the file has none
   NetworkOverrides overrides;              ///< batch always set
   int ranks = 1;                           ///< ranks that it uses
   int ranks_offered = 1;
