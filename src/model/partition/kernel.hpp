@@ -31,6 +31,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
@@ -67,6 +68,8 @@ enum class KernelKind : int {
   Fill,
   SgdMomentum,
 };
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::SgdMomentum) + 1;
+/// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
 /// Which batch-normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set.
@@ -77,9 +80,32 @@ struct StatisticsSets {
   std::int64_t sets = 1;          ///< sets in the buffer; those without local samples hold zeros
   std::int64_t batch = 1;         ///< global samples: the last set may be shorter
   std::int64_t positions = 1;     ///< global D * H * W: a set has samples * positions terms per channel
+
+  /// Place in the buffer of the set that local sample n belongs to.
+  constexpr std::int64_t set_of(std::int64_t n) const { return (first_sample + n) / set_samples - first_set; }
+  /// Terms per channel of the sums at that place.
+  constexpr double terms(std::int64_t set) const {
+    const std::int64_t before = (first_set + set) * set_samples;
+    const std::int64_t samples = batch - before < set_samples ? batch - before : set_samples;
+    return static_cast<double>(samples * positions);
+  }
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
+/// One buffer that a kernel reads or writes.
+struct Operand {
+  DataType type = DataType::F32;
+  std::int64_t elements = 0;
+  Bytes bytes() const { return {elements * size_of(type)}; }
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+struct Operands {
+  std::vector<Operand> reads;
+  std::vector<Operand> writes;
+};
+
+/// Kinds whose tensors have one shape only (element-wise ones, BatchNorm, losses, Fill, SgdMomentum) hold it in both x and y; BiasAdd and
+/// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
   Shape x;                         ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
@@ -91,11 +117,13 @@ struct Kernel {
   int inputs = 1;                  ///< Add: number of reads
   DataType type = DataType::F32;   ///< of the elements moved or filled; F32 for all others
   double scalar = 0;               ///< BatchNorm: epsilon; LeakyRelu: slope; Dropout: probability; losses: terms of the global mean; SpatialMean: positions
-  StatisticsSets sets;             ///< BatchNorm
-  Shape region;                    ///< CopyRegion: extents moved
+  StatisticsSets sets{};           ///< BatchNorm
+  Shape region{};                  ///< CopyRegion: extents moved
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
 
+  /// The buffers of the table above, in order.
+  Operands operands() const;
   /// The key under which its time is stored: everything that decides how long it takes, nothing else ("conv_forward n4 c64 f64 x1.56.56 k1.3.3 s1.1.1 ...").
   std::string key() const;
   /// Operations, and bytes read and written once each: for estimates and floors.

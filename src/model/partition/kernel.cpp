@@ -1,0 +1,186 @@
+#include "model/partition/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "model/base/assert.hpp"
+#include "model/partition/copy_loops.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
+    "conv_forward",       "conv_backward_data",    "conv_backward_filter",  "bias_add",      "bias_gradient",
+    "max_pool_forward",   "max_pool_backward",     "average_pool_forward",  "average_pool_backward", "spatial_mean_forward",
+    "spatial_mean_backward", "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
+    "relu_forward",       "relu_backward",         "leaky_relu_forward",    "leaky_relu_backward", "sigmoid_forward",
+    "sigmoid_backward",   "add",                   "dropout",               "softmax_cross_entropy", "mean_squared_error",
+    "copy_region",        "fill",                  "sgd_momentum"};
+
+std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+
+std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+
+std::int64_t weight_elements(const Kernel& kernel) { return kernel.y[Axis::C] * kernel.x[Axis::C] * taps(kernel); }
+
+std::string spatial(const Shape& shape) { return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]); }
+
+/// One letter and one number per axis, left out where it is the usual number on all three.
+std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member, std::int64_t usual) {
+  const auto& w = kernel.windows;
+  if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
+  return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
+}
+
+std::string window_key(const Kernel& kernel) {
+  return along_windows(kernel, "k", &Window::kernel, 1) + along_windows(kernel, "s", &Window::stride, 1) + along_windows(kernel, "d", &Window::dilation, 1) +
+         along_windows(kernel, "pb", &Window::pad_before, 0) + along_windows(kernel, "pa", &Window::pad_after, 0);
+}
+
+std::string copy_key(const Kernel& kernel) {
+  std::string key = fmt::format(" {}{}", name_of(kernel.type), kernel.accumulate ? " add" : "");
+  for (const CopyLoop& loop : copy_loops(kernel).loops) key += fmt::format(" {}:{}:{}", loop.count, loop.source_stride, loop.destination_stride);
+  return key;
+}
+
+/// What decides the time of this kind, behind its name.
+std::string details(const Kernel& kernel) {
+  const Shape& x = kernel.x;
+  const Shape& y = kernel.y;
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter:
+      return fmt::format(" n{} c{} f{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C], spatial(x), spatial(y), window_key(kernel),
+                         kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "");
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward:
+      return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), window_key(kernel));
+    case SpatialMeanForward:
+    case SpatialMeanBackward:
+      return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
+    case BiasAdd:
+    case BiasGradient:
+      return fmt::format(" rows{} c{}", y[Axis::N] * positions(y), y[Axis::C]);
+    case BatchNormStatistics:
+    case BatchNormForward:
+    case BatchNormBackwardSums:
+    case BatchNormBackward:
+      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets);
+    case Dropout:
+    case SoftmaxCrossEntropy:
+      return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case Add:
+      return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
+    case Fill:
+      return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
+    case CopyRegion:
+      return copy_key(kernel);
+    case ReluForward:
+    case ReluBackward:
+    case LeakyReluForward:
+    case LeakyReluBackward:
+    case SigmoidForward:
+    case SigmoidBackward:
+    case MeanSquaredError:
+    case SgdMomentum:
+      return fmt::format(" e{}", y.elements());
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
+  return "";
+}
+
+/// Operations per element of the kinds that do little work on each; order of magnitude, for floors.
+double operations_per_element(KernelKind kind) {
+  using enum KernelKind;
+  switch (kind) {
+    case BatchNormStatistics: return 3;
+    case BatchNormForward: return 3;
+    case BatchNormBackwardSums: return 4;
+    case BatchNormBackward: return 5;
+    case SigmoidForward:
+    case SoftmaxCrossEntropy: return 20;
+    case SgdMomentum: return 6;
+    case Dropout: return 10;
+    case MeanSquaredError: return 4;
+    default: return 1;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std::size_t>(kind)]; }
+
+std::string Kernel::key() const { return std::string(name_of(kind)) + details(*this); }
+
+Operands Kernel::operands() const {
+  const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
+  const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
+  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  using enum KernelKind;
+  switch (kind) {
+    case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
+    case ConvolutionBackwardData: return {{output, weights}, {input}};
+    case ConvolutionBackwardFilter: return {{input, output}, {weights}};
+    case BiasAdd: return {{output, bias_vector}, {output}};
+    case BiasGradient: return {{output}, {bias_vector}};
+    case MaxPoolForward: return {{input}, {output, index}};
+    case MaxPoolBackward: return {{output, index}, {input}};
+    case AveragePoolForward:
+    case SpatialMeanForward: return {{input}, {output}};
+    case AveragePoolBackward:
+    case SpatialMeanBackward: return {{output}, {input}};
+    case BatchNormStatistics: return {{input}, {sums}};
+    case BatchNormForward: return {{input, sums, channel, channel}, {output}};
+    case BatchNormBackwardSums: return {{input, output, sums}, {sums, channel, channel}};
+    case BatchNormBackward: return {{input, output, sums, sums, channel}, {input}};
+    case ReluForward:
+    case LeakyReluForward:
+    case SigmoidForward:
+    case Dropout: return {{input}, {output}};
+    case ReluBackward:
+    case LeakyReluBackward:
+    case SigmoidBackward: return {{output, output}, {input}};
+    case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
+    case SoftmaxCrossEntropy: return {{input, labels}, {scalar_sum, input}};
+    case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
+    case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
+    case Fill: return {{}, {{type, y.elements()}}};
+    case SgdMomentum: return {{output, output, output}, {output, output}};
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  return {};
+}
+
+Flops Kernel::flops() const {
+  const double outputs = static_cast<double>(y.elements());
+  using enum KernelKind;
+  switch (kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter: return {2 * outputs * static_cast<double>(x[Axis::C] * taps(*this))};
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return {outputs * static_cast<double>(taps(*this))};
+    case SpatialMeanForward:
+    case SpatialMeanBackward: return {static_cast<double>(x.elements())};
+    case Add: return {outputs * (inputs - 1)};
+    case CopyRegion: return {accumulate ? static_cast<double>(region.elements()) : 0};
+    case Fill: return {0};
+    default: return {outputs * operations_per_element(kind)};
+  }
+}
+
+Bytes Kernel::bytes() const {
+  if (kind == KernelKind::CopyRegion) return Bytes{region.elements() * size_of(type)} * (accumulate ? 3 : 2);
+  Bytes sum{};
+  const Operands all = operands();
+  for (const Operand& operand : all.reads) sum += operand.bytes();
+  for (const Operand& operand : all.writes) sum += operand.bytes();
+  return sum;
+}
+
+}  // namespace stratplan

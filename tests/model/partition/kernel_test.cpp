@@ -1,0 +1,112 @@
+#include "model/partition/kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/partition/copy_loops.hpp"
+
+namespace stratplan {
+namespace {
+
+Kernel convolution(KernelKind kind = KernelKind::ConvolutionForward) {
+  const Window window{.kernel = 3, .stride = 2, .pad_before = 1};
+  return {.kind = kind, .x = {{4, 64, 1, 56, 56}}, .y = {{4, 32, 1, 28, 28}}, .windows = {{{}, window, window}}};
+}
+
+Kernel copy(Shape x, Shape y, Shape region, std::array<std::int64_t, axis_count> from = {}, std::array<std::int64_t, axis_count> to = {}) {
+  return {.kind = KernelKind::CopyRegion, .x = x, .y = y, .region = region, .from = from, .to = to};
+}
+
+TEST(Kernel, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  for (int kind = 0; kind < kernel_kind_count; ++kind) names.insert(name_of(static_cast<KernelKind>(kind)));
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(kernel_kind_count));
+  EXPECT_FALSE(names.contains(""));
+}
+
+TEST(Kernel, KeyOfAConvolution) {
+  EXPECT_EQ(convolution().key(), "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1");
+}
+
+TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
+  const Kernel base = convolution();
+  std::vector<Kernel> others(11, base);
+  others[0].kind = KernelKind::ConvolutionBackwardData;
+  others[1].x[Axis::N] = others[1].y[Axis::N] = 2;
+  others[2].x[Axis::C] = 32;
+  others[3].y[Axis::C] = 64;
+  others[4].x[Axis::H] = 57;
+  others[5].y[Axis::W] = 27;
+  others[6].windows[1].kernel = 2;
+  others[7].windows[2].stride = 1;
+  others[8].windows[1].dilation = 2;
+  others[9].windows[2].pad_after = 1;
+  others[10].bias = true;
+  std::set<std::string> keys{base.key()};
+  for (const Kernel& other : others) keys.insert(other.key());
+  EXPECT_EQ(keys.size(), others.size() + 1);
+}
+
+TEST(Kernel, KeyHoldsNothingElse) {
+  Kernel first{.kind = KernelKind::BatchNormForward, .x = {{4, 8, 1, 5, 5}}, .y = {{4, 8, 1, 5, 5}}, .scalar = 1e-5, .sets = {.set_samples = 32, .batch = 64}};
+  Kernel second = first;
+  second.scalar = 1e-3;
+  second.sets.first_sample = 4;
+  EXPECT_EQ(first.key(), second.key());
+  second.sets.sets = 2;
+  EXPECT_NE(first.key(), second.key());
+
+  const Shape whole{{2, 4, 1, 5, 6}}, rows{{2, 4, 1, 2, 6}};
+  EXPECT_EQ(copy(whole, rows, rows).key(), copy(whole, rows, rows, {0, 0, 0, 3, 0}).key());
+}
+
+TEST(Kernel, FlopsAndBytes) {
+  const double flops = 2.0 * 4 * 32 * 28 * 28 * 64 * 9;
+  const std::int64_t x = 4 * 64 * 56 * 56, y = 4 * 32 * 28 * 28, w = 32 * 64 * 9;
+  for (KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+    EXPECT_EQ(convolution(kind).flops().value, flops);
+    EXPECT_EQ(convolution(kind).bytes().value, 4 * (x + y + w));
+  }
+  Kernel packing = copy({{2, 4, 1, 5, 6}}, {{2, 4, 1, 2, 6}}, {{2, 4, 1, 2, 6}});
+  EXPECT_EQ(packing.bytes().value, 2 * 4 * 96);
+  packing.accumulate = true;
+  EXPECT_EQ(packing.bytes().value, 3 * 4 * 96);
+  EXPECT_EQ(packing.flops().value, 96);
+}
+
+TEST(Kernel, OperandsOfMaxPool) {
+  Kernel pool = convolution(KernelKind::MaxPoolForward);
+  const Operands forward = pool.operands();
+  ASSERT_EQ(forward.writes.size(), 2u);
+  EXPECT_EQ(forward.writes[1], (Operand{DataType::I32, pool.y.elements()}));
+  pool.kind = KernelKind::MaxPoolBackward;
+  EXPECT_EQ(pool.operands().reads[1], forward.writes[1]);
+  EXPECT_EQ(pool.operands().writes[0], forward.reads[0]);
+}
+
+TEST(CopyLoops, WorkedTable) {
+  const Shape all{{2, 4, 1, 5, 6}};
+  struct Row {
+    Shape region;
+    std::array<std::int64_t, axis_count> from;
+    std::vector<CopyLoop> loops;
+    std::int64_t start;
+  };
+  const Row rows[] = {
+      {all, {}, {{240, 1, 1}}, 0},
+      {{{2, 4, 1, 2, 6}}, {0, 0, 0, 1, 0}, {{2, 120, 120}, {48, 1, 1}}, 24},
+      {{{2, 4, 1, 5, 2}}, {}, {{10, 24, 24}, {8, 1, 1}}, 0},
+      {{{2, 1, 1, 5, 6}}, {0, 3, 0, 0, 0}, {{60, 4, 4}}, 3},
+      {{{1, 1, 1, 1, 1}}, {1, 3, 0, 4, 5}, {{1, 1, 1}}, 239},
+  };
+  for (const Row& row : rows) {
+    const CopyLoops copied = copy_loops(copy(all, all, row.region, row.from, row.from));
+    EXPECT_EQ(copied.loops, row.loops);
+    EXPECT_EQ(copied.source, row.start);
+    EXPECT_EQ(copied.destination, row.start);
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
