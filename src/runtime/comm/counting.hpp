@@ -1,0 +1,41 @@
+#pragma once
+// A decorator that counts what a rank sends, for the tests that hold it against the priced program.
+#include <utility>
+#include <vector>
+
+#include "runtime/communicator.hpp"
+
+namespace stratplan {
+
+struct CommunicationCounts {
+  std::int64_t messages = 0;          ///< parcels sent to other ranks
+  std::int64_t message_bytes = 0;
+  std::int64_t received_messages = 0; ///< parcels received from other ranks
+  std::int64_t received_bytes = 0;
+  std::vector<std::pair<Collective, std::int64_t>> collectives;  ///< operation and bytes of the longer buffer, in order of issue
+  friend bool operator==(const CommunicationCounts&, const CommunicationCounts&) = default;
+};
+
+class CountingCommunicator final : public Communicator {
+ public:
+  /// `inner` must outlive this.
+  explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
+  const CommunicationCounts& counts() const { return counts_; }
+  void reset() { counts_ = {}; }
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Group group(const std::vector<int>& ranks) override { return inner_.group(ranks); }
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void barrier() override { inner_.barrier(); }
+  void synchronize(Track track) override { inner_.synchronize(track); }
+
+ private:
+  Communicator& inner_;
+  CommunicationCounts counts_;
+};
+
+}  // namespace stratplan

@@ -1,0 +1,259 @@
+#include "runtime/comm/loopback.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstring>
+#include <exception>
+#include <limits>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+/// What tells one collective call from another: all members must agree on it.
+struct Call {
+  enum class Verb { AllReduce, ReduceScatter, AllGather, Barrier } verb = Verb::Barrier;
+  std::vector<std::int64_t> counts;
+  DataType type = DataType::F32;
+  friend bool operator==(const Call&, const Call&) = default;
+};
+
+/// A collective in the making: members leave their buffers, the last one to arrive does the work for all.
+struct Meeting {
+  std::vector<int> ranks;
+  std::vector<const void*> inputs;  ///< per member
+  std::vector<void*> outputs;
+  Call call;
+  std::size_t arrived = 0;
+  std::int64_t held = 0;  ///< meetings completed so far
+};
+
+template <class T>
+void sum(const Meeting& meeting, std::int64_t begin, std::int64_t count, T* result) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    T total{};
+    for (const void* input : meeting.inputs) total += static_cast<const T*>(input)[begin + i];
+    result[i] = total;
+  }
+}
+
+void sum(const Meeting& meeting, std::int64_t begin, std::int64_t count, void* result) {
+  switch (meeting.call.type) {
+    case DataType::F32: return sum(meeting, begin, count, static_cast<float*>(result));
+    case DataType::F64: return sum(meeting, begin, count, static_cast<double*>(result));
+    case DataType::I32: return sum(meeting, begin, count, static_cast<std::int32_t*>(result));
+    default: SP_ASSERT(false, "no sums of {}", name_of(meeting.call.type));
+  }
+}
+
+void copy(void* to, const void* from, std::int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+void perform(const Meeting& meeting) {
+  const std::int64_t size = size_of(meeting.call.type);
+  std::int64_t begin = 0;
+  for (std::size_t member = 0; member < meeting.ranks.size(); ++member) {
+    void* output = meeting.outputs[member];
+    switch (meeting.call.verb) {
+      case Call::Verb::Barrier: break;
+      case Call::Verb::AllReduce:  // in place: the first member's buffer takes the sum, then the others copy it
+        if (member == 0) sum(meeting, 0, meeting.call.counts[0], output);
+        else copy(output, meeting.outputs[0], meeting.call.counts[0] * size);
+        break;
+      case Call::Verb::ReduceScatter:
+        sum(meeting, begin, meeting.call.counts[member], output);
+        begin += meeting.call.counts[member];
+        break;
+      case Call::Verb::AllGather:
+        for (std::size_t from = 0, at = 0; from < meeting.ranks.size(); ++from) {
+          copy(static_cast<std::byte*>(output) + at, meeting.inputs[from], meeting.call.counts[from] * size);
+          at += static_cast<std::size_t>(meeting.call.counts[from] * size);
+        }
+        break;
+    }
+  }
+}
+
+/// What the ranks share. Everything, copying included, happens under one lock: simple, and a rank that unwinds after another's failure can
+/// not free a buffer that is being read.
+class World {
+ public:
+  explicit World(int ranks) : stuck_at_(static_cast<std::size_t>(ranks), 0) {
+    std::vector<int> all(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) all[static_cast<std::size_t>(rank)] = rank;
+    group(all);
+  }
+
+  int ranks() const { return static_cast<int>(stuck_at_.size()); }
+
+  int group(const std::vector<int>& ranks) {
+    const std::scoped_lock lock(mutex_);
+    const auto [place, fresh] = groups_.try_emplace(ranks, static_cast<int>(groups_.size()));
+    if (fresh) {
+      Meeting& meeting = meetings_[place->second];
+      meeting.ranks = ranks;
+      meeting.inputs.resize(ranks.size());
+      meeting.outputs.resize(ranks.size());
+    }
+    return place->second;
+  }
+
+  void exchange(int rank, std::span<const Communicator::Parcel> sends, std::span<const Communicator::Parcel> receives, int tag) {
+    std::unique_lock lock(mutex_);
+    for (const auto& parcel : sends) {
+      const bool fresh = posts_.try_emplace({rank, parcel.peer, tag}, parcel).second;
+      SP_ASSERT(fresh, "two parcels from {} to {} with tag {}", rank, parcel.peer, tag);
+    }
+    changed();
+    for (const auto& parcel : receives) receive(lock, rank, parcel, tag);
+    for (const auto& parcel : sends)
+      wait(lock, rank, fmt::format("for rank {} to receive tag {}", parcel.peer, tag), [&] { return !posts_.contains({rank, parcel.peer, tag}); });
+  }
+
+  void meet(int rank, int group, const Call& call, const void* input, void* output) {
+    std::unique_lock lock(mutex_);
+    Meeting& meeting = meetings_.at(group);
+    const auto member = std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) - meeting.ranks.begin();
+    SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank, meeting.ranks);
+    if (meeting.arrived == 0) meeting.call = call;
+    if (meeting.call != call) throw CommunicationError(fmt::format("rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
+    meeting.inputs[static_cast<std::size_t>(member)] = input;
+    meeting.outputs[static_cast<std::size_t>(member)] = output;
+    const std::int64_t held = meeting.held;
+    if (++meeting.arrived == meeting.ranks.size()) {
+      perform(meeting);
+      meeting.arrived = 0;
+      ++meeting.held;
+      changed();
+    } else {
+      wait(lock, rank, fmt::format("in a collective of ranks {}", meeting.ranks), [&] { return meeting.held != held; });
+    }
+  }
+
+  /// The first failure is what run_loopback rethrows.
+  void fail(int rank, std::exception_ptr error) {
+    const std::scoped_lock lock(mutex_);
+    if (!error_) {
+      error_ = std::move(error);
+      failed_rank_ = rank;
+    }
+    changed();
+  }
+
+  /// The rank's body has returned: nobody will hear from it again.
+  void finish(int rank) {
+    const std::scoped_lock lock(mutex_);
+    stuck_at_[static_cast<std::size_t>(rank)] = finished;
+    condition_.notify_all();
+  }
+
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  static constexpr std::int64_t finished = std::numeric_limits<std::int64_t>::max();
+
+  void receive(Lock& lock, int rank, const Communicator::Parcel& parcel, int tag) {
+    const std::tuple key{parcel.peer, rank, tag};
+    wait(lock, rank, fmt::format("for rank {} to send tag {}", parcel.peer, tag), [&] { return posts_.contains(key); });
+    const auto post = posts_.find(key);
+    if (post->second.bytes != parcel.bytes)
+      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag, parcel.peer,
+                                           post->second.bytes.value));
+    copy(parcel.data, post->second.data, parcel.bytes.value);
+    posts_.erase(post);
+    changed();
+  }
+
+  /// To be called after every change that another rank may wait for.
+  void changed() {
+    ++version_;
+    condition_.notify_all();
+  }
+
+  /// A rank is stuck while what it waits for did not hold at the latest version of the shared state. If all are, nothing will ever change.
+  bool all_stuck() const {
+    return std::all_of(stuck_at_.begin(), stuck_at_.end(), [this](std::int64_t at) { return at == version_ || at == finished; });
+  }
+
+  template <class Ready>
+  void wait(Lock& lock, int rank, const std::string& what, Ready ready) {
+    for (;;) {
+      if (error_) throw CommunicationError(fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what, failed_rank_));
+      if (ready()) return;
+      stuck_at_[static_cast<std::size_t>(rank)] = version_;
+      if (all_stuck()) throw CommunicationError(fmt::format("all ranks wait for each other, rank {} {}", rank, what));
+      condition_.wait(lock);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable condition_;
+  std::int64_t version_ = 1;
+  std::vector<std::int64_t> stuck_at_;  ///< per rank: the version at which its wait last looked in vain
+  std::map<std::tuple<int, int, int>, Communicator::Parcel> posts_;  ///< by sender, receiver, tag
+  std::map<std::vector<int>, int> groups_;
+  std::map<int, Meeting> meetings_;
+  std::exception_ptr error_;
+  int failed_rank_ = -1;
+};
+
+class LoopbackCommunicator final : public Communicator {
+ public:
+  LoopbackCommunicator(World& world, int rank) : world_(world), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return world_.ranks(); }
+  Group group(const std::vector<int>& ranks) override { return world_.group(ranks); }
+  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override { world_.exchange(rank_, sends, receives, tag); }
+  void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
+    world_.meet(rank_, group, {Call::Verb::AllReduce, {count}, type}, data, data);
+  }
+  void reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    world_.meet(rank_, group, {Call::Verb::ReduceScatter, {counts.begin(), counts.end()}, type}, input, output);
+  }
+  void all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    world_.meet(rank_, group, {Call::Verb::AllGather, {counts.begin(), counts.end()}, type}, input, output);
+  }
+  void barrier() override { world_.meet(rank_, 0, {}, nullptr, nullptr); }
+  void synchronize(Track) override {}
+
+ private:
+  World& world_;
+  int rank_;
+};
+
+}  // namespace
+
+void run_loopback(int ranks, const std::function<void(Communicator&)>& body) {
+  SP_ASSERT(ranks >= 1, "ranks={}", ranks);
+  World world(ranks);
+  const auto run_rank = [&](int rank) {
+    try {
+      LoopbackCommunicator communicator(world, rank);
+      body(communicator);
+    } catch (...) {
+      world.fail(rank, std::current_exception());
+    }
+    world.finish(rank);
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 1; rank < ranks; ++rank) threads.emplace_back(run_rank, rank);
+    run_rank(0);
+  }
+  world.rethrow();
+}
+
+}  // namespace stratplan

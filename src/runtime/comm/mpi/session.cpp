@@ -1,0 +1,52 @@
+// Starting and ending MPI.
+#define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
+#define MPICH_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "model/base/error.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+bool running() {
+  int initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  return initialized && !finalized;
+}
+
+}  // namespace
+
+MpiSession::MpiSession() : exceptions_(std::uncaught_exceptions()) {
+  int provided = MPI_THREAD_SINGLE;
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) throw EnvironmentError("MPI can not start");
+  if (provided < MPI_THREAD_FUNNELED) throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+}
+
+MpiSession::~MpiSession() {
+  // MPI_Finalize would wait for ranks that may be waiting for this one.
+  if (std::uncaught_exceptions() > exceptions_) abort_all_ranks(static_cast<int>(ExitCode::Communication));
+  MPI_Finalize();
+}
+
+void abort_all_ranks(int exit_code) noexcept {
+  if (running()) MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::_Exit(exit_code);
+}
+
+PartInfo mpi_part() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  const std::string text(version, static_cast<std::size_t>(length));
+  return {true, text.substr(0, text.find_first_of(",\n"))};
+}
+
+}  // namespace stratplan

@@ -1,0 +1,125 @@
+#include "runtime/dump.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr int collector = 0;
+constexpr std::size_t region_numbers = 2 * axis_count;
+
+/// regions[rank][slice], known to all ranks. Travels as doubles, which are exact here: extents are far below 2^53.
+std::vector<std::vector<Region>> all_regions(const Program& program, Communicator& communicator) {
+  std::vector<double> mine;
+  for (const ParameterSlice& slice : program.parameters)
+    for (const Interval interval : slice.region.interval) {
+      mine.push_back(static_cast<double>(interval.begin));
+      mine.push_back(static_cast<double>(interval.end));
+    }
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  std::vector<int> everyone(ranks);
+  std::iota(everyone.begin(), everyone.end(), 0);
+  std::vector<double> all(mine.size() * ranks);
+  const std::vector<std::int64_t> counts(ranks, std::ssize(mine));
+  communicator.all_gather(Track::Compute, communicator.group(everyone), mine.data(), all.data(), counts, DataType::F64);
+  communicator.synchronize(Track::Compute);
+
+  std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(program.parameters.size()));
+  auto number = all.begin();
+  for (std::vector<Region>& of_rank : regions)
+    for (Region& region : of_rank)
+      for (Interval& interval : region.interval) {
+        interval.begin = static_cast<std::int64_t>(*number++);
+        interval.end = static_cast<std::int64_t>(*number++);
+      }
+  return regions;
+}
+
+/// The first rank of those that hold the same block; blocks of one tensor are equal or disjoint.
+bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t slice, std::size_t rank) {
+  for (std::size_t other = 0; other < rank; ++other)
+    if (regions[other][slice] == regions[rank][slice]) return false;
+  return true;
+}
+
+NamedTensor named(const ParameterSlice& slice, const Network& network, const std::vector<float>& channels_last) {
+  NamedTensor tensor{slice.name(network), {slice.global[Axis::C]}, to_logical_order(channels_last, slice.global)};
+  if (slice.what == ParameterSlice::What::Weights) tensor.shape.assign(slice.global.extent.begin(), slice.global.extent.end());
+  return tensor;
+}
+
+/// Brings one tensor together on the collector; nothing elsewhere.
+class Assembly {
+ public:
+  Assembly(Communicator& communicator, const std::vector<std::vector<Region>>& regions, std::size_t slice, const Shape& whole)
+      : communicator_(communicator), regions_(regions), slice_(slice), whole_(whole) {}
+
+  std::optional<std::vector<float>> run(std::vector<float>& mine) {
+    const auto rank = static_cast<std::size_t>(communicator_.rank());
+    std::vector<Communicator::Parcel> sends, receives;
+    std::vector<std::vector<float>> blocks(regions_.size());
+    if (rank != collector) {
+      if (is_first_owner(regions_, slice_, rank)) sends.push_back({collector, mine.data(), bytes(mine)});
+    } else {
+      for (std::size_t owner = 1; owner < regions_.size(); ++owner)
+        if (is_first_owner(regions_, slice_, owner)) {
+          blocks[owner].resize(static_cast<std::size_t>(regions_[owner][slice_].elements()));
+          receives.push_back({static_cast<int>(owner), blocks[owner].data(), bytes(blocks[owner])});
+        }
+    }
+    communicator_.exchange(Track::Compute, sends, receives, 0);
+    communicator_.synchronize(Track::Compute);
+    if (rank != collector) return std::nullopt;
+    blocks[collector] = mine;
+    return put_together(blocks);
+  }
+
+ private:
+  static Bytes bytes(const std::vector<float>& values) { return {std::ssize(values) * size_of(DataType::F32)}; }
+
+  std::vector<float> put_together(const std::vector<std::vector<float>>& blocks) const {
+    std::vector<float> tensor(static_cast<std::size_t>(whole_.elements()));
+    std::int64_t covered = 0;
+    for (std::size_t owner = 0; owner < blocks.size(); ++owner) {
+      if (blocks[owner].empty()) continue;
+      for_each_row(regions_[owner][slice_], whole_, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+        std::copy_n(blocks[owner].begin() + local, count, tensor.begin() + global);
+      });
+      covered += regions_[owner][slice_].elements();
+    }
+    SP_ASSERT(covered == whole_.elements(), "{} of {} elements", covered, whole_.elements());
+    return tensor;
+  }
+
+  Communicator& communicator_;
+  const std::vector<std::vector<Region>>& regions_;
+  std::size_t slice_;
+  Shape whole_;
+};
+
+}  // namespace
+
+std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program, Executor& executor, Communicator& communicator,
+                                           ParameterPart part) {
+  const std::vector<std::vector<Region>> regions = all_regions(program, communicator);
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
+    const ParameterSlice& slice = program.parameters[i];
+    std::vector<float> mine(static_cast<std::size_t>(slice.region.elements()));
+    executor.download(part == ParameterPart::Value ? slice.value : slice.gradient, mine.data());
+    if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine)) tensors.push_back(named(slice, network, *tensor));
+  }
+  return tensors;
+}
+
+std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program, Executor& executor, Communicator& communicator) {
+  std::vector<NamedTensor> tensors = gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
+  if (communicator.rank() == collector) tensors.insert(tensors.begin(), {"loss", {1}, {static_cast<float>(executor.loss())}});
+  return tensors;
+}
+
+}  // namespace stratplan

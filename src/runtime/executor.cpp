@@ -1,0 +1,156 @@
+#include "runtime/executor.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+/// A processor's stream is an inline queue; one stream keeps program order on any device.
+constexpr Backend::Stream stream = Track::Compute;
+
+Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
+
+}  // namespace
+
+Executor::Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
+                   const TrainingSettings& settings)
+    : network_(network), program_(program), backend_(backend), communicator_(communicator), data_(data), settings_(settings) {
+  SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(), "program of rank {}/{} on rank {}/{}", program.rank,
+            program.ranks, communicator.rank(), communicator.size());
+  memory_.arena = program.arena;
+  memory_.persistent = program.persistent;
+  arena_ = allocate(memory_.arena);
+  persistent_ = allocate(memory_.persistent);
+  fill(persistent_, memory_.persistent, 0);
+  for (const Step& step : program.steps) prepared_.push_back(prepare(step));
+  for (const auto& [kernel, prepared] : kernels_) memory_.workspace = std::max(memory_.workspace, prepared->workspace());
+  workspace_ = allocate(memory_.workspace);
+  spans_.resize(program.steps.size());
+}
+
+Executor::DeviceMemory Executor::allocate(Bytes bytes) {
+  return {bytes.value > 0 ? backend_.allocate(bytes) : nullptr, Release{&backend_}};
+}
+
+std::byte* Executor::address(BufferId id) const {
+  const Buffer& buffer = program_.buffer(id);
+  if (buffer.inside >= 0) return address(buffer.inside) + buffer.offset.value;
+  return static_cast<std::byte*>(buffer.persistent ? persistent_.get() : arena_.get()) + buffer.offset.value;
+}
+
+Executor::Prepared Executor::prepare(const Step& step) {
+  Prepared prepared;
+  for (const BufferId read : step.reads) prepared.reads.push_back(address(read));
+  for (const BufferId write : step.writes) prepared.writes.push_back(address(write));
+  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
+    prepared.kernel = prepare(compute->kernel);
+    KernelContext& context = prepared.context;
+    context.seed = settings_.seed;
+    context.layer = step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
+    context.region = compute->region;
+    context.global = compute->global;
+    context.learning_rate = settings_.learning_rate;
+    context.momentum = settings_.momentum;
+    context.weight_decay = settings_.weight_decay;
+  } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+    prepared.sends = parcels(exchange->sends);
+    prepared.receives = parcels(exchange->receives);
+  } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+    prepared.group = communicator_.group(collective->group);
+  }
+  return prepared;
+}
+
+PreparedKernel* Executor::prepare(const Kernel& kernel) {
+  const auto [place, fresh] = kernels_.try_emplace(kernel);
+  if (fresh) place->second = backend_.prepare(kernel);
+  return place->second.get();
+}
+
+std::vector<Communicator::Parcel> Executor::parcels(const std::vector<Message>& messages) const {
+  std::vector<Communicator::Parcel> parcels;
+  for (const Message& message : messages) parcels.push_back({message.peer, address(message.buffer), message.bytes});
+  return parcels;
+}
+
+void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
+  const std::vector<unsigned char> piece(std::size_t{1} << 20, static_cast<unsigned char>(value));
+  for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
+    backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(), std::min(bytes - begin, Bytes{std::ssize(piece)}));
+  backend_.synchronize(stream);
+}
+
+void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
+
+void Executor::run(std::int64_t iteration) {
+  const Seconds start = now();
+  Seconds last{};
+  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    execute(program_.steps[i], prepared_[i], iteration);
+    const Seconds end = now() - start;
+    spans_[i] = {static_cast<int>(i), last, end};
+    last = end;
+  }
+}
+
+void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
+  if (prepared.kernel) {
+    compute(prepared, iteration);
+  } else if (const auto* loading = std::get_if<LoadStep>(&step.body)) {
+    load(step, *loading, prepared, iteration);
+  } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+    communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
+    communicator_.synchronize(step.track);
+  } else {
+    communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
+    communicator_.synchronize(step.track);
+  }
+}
+
+void Executor::compute(Prepared& prepared, std::int64_t iteration) {
+  prepared.context.step = iteration;
+  backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(), prepared.context);
+  backend_.synchronize(stream);
+}
+
+void Executor::load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration) {
+  const std::span<const std::byte> contents = data_.load(load, iteration);
+  const Bytes bytes = program_.buffer(step.writes.at(0)).bytes();
+  SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}", contents.size(), bytes.value);
+  backend_.upload(stream, prepared.writes[0], contents.data(), bytes);
+  backend_.synchronize(stream);
+}
+
+void Executor::communicate(const CollectiveStep& collective, Track track, const Prepared& prepared) {
+  switch (collective.op) {
+    case Collective::AllReduce: {
+      std::byte* data = static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
+      return communicator_.all_reduce(track, prepared.group, data, collective.count, collective.type);
+    }
+    case Collective::ReduceScatter:
+      return communicator_.reduce_scatter(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+    case Collective::AllGather:
+      return communicator_.all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+  }
+}
+
+double Executor::loss() {
+  double loss = 0;
+  download(program_.loss, &loss);
+  return loss;
+}
+
+void Executor::upload(BufferId buffer, const void* host) {
+  backend_.upload(stream, address(buffer), host, program_.buffer(buffer).bytes());
+  backend_.synchronize(stream);
+}
+
+void Executor::download(BufferId buffer, void* host) {
+  backend_.download(stream, host, address(buffer), program_.buffer(buffer).bytes());
+  backend_.synchronize(stream);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,102 @@
+#pragma once
+// Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels, pointers, groups); then each
+// iteration is one walk over the steps, in program order, and is timed step by step.
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/network/network.hpp"
+#include "model/partition/program.hpp"
+#include "model/timeline.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/communicator.hpp"
+#include "runtime/data.hpp"
+
+namespace stratplan {
+
+/// What training depends on beyond network and plan.
+struct TrainingSettings {
+  std::uint64_t seed = 1;
+  double learning_rate = 0.01;
+  double momentum = 0.9;
+  double weight_decay = 0;
+};
+
+class Executor {
+ public:
+  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups, which
+  /// all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
+  Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
+           const TrainingSettings& settings);
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// One training iteration. Each step is finished before the next begins: a track is leave to run concurrently, not a duty. Throws CommunicationError.
+  void run(std::int64_t step);
+  /// Of the last iteration, one per step.
+  std::span<const Span> spans() const { return spans_; }
+  /// Of the last iteration: the same on all ranks.
+  double loss();
+
+  /// Moves a whole buffer between the device and dense host memory.
+  void upload(BufferId buffer, const void* host);
+  void download(BufferId buffer, void* host);
+  /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read before it is written shows.
+  void poison();
+
+  struct Memory {
+    Bytes arena{};
+    Bytes persistent{};
+    Bytes workspace{};
+    Bytes total() const { return arena + persistent + workspace; }
+  };
+  Memory memory() const { return memory_; }
+
+ private:
+  /// A step with everything looked up that does not change from iteration to iteration.
+  struct Prepared {
+    PreparedKernel* kernel = nullptr;             ///< of a compute step
+    std::vector<const void*> reads;
+    std::vector<void*> writes;
+    KernelContext context;
+    std::vector<Communicator::Parcel> sends;      ///< of an exchange
+    std::vector<Communicator::Parcel> receives;
+    Communicator::Group group = 0;                ///< of a collective
+  };
+  struct Release {
+    Backend* backend;
+    void operator()(void* memory) const noexcept { backend->release(memory); }
+  };
+  using DeviceMemory = std::unique_ptr<void, Release>;
+
+  DeviceMemory allocate(Bytes bytes);
+  std::byte* address(BufferId buffer) const;
+  Prepared prepare(const Step& step);
+  PreparedKernel* prepare(const Kernel& kernel);
+  std::vector<Communicator::Parcel> parcels(const std::vector<Message>& messages) const;
+  void fill(const DeviceMemory& memory, Bytes bytes, int value);
+
+  void execute(const Step& step, Prepared& prepared, std::int64_t iteration);
+  void compute(Prepared& prepared, std::int64_t iteration);
+  void load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration);
+  void communicate(const CollectiveStep& collective, Track track, const Prepared& prepared);
+
+  const Network& network_;
+  const Program& program_;
+  Backend& backend_;
+  Communicator& communicator_;
+  DataSource& data_;
+  TrainingSettings settings_;
+  Memory memory_;
+  std::map<Kernel, std::unique_ptr<PreparedKernel>> kernels_;
+  DeviceMemory arena_;
+  DeviceMemory persistent_;
+  DeviceMemory workspace_;
+  std::vector<Prepared> prepared_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace stratplan

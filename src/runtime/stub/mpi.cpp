@@ -1,0 +1,24 @@
+// Linked instead of runtime/comm/mpi/ where MPI was not found or was switched off.
+#include <cstdlib>
+
+#include "model/base/error.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr const char* not_built = "this program was built without MPI; configure it with STRATPLAN_WITH_MPI=ON";
+
+}  // namespace
+
+MpiSession::MpiSession() : exceptions_(0) { throw EnvironmentError(not_built); }
+MpiSession::~MpiSession() = default;
+
+std::unique_ptr<Communicator> make_mpi_communicator() { throw EnvironmentError(not_built); }
+
+void abort_all_ranks(int exit_code) noexcept { std::_Exit(exit_code); }
+
+PartInfo mpi_part() { return {false, not_built}; }
+
+}  // namespace stratplan

@@ -1,0 +1,120 @@
+#include "runtime/trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "model/base/assert.hpp"
+#include "model/base/philox.hpp"
+#include "runtime/tensor.hpp"
+
+namespace stratplan {
+namespace {
+
+std::vector<float> initial_weights(const ParameterSlice& slice, const RandomStream& stream) {
+  std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
+  const double fan_in = static_cast<double>(slice.global.elements() / slice.global[Axis::N]);
+  const double deviation = std::sqrt(2 / fan_in);
+  for_each_row(slice.region, slice.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i)
+      values[static_cast<std::size_t>(local + i)] = static_cast<float>(deviation * stream.normal(static_cast<std::uint64_t>(global + i)));
+  });
+  return values;
+}
+
+Communicator::Group all_ranks(Communicator& communicator) {
+  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return communicator.group(ranks);
+}
+
+/// Everybody's numbers, by rank; the lists may differ in length.
+std::vector<std::vector<double>> gather(Communicator& communicator, const std::vector<double>& mine) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  const Communicator::Group group = all_ranks(communicator);
+  const double length = static_cast<double>(mine.size());
+  std::vector<double> lengths(ranks);
+  communicator.all_gather(Track::Compute, group, &length, lengths.data(), std::vector<std::int64_t>(ranks, 1), DataType::F64);
+  const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
+  std::vector<double> all(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F64);
+  communicator.synchronize(Track::Compute);
+  std::vector<std::vector<double>> lists;
+  auto begin = all.begin();
+  for (const std::int64_t count : counts) {
+    lists.emplace_back(begin, begin + count);
+    begin += count;
+  }
+  return lists;
+}
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+/// Durations of one rank's program steps over the timed iterations.
+class StepDurations {
+ public:
+  StepDurations(std::size_t steps, int iterations) : durations_(steps) {
+    for (auto& of_step : durations_) of_step.reserve(static_cast<std::size_t>(iterations));
+  }
+  void add(std::span<const Span> spans) {
+    for (const Span& span : spans) durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
+  }
+  std::vector<double> medians() {
+    std::vector<double> result;
+    for (auto& of_step : durations_) result.push_back(median(of_step));
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<double>> durations_;
+};
+
+std::vector<Seconds> seconds(const std::vector<double>& values) {
+  std::vector<Seconds> result;
+  for (const double value : values) result.push_back({value});
+  return result;
+}
+
+}  // namespace
+
+void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor) {
+  for (const ParameterSlice& slice : program.parameters) {
+    using What = ParameterSlice::What;
+    const auto elements = static_cast<std::size_t>(slice.region.elements());
+    std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : 0.0F);
+    if (slice.what == What::Weights) values = initial_weights(slice, RandomStream(seed, slice.name(network)));
+    executor.upload(slice.value, values.data());
+    executor.upload(slice.velocity, std::vector<float>(elements, 0.0F).data());
+  }
+}
+
+Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
+  Timing timing;
+  std::vector<double> elapsed;  // of this rank, timed iterations only
+  StepDurations durations(executor.spans().size(), run.steps);
+  for (std::int64_t iteration = 0; iteration < run.warmup + run.steps; ++iteration) {
+    communicator.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(iteration);
+    const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    timing.losses.push_back(executor.loss());
+    if (iteration >= run.warmup) {
+      elapsed.push_back(time);
+      durations.add(executor.spans());
+    }
+    if (run.after_step) run.after_step(iteration, timing.losses.back(), {time});
+  }
+  timing.steps.resize(elapsed.size());
+  for (const std::vector<double>& of_rank : gather(communicator, elapsed))
+    for (std::size_t i = 0; i < elapsed.size(); ++i) timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
+  for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) timing.step_medians.push_back(seconds(of_rank));
+  return timing;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,24 @@
+#pragma once
+// Training: parameters from the seed, then iterations of the program, timed.
+#include <functional>
+
+#include "runtime/executor.hpp"
+
+namespace stratplan {
+
+struct TrainingRun {
+  int warmup = 1;  ///< iterations whose time does not count
+  int steps = 10;  ///< iterations that are timed, after the warm-up
+  /// Called on every rank after each iteration (0: the first of the warm-up), outside the measured time; may communicate.
+  std::function<void(std::int64_t iteration, double loss, Seconds elapsed)> after_step;
+};
+
+/// Weights normal with variance 2 / fan-in (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, velocities 0: functions
+/// of seed, parameter name and global element index, so that every decomposition starts from the same numbers.
+void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor);
+
+/// Runs warmup + steps iterations on all ranks, which start each together; the same Timing on every rank. Requires initialized parameters.
+/// Throws CommunicationError.
+Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
+
+}  // namespace stratplan

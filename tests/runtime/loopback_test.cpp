@@ -1,0 +1,226 @@
+// Ranks as threads: what arrives where, that sums are in rank order, and that nothing hangs.
+#include "runtime/comm/loopback.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <numeric>
+
+#include "model/base/error.hpp"
+#include "runtime/comm/counting.hpp"
+
+namespace stratplan {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Parcel = Communicator::Parcel;
+
+std::vector<int> all_ranks(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// The message of the CommunicationError that the body must end with.
+std::string failure(int ranks, const std::function<void(Communicator&)>& body) {
+  try {
+    run_loopback(ranks, body);
+  } catch (const CommunicationError& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+TEST(Loopback, EveryRankRunsOnce) {
+  for (const int ranks : {1, 2, 3, 7}) {
+    std::vector<int> seen(static_cast<std::size_t>(ranks), 0);
+    run_loopback(ranks, [&](Communicator& communicator) {
+      EXPECT_EQ(communicator.size(), ranks);
+      ++seen[static_cast<std::size_t>(communicator.rank())];
+    });
+    EXPECT_EQ(seen, std::vector<int>(static_cast<std::size_t>(ranks), 1));
+  }
+}
+
+TEST(Loopback, ExchangeAroundARing) {
+  run_loopback(3, [](Communicator& communicator) {
+    const int rank = communicator.rank();
+    double mine = 10 + rank, from_left = 0, from_right = 0;
+    const int left = (rank + 2) % 3, right = (rank + 1) % 3;
+    const Parcel sends[] = {{left, &mine, {8}}, {right, &mine, {8}}};
+    const Parcel receives[] = {{left, &from_left, {8}}, {right, &from_right, {8}}};
+    for (int round = 0; round < 20; ++round, mine += 100) {  // the same tag again and again
+      communicator.exchange(Track::Halo, sends, receives, 5);
+      EXPECT_EQ(from_left, 10 + left + 100 * round);
+      EXPECT_EQ(from_right, 10 + right + 100 * round);
+    }
+  });
+}
+
+TEST(Loopback, ARankMaySendToItself) {
+  run_loopback(1, [](Communicator& communicator) {
+    int mine = 7, arrived = 0;
+    const Parcel send{0, &mine, {4}}, receive{0, &arrived, {4}};
+    communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 0);
+    EXPECT_EQ(arrived, 7);
+  });
+}
+
+TEST(Loopback, CollectivesOfOverlappingGroups) {
+  // 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}.
+  run_loopback(4, [](Communicator& communicator) {
+    const int rank = communicator.rank(), row = rank / 2, column = rank % 2;
+    const auto of_row = communicator.group({2 * row, 2 * row + 1});
+    const auto of_column = communicator.group({column, column + 2});
+    EXPECT_EQ(of_row, communicator.group({2 * row, 2 * row + 1}));
+    std::vector<float> values{static_cast<float>(rank), 1};
+    communicator.all_reduce(Track::Gradient, of_row, values.data(), 2, DataType::F32);
+    EXPECT_THAT(values, ElementsAre(static_cast<float>(4 * row + 1), 2));
+    communicator.all_reduce(Track::Gradient, of_column, values.data(), 1, DataType::F32);
+    EXPECT_THAT(values, ElementsAre(6, 2));
+  });
+}
+
+TEST(Loopback, ReduceScatterAndAllGatherOfUnevenPieces) {
+  const std::vector<std::int64_t> counts{2, 0, 1};
+  run_loopback(3, [&](Communicator& communicator) {
+    const auto group = communicator.group({0, 1, 2});
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const std::int32_t k = 1 << (8 * communicator.rank());
+    const std::vector<std::int32_t> input{k, 2 * k, 3 * k};  // sums: 0x10101 times 1, 2, 3
+    std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[rank]));
+    communicator.reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts, DataType::I32);
+    const std::vector<std::vector<std::int32_t>> expected{{0x10101, 0x20202}, {}, {0x30303}};
+    EXPECT_EQ(mine, expected[rank]);
+    std::vector<std::int32_t> all(3);
+    communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::I32);
+    EXPECT_THAT(all, ElementsAre(0x10101, 0x20202, 0x30303));
+  });
+}
+
+TEST(Loopback, SumsAreInRankOrder) {
+  // (1 + 2^24) - 2^24 is 0 in float; any other order gives 1.
+  run_loopback(3, [](Communicator& communicator) {
+    const float terms[] = {1, 0x1p24F, -0x1p24F};
+    for (int round = 0; round < 50; ++round) {
+      float value = terms[communicator.rank()];
+      communicator.all_reduce(Track::Compute, communicator.group({0, 1, 2}), &value, 1, DataType::F32);
+      EXPECT_EQ(value, 0);
+    }
+  });
+}
+
+TEST(Loopback, AFailureEndsAllAndIsRethrown) {
+  const std::function<void(Communicator&)> waits[] = {
+      [](Communicator& communicator) { communicator.barrier(); },
+      [](Communicator& communicator) {
+        int arrived = 0;
+        const Parcel receive{1, &arrived, {4}};
+        communicator.exchange(Track::Halo, {}, {&receive, 1}, 0);
+      },
+      [](Communicator& communicator) {
+        int mine = 0;
+        const Parcel send{1, &mine, {4}};
+        communicator.exchange(Track::Halo, {&send, 1}, {}, 0);
+      },
+  };
+  for (const auto& wait : waits)
+    EXPECT_THROW(run_loopback(3, [&](Communicator& communicator) {
+                   if (communicator.rank() == 1) throw std::out_of_range("rank 1 has had enough");
+                   wait(communicator);
+                 }),
+                 std::out_of_range);
+}
+
+TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
+  struct Row {
+    const char* what;
+    std::function<void(Communicator&)> body;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"a message that nobody sends",
+       [](Communicator& c) {
+         int arrived = 0;
+         const Parcel receive{1, &arrived, {4}};
+         if (c.rank() == 0) c.exchange(Track::Halo, {}, {&receive, 1}, 3);
+       },
+       "wait for each other"},
+      {"different tags",
+       [](Communicator& c) {
+         int value = 0;
+         const Parcel parcel{1 - c.rank(), &value, {4}};
+         if (c.rank() == 0) c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+         else c.exchange(Track::Halo, {}, {&parcel, 1}, 2);
+       },
+       "wait for each other"},
+      {"a collective that one leaves out", [](Communicator& c) { if (c.rank() == 0) c.barrier(); }, "wait for each other"},
+      {"a message of another size",
+       [](Communicator& c) {
+         int value = 0;
+         const Parcel parcel{1 - c.rank(), &value, {c.rank() == 0 ? 4 : 2}};
+         if (c.rank() == 0) c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+         else c.exchange(Track::Halo, {}, {&parcel, 1}, 1);
+       },
+       "expects 2 bytes with tag 1 from rank 0, which sends 4"},
+      {"different collectives",
+       [](Communicator& c) {
+         float value = 0;
+         if (c.rank() == 0) c.barrier();
+         else c.all_reduce(Track::Compute, c.group({0, 1}), &value, 1, DataType::F32);
+       },
+       "another collective"},
+  };
+  for (const Row& row : rows) EXPECT_THAT(failure(2, row.body), HasSubstr(row.message)) << row.what;
+}
+
+TEST(Loopback, AllToAllOfRandomSizes) {
+  rc::check("every byte arrives", [] {
+    const int ranks = *rc::gen::inRange(1, 6);
+    const auto sizes = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(ranks * ranks), rc::gen::inRange(0, 20));
+    const auto size = [&](int from, int to) { return static_cast<std::size_t>(sizes[static_cast<std::size_t>(from * ranks + to)]); };
+    run_loopback(ranks, [&](Communicator& communicator) {
+      const int me = communicator.rank();
+      std::vector<std::string> out, in;
+      for (int peer = 0; peer < ranks; ++peer) {
+        out.emplace_back(size(me, peer), static_cast<char>('a' + me * ranks + peer));
+        in.emplace_back(size(peer, me), '?');
+      }
+      std::vector<Parcel> sends, receives;
+      for (int peer = 0; peer < ranks; ++peer) {
+        auto& send = out[static_cast<std::size_t>(peer)];
+        auto& receive = in[static_cast<std::size_t>(peer)];
+        sends.push_back({peer, send.data(), {std::ssize(send)}});
+        receives.push_back({peer, receive.data(), {std::ssize(receive)}});
+      }
+      communicator.exchange(Track::Halo, sends, receives, 0);
+      for (int peer = 0; peer < ranks; ++peer)
+        RC_ASSERT(in[static_cast<std::size_t>(peer)] == std::string(size(peer, me), static_cast<char>('a' + peer * ranks + me)));
+    });
+  });
+}
+
+TEST(Counting, CountsWhatPasses) {
+  run_loopback(2, [](Communicator& inner) {
+    CountingCommunicator communicator(inner);
+    const int peer = 1 - communicator.rank();
+    double mine[3] = {}, arrived[3] = {};
+    const Parcel sends[] = {{communicator.rank(), mine, {8}}, {peer, mine, {24}}};
+    const Parcel receives[] = {{communicator.rank(), arrived, {8}}, {peer, arrived, {24}}};
+    communicator.exchange(Track::Halo, sends, receives, 0);
+    communicator.all_reduce(Track::Gradient, communicator.group(all_ranks(2)), mine, 3, DataType::F64);
+    const std::vector<std::int64_t> counts{1, 2};
+    communicator.reduce_scatter(Track::Compute, communicator.group(all_ranks(2)), mine, arrived, counts, DataType::F64);
+    communicator.all_gather(Track::Compute, communicator.group(all_ranks(2)), arrived, mine, counts, DataType::F64);
+    const CommunicationCounts expected{
+        .messages = 1, .message_bytes = 24, .received_messages = 1, .received_bytes = 24,
+        .collectives = {{Collective::AllReduce, 24}, {Collective::ReduceScatter, 24}, {Collective::AllGather, 24}}};
+    EXPECT_EQ(communicator.counts(), expected);
+  });
+}
+
+}  // namespace
+}  // namespace stratplan
