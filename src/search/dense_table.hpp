@@ -1,0 +1,43 @@
+#pragma once
+// A cost table held in memory: for bare tables from files, and for tests.
+#include <string>
+#include <vector>
+
+#include "model/cost/cost_table.hpp"
+
+namespace stratplan {
+
+class DenseTable : public CostTable {
+ public:
+  struct Node {
+    std::string name;
+    std::vector<double> cost;          ///< seconds per candidate, at least one
+    std::vector<std::int64_t> memory;  ///< bytes per candidate; empty: none
+  };
+
+  /// Returns the node's index.
+  int add_node(Node node);
+  /// `cost[i][j]`: seconds when `from` takes candidate i and `to` candidate j. Edges may be given in either direction and more than once per pair:
+  /// they are turned to from < to and added up.
+  void add_edge(int from, int to, const std::vector<std::vector<double>>& cost);
+
+  int nodes() const override { return static_cast<int>(nodes_.size()); }
+  std::string node_name(int node) const override { return at(node).name; }
+  int candidates(int node) const override { return static_cast<int>(at(node).cost.size()); }
+  std::span<const Edge> edges() const override { return edges_; }
+  Seconds node_cost(int node, int candidate) const override;
+  Bytes node_memory(int node, int candidate) const override;
+  Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override;
+  Seconds edge_bound(int edge) const override { return {bounds_.at(static_cast<std::size_t>(edge))}; }
+
+ private:
+  const Node& at(int node) const { return nodes_.at(static_cast<std::size_t>(node)); }
+  int edge_between(int from, int to);
+
+  std::vector<Node> nodes_;
+  std::vector<Edge> edges_;
+  std::vector<std::vector<double>> costs_;  ///< per edge, row-major over (from, to)
+  std::vector<double> bounds_;
+};
+
+}  // namespace stratplan

@@ -1,0 +1,117 @@
+#include "search/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "model/base/assert.hpp"
+#include "search/elimination.hpp"
+#include "search/label_search.hpp"
+#include "search/pruning.hpp"
+
+namespace stratplan {
+
+namespace {
+
+/// One search: the pruned and ordered problem, the best assignment so far and what is proven about all others.
+class Search {
+ public:
+  Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits, const Survivors& fitting)
+      : table_(table), memory_limit_(memory_limit), limits_(limits), incumbent_(first_incumbent(table, fitting, memory_limit)),
+        survivors_(below(table, fitting, incumbent_.cost)) {
+    const Problem pruned = without_dominated(make_problem(table, survivors_));
+    problem_ = reordered(pruned, elimination_order(pruned));
+    pairs_ = pair_factors(problem_);
+  }
+
+  SearchResult run() {
+    const Elimination free(problem_, pairs_, 0, limits_.table_entries);
+    raise(free.bound());
+    const Point cheapest = offer(free.decode());
+    if (!proven()) {
+      std::vector<const Elimination*> bounds{&free};
+      if (memory_limit_ && cheapest.memory > memory_limit_->value) price_memory(cheapest);
+      if (priced_) bounds.push_back(priced_.get());
+      if (!proven()) close_gap(bounds);
+    }
+    return {incumbent_.assignment, {incumbent_.cost}, {proven() ? incumbent_.cost : lower_bound_}, memory_of(table_, incumbent_.assignment)};
+  }
+
+ private:
+  /// An assignment's two coordinates.
+  struct Point {
+    double cost;
+    std::int64_t memory;
+  };
+
+  bool proven() const { return incumbent_.cost <= lower_bound_ * (1 + 1e-12); }
+  void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }
+
+  /// Makes an assignment of the problem the incumbent if it fits and is better; also tries its neighbourhood where memory is what stands in the way.
+  Point offer(const std::vector<int>& assignment) {
+    const std::vector<int> candidate = problem_.in_table(assignment);
+    const Point point{cost_of(table_, candidate).value, memory_of(table_, candidate).value};
+    if (memory_limit_ && point.memory > memory_limit_->value) return point;
+    Incumbent found{candidate, point.cost};
+    if (memory_limit_) found = descend(table_, survivors_, memory_limit_, candidate);
+    if (found.cost < incumbent_.cost) incumbent_ = std::move(found);
+    return point;
+  }
+
+  /// Finds the price of memory that raises the lower bound most, min(cost + price * memory) - price * limit, which is concave in the price: two
+  /// assignments on either side of the limit give the next price to try, until none lies below the line through them.
+  void price_memory(Point over) {
+    const double limit = static_cast<double>(memory_limit_->value);
+    Point under{incumbent_.cost, memory_of(table_, incumbent_.assignment).value};
+    double best = -INFINITY;
+    constexpr int rounds = 30;
+    for (int round = 0; round < rounds && !proven() && under.memory < over.memory && under.cost > over.cost; ++round) {
+      const double price = (under.cost - over.cost) / static_cast<double>(over.memory - under.memory);
+      auto elimination = std::make_unique<Elimination>(problem_, pairs_, price, limits_.table_entries);
+      const double bound = elimination->bound() - price * limit;
+      raise(bound);
+      const Point point = offer(elimination->decode());
+      if (bound > best) {
+        best = bound;
+        priced_ = std::move(elimination);
+      }
+      const double line = over.cost + price * static_cast<double>(over.memory);
+      if (point.cost + price * static_cast<double>(point.memory) >= line * (1 - 1e-12)) break;
+      (static_cast<double>(point.memory) > limit ? over : under) = point;
+    }
+  }
+
+  void close_gap(const std::vector<const Elimination*>& bounds) {
+    std::optional<std::int64_t> memory_limit;
+    if (memory_limit_) memory_limit = memory_limit_->value;
+    const LabelOutcome outcome = label_search(problem_, bounds, memory_limit, incumbent_.cost, limits_.labels);
+    raise(std::min(outcome.lower_bound, incumbent_.cost));
+    if (!outcome.assignment.empty()) {
+      offer(outcome.assignment);
+      raise(incumbent_.cost);
+    }
+  }
+
+  const CostTable& table_;
+  std::optional<Bytes> memory_limit_;
+  SearchLimits limits_;
+  Incumbent incumbent_;
+  Survivors survivors_;
+  Problem problem_;
+  std::vector<Factor> pairs_;
+  std::unique_ptr<Elimination> priced_;
+  double lower_bound_ = 0;
+};
+
+}  // namespace
+
+std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits) {
+  for (int node = 0; node < table.nodes(); ++node) {
+    if (table.candidates(node) == 0) return std::nullopt;
+  }
+  if (memory_limit && least_memory(table) > *memory_limit) return std::nullopt;
+  if (table.nodes() == 0) return SearchResult{};
+  return Search(table, memory_limit, limits, within_memory(table, memory_limit)).run();
+}
+
+}  // namespace stratplan

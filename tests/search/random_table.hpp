@@ -1,0 +1,100 @@
+#pragma once
+// Random cost tables of the shapes that networks have, and a table that counts what is asked of it.
+#include <fmt/format.h>
+#include <rapidcheck.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "search/dense_table.hpp"
+
+namespace stratplan::test {
+
+enum class Family { Chain, Diamonds, LongSkips, Random, Forest };
+
+/// Edges of a graph over `nodes` nodes, from < to, distinct.
+inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
+  std::set<std::pair<int, int>> edges;
+  const auto chain = [&] {
+    for (int node = 1; node < nodes; ++node) edges.insert({node - 1, node});
+  };
+  switch (family) {
+    case Family::Chain: chain(); break;
+    case Family::Diamonds:  // a residual network: every third node also reads what came two before
+      chain();
+      for (int node = 2; node < nodes; node += 2) edges.insert({node - 2, node});
+      break;
+    case Family::LongSkips:  // a U-Net
+      chain();
+      for (int node = 0; node < nodes / 2; ++node) {
+        if (node < nodes - 1 - node) edges.insert({node, nodes - 1 - node});
+      }
+      break;
+    case Family::Random:
+      for (int a = 0; a < nodes; ++a) {
+        for (int b = a + 1; b < nodes; ++b) {
+          if (*rc::gen::inRange(0, 2) == 1) edges.insert({a, b});
+        }
+      }
+      break;
+    case Family::Forest:  // disconnected
+      for (int node = 1; node < nodes; ++node) {
+        if (const int parent = *rc::gen::inRange(-1, node); parent >= 0) edges.insert({parent, node});
+      }
+      break;
+  }
+  return edges;
+}
+
+/// Small integers as costs and memories, so that ties are common and sums are exact.
+inline DenseTable random_table(Family family, int nodes, int most_candidates, int largest_cost = 9) {
+  const auto number = [&] { return static_cast<double>(*rc::gen::inRange(0, largest_cost + 1)); };
+  DenseTable table;
+  for (int node = 0; node < nodes; ++node) {
+    DenseTable::Node made{fmt::format("n{}", node), {}, {}};
+    const int candidates = *rc::gen::inRange(1, most_candidates + 1);
+    for (int i = 0; i < candidates; ++i) {
+      made.cost.push_back(number());
+      made.memory.push_back(*rc::gen::inRange(0, 10));
+    }
+    table.add_node(made);
+  }
+  for (const auto& [from, to] : random_edges(family, nodes)) {
+    std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
+    for (auto& row : cost) {
+      for (int j = 0; j < table.candidates(to); ++j) row.push_back(number());
+    }
+    table.add_edge(from, to, cost);
+  }
+  return table;
+}
+
+inline Family random_family() {
+  return *rc::gen::element(Family::Chain, Family::Diamonds, Family::LongSkips, Family::Random, Family::Forest);
+}
+
+/// Passes everything on and counts which pairs of which edges were asked for.
+class CountingTable : public CostTable {
+ public:
+  explicit CountingTable(const CostTable& table) : table_(table) {}
+  int nodes() const override { return table_.nodes(); }
+  std::string node_name(int node) const override { return table_.node_name(node); }
+  int candidates(int node) const override { return table_.candidates(node); }
+  std::span<const Edge> edges() const override { return table_.edges(); }
+  Seconds node_cost(int node, int candidate) const override { return table_.node_cost(node, candidate); }
+  Bytes node_memory(int node, int candidate) const override { return table_.node_memory(node, candidate); }
+  Seconds edge_bound(int edge) const override { return table_.edge_bound(edge); }
+  Seconds edge_cost(int edge, int from, int to) const override {
+    asked_.insert({edge, from, to});
+    return table_.edge_cost(edge, from, to);
+  }
+  std::size_t distinct_pairs() const { return asked_.size(); }
+
+ private:
+  const CostTable& table_;
+  mutable std::set<std::tuple<int, int, int>> asked_;
+};
+
+}  // namespace stratplan::test

@@ -1,0 +1,250 @@
+#include "search/search.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <random>
+
+#include "search/random_table.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::random_family;
+using test::random_table;
+
+/// The search's own promises about one answer.
+void check_answer(const CostTable& table, const SearchResult& result, std::optional<Bytes> limit) {
+  RC_ASSERT(result.assignment.size() == static_cast<std::size_t>(table.nodes()));
+  RC_ASSERT(cost_of(table, result.assignment) == result.cost);
+  RC_ASSERT(memory_of(table, result.assignment) == result.memory);
+  RC_ASSERT(!limit || result.memory <= *limit);
+  RC_ASSERT(result.lower_bound <= result.cost);
+}
+
+RC_GTEST_PROP(Search, EqualsExhaustive, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
+
+  const auto found = search(table);
+  const auto best = search_exhaustively(table);
+
+  RC_ASSERT(found && best);
+  check_answer(table, *found, {});
+  RC_ASSERT(found->cost == best->cost);
+  RC_ASSERT(found->optimal());
+}
+
+RC_GTEST_PROP(Search, EqualsExhaustiveUnderAMemoryLimit, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4, *rc::gen::element(2, 9, 1000));
+  const Bytes limit{*rc::gen::inRange(0, 60)};
+
+  const auto found = search(table, limit);
+  const auto best = search_exhaustively(table, limit);
+
+  RC_ASSERT(found.has_value() == best.has_value());
+  RC_ASSERT(found.has_value() == (least_memory(table) <= limit));
+  if (!found) return;
+  check_answer(table, *found, limit);
+  RC_ASSERT(found->cost == best->cost);
+  RC_ASSERT(found->optimal());
+}
+
+// Tables of 4 entries make every message approximate: the best-first search has to close the gap on its own.
+RC_GTEST_PROP(Search, EqualsExhaustiveWithTinyTables, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
+  const std::optional<Bytes> limit = *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{25}});
+
+  const auto found = search(table, limit, {.table_entries = 4});
+  const auto best = search_exhaustively(table, limit);
+
+  RC_ASSERT(found.has_value() == best.has_value());
+  if (!found) return;
+  check_answer(table, *found, limit);
+  RC_ASSERT(found->cost == best->cost);
+}
+
+RC_GTEST_PROP(Search, LowerBoundIsHonestWhereTheSearchGivesUp, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
+  const Bytes limit{*rc::gen::inRange(0, 60)};
+
+  const auto found = search(table, limit, {.table_entries = 4, .labels = 2});
+  const auto best = search_exhaustively(table, limit);
+
+  RC_ASSERT(found.has_value() == best.has_value());
+  if (!found) return;
+  check_answer(table, *found, limit);
+  RC_ASSERT(found->lower_bound <= best->cost);
+  RC_ASSERT(best->cost <= found->cost);
+}
+
+/// Scales every cost, leaves memory alone.
+class Scaled : public test::CountingTable {
+ public:
+  Scaled(const CostTable& table, double factor) : CountingTable(table), factor_(factor) {}
+  Seconds node_cost(int node, int candidate) const override { return CountingTable::node_cost(node, candidate) * factor_; }
+  Seconds edge_cost(int edge, int from, int to) const override { return CountingTable::edge_cost(edge, from, to) * factor_; }
+  Seconds edge_bound(int edge) const override { return CountingTable::edge_bound(edge) * factor_; }
+
+ private:
+  double factor_;
+};
+
+RC_GTEST_PROP(Search, DoublingAllCostsDoublesTheBest, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 12), 5);
+  const std::optional<Bytes> limit = *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}});
+
+  const auto once = search(table, limit);
+  const auto twice = search(Scaled(table, 2), limit);
+
+  RC_ASSERT(twice->cost == once->cost * 2);
+  RC_ASSERT(twice->assignment == once->assignment);
+}
+
+RC_GTEST_PROP(Search, AMoreGenerousLimitIsNeverWorse, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 14), 6, 1000);
+  const Bytes tight = least_memory(table) + Bytes{*rc::gen::inRange(0, 20)};
+  const Bytes loose = tight + Bytes{*rc::gen::inRange(0, 20)};
+
+  RC_ASSERT(search(table, loose)->cost <= search(table, tight)->cost);
+  RC_ASSERT(search(table)->cost <= search(table, loose)->cost);
+}
+
+// Three nodes: moving from layout 0 to 1 or back costs 5; the middle one would like layout 1 by 4 (stay) or by 11 (move).
+struct ByHandCase {
+  const char* name;
+  std::vector<double> middle;
+  std::optional<Bytes> limit;
+  std::vector<int> assignment;
+  double cost;
+};
+
+DenseTable three_nodes(const std::vector<double>& middle) {
+  DenseTable table;
+  table.add_node({"first", {1, 100}, {1, 1}});
+  table.add_node({"middle", middle, {2, 9}});
+  table.add_node({"last", {1, 100}, {1, 1}});
+  const std::vector<std::vector<double>> move{{0, 5}, {5, 0}};
+  table.add_edge(0, 1, move);
+  table.add_edge(1, 2, move);
+  return table;
+}
+
+TEST(Search, ByHand) {
+  const std::vector<ByHandCase> cases{
+      // name                      middle    limit      assignment cost
+      {"the detour does not pay", {5, 1}, {}, {0, 0, 0}, 7},
+      {"the detour pays", {12, 1}, {}, {0, 1, 0}, 13},
+      {"the detour does not fit", {12, 1}, Bytes{10}, {0, 0, 0}, 14},
+      {"the detour just fits", {12, 1}, Bytes{11}, {0, 1, 0}, 13},
+  };
+  for (const ByHandCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const auto found = search(three_nodes(c.middle), c.limit);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->assignment, c.assignment);
+    EXPECT_EQ(found->cost, Seconds{c.cost});
+    EXPECT_TRUE(found->optimal());
+    EXPECT_EQ(found->gap(), 0);
+  }
+}
+
+TEST(Search, SmallestCases) {
+  DenseTable empty;
+  EXPECT_EQ(search(empty)->cost, Seconds{0});
+
+  DenseTable one;
+  one.add_node({"only", {3, 2, 2}, {}});
+  EXPECT_EQ(search(one)->assignment, std::vector<int>{1});
+
+  DenseTable apart;
+  apart.add_node({"a", {3, 2}, {}});
+  apart.add_node({"b", {1}, {}});
+  EXPECT_EQ(search(apart)->assignment, (std::vector<int>{1, 0}));
+  EXPECT_EQ(search(apart)->cost, Seconds{3});
+}
+
+TEST(Search, NothingFits) {
+  const DenseTable table = three_nodes({5, 1});
+  EXPECT_EQ(least_memory(table), Bytes{4});
+  EXPECT_FALSE(search(table, Bytes{3}));
+  EXPECT_TRUE(search(table, Bytes{4}));
+}
+
+TEST(Search, IsDeterministic) {
+  std::mt19937 random(7);
+  DenseTable table;
+  for (int node = 0; node < 20; ++node) {
+    DenseTable::Node made{fmt::format("n{}", node), {}, {}};
+    for (int i = 0; i < 8; ++i) {
+      made.cost.push_back(static_cast<double>(random() % 3));
+      made.memory.push_back(static_cast<std::int64_t>(random() % 5));
+    }
+    table.add_node(made);
+    if (node > 0) table.add_edge(node - 1, node, std::vector<std::vector<double>>(8, std::vector<double>(8, 1)));
+  }
+  EXPECT_EQ(search(table)->assignment, search(table)->assignment);
+  const Bytes limit = least_memory(table) + Bytes{5};
+  EXPECT_EQ(search(table, limit)->assignment, search(table, limit)->assignment);
+}
+
+/// A residual network with `candidates` layouts a node: node costs within a factor of `spread` of each other, a change of layout costs up to 1.
+DenseTable residual_table(int nodes, int candidates, double spread, bool with_memory = false) {
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> unit(0, 1);
+  DenseTable table;
+  for (int node = 0; node < nodes; ++node) {
+    DenseTable::Node made{fmt::format("n{}", node), {}, {}};
+    for (int i = 0; i < candidates; ++i) {
+      made.cost.push_back(1 + (spread - 1) * unit(random));
+      if (with_memory) made.memory.push_back(1 + static_cast<std::int64_t>(1e6 * (1 + spread - made.cost.back()) * (0.5 + unit(random))));
+    }
+    table.add_node(made);
+  }
+  const auto connect = [&](int from, int to) {
+    std::vector<std::vector<double>> cost(static_cast<std::size_t>(candidates), std::vector<double>(static_cast<std::size_t>(candidates)));
+    for (std::size_t i = 0; i < cost.size(); ++i) {
+      for (std::size_t j = 0; j < cost.size(); ++j) cost[i][j] = i == j ? 0 : unit(random);
+    }
+    table.add_edge(from, to, cost);
+  };
+  for (int node = 1; node < nodes; ++node) connect(node - 1, node);
+  for (int node = 3; node < nodes; node += 3) connect(node - 3, node);
+  return table;
+}
+
+TEST(Search, LooksAtFewPairs) {
+  const DenseTable table = residual_table(30, 60, 1000);
+  const test::CountingTable counting(table);
+
+  const auto found = search(counting);
+
+  ASSERT_TRUE(found && found->optimal());
+  const std::size_t all = table.edges().size() * 60 * 60;
+  EXPECT_LT(counting.distinct_pairs(), all / 4) << "of " << all;
+}
+
+TEST(Search, LargeResidualNetworkIsSolvedExactly) {
+  const DenseTable table = residual_table(57, 100, 3);
+
+  const auto found = search(table);
+
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->optimal());
+}
+
+TEST(Search, LargeResidualNetworkUnderAMemoryLimitStatesItsGap) {
+  const DenseTable table = residual_table(57, 40, 3, true);
+  const auto free = search(table);
+  const Bytes limit = least_memory(table) + (free->memory - least_memory(table)) / 2;
+
+  const auto found = search(table, limit);
+
+  ASSERT_TRUE(found);
+  EXPECT_LE(found->memory, limit);
+  EXPECT_GE(found->cost, free->cost);
+  EXPECT_GE(found->lower_bound, free->cost * (1 - 1e-12));
+  EXPECT_LE(found->gap(), 0.005);
+}
+
+}  // namespace
+}  // namespace stratplan
