@@ -1,0 +1,64 @@
+// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], and its two gradients.
+#include <vector>
+
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+/// Calls visit(x element, weights element, y element) for every product of the convolution.
+template <class Visit>
+void for_each_product(const Kernel& kernel, Visit visit) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  for_each_index(kernel.y, [&](const Index& output) {
+    const std::int64_t y = offset(kernel.y, output), filter = output[1];
+    for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
+      for (input[1] = 0; input[1] < channels; ++input[1]) visit(offset(kernel.x, input), (filter * taps(kernel) + tap) * channels + input[1], y);
+    });
+  });
+}
+
+void round_to(float* destination, const std::vector<double>& sums) {
+  for (std::size_t i = 0; i < sums.size(); ++i) destination[i] = static_cast<float>(sums[i]);
+}
+
+}  // namespace
+
+void convolution_forward(const Kernel& kernel, const HostCall& call) {
+  const float *x = call.read(0), *weights = call.read(1);
+  std::vector<double> y(static_cast<std::size_t>(kernel.y.elements()));
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi]; });
+  if (kernel.bias) {
+    const std::size_t filters = static_cast<std::size_t>(kernel.y[Axis::C]);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += call.read(2)[i % filters];
+  }
+  round_to(call.write(0), y);
+}
+
+void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
+  const float *dy = call.read(0), *weights = call.read(1);
+  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi]; });
+  round_to(call.write(0), dx);
+}
+
+void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
+  const float *x = call.read(0), *dy = call.read(1);
+  std::vector<double> dweights(static_cast<std::size_t>(kernel.y[Axis::C] * kernel.x[Axis::C] * taps(kernel)));
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
+  round_to(call.write(0), dweights);
+}
+
+void bias_add(const Kernel& kernel, const HostCall& call) {
+  const float *y = call.read(0), *bias = call.read(1);
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = y[i] + bias[i % kernel.y[Axis::C]];
+}
+
+void bias_gradient(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.y[Axis::C];
+  std::vector<double> sums(static_cast<std::size_t>(channels));
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) sums[static_cast<std::size_t>(i % channels)] += call.read(0)[i];
+  round_to(call.write(0), sums);
+}
+
+}  // namespace stratplan::reference

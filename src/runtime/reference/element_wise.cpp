@@ -1,0 +1,73 @@
+#include <cmath>
+
+#include "model/base/philox.hpp"
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+/// write(0)[i] = f(read(0)[i]).
+template <class F>
+void map(const Kernel& kernel, const HostCall& call, F f) {
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}));
+}
+
+/// write(0)[i] = f(read(0)[i], read(1)[i]): y and dy.
+template <class F>
+void map2(const Kernel& kernel, const HostCall& call, F f) {
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}, double{call.read(1)[i]}));
+}
+
+}  // namespace
+
+void relu_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [](double x) { return x > 0 ? x : 0; });
+}
+void relu_backward(const Kernel& kernel, const HostCall& call) {
+  map2(kernel, call, [](double y, double dy) { return y > 0 ? dy : 0; });
+}
+void leaky_relu_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [&](double x) { return x > 0 ? x : x * kernel.scalar; });
+}
+void leaky_relu_backward(const Kernel& kernel, const HostCall& call) {
+  map2(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * kernel.scalar; });
+}
+void sigmoid_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [](double x) { return 1 / (1 + std::exp(-x)); });
+}
+void sigmoid_backward(const Kernel& kernel, const HostCall& call) {
+  map2(kernel, call, [](double y, double dy) { return dy * y * (1 - y); });
+}
+
+void add(const Kernel& kernel, const HostCall& call) {
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    double sum = 0;
+    for (std::size_t input = 0; input < call.reads.size(); ++input) sum += call.read(input)[i];
+    call.write(0)[i] = static_cast<float>(sum);
+  }
+}
+
+/// An element stays if its uniform number is at least the probability of being dropped.
+void dropout(const Kernel& kernel, const HostCall& call) {
+  const KernelContext& context = call.context;
+  const RandomStream random(context.seed, context.layer, context.step);
+  for_each_index(kernel.x, [&](const Index& local) {
+    Index global = local;
+    for (std::size_t axis = 0; axis < axis_count; ++axis) global[axis] += context.region.interval[axis].begin;
+    const bool stays = random.uniform(static_cast<std::uint64_t>(offset(context.global, global))) >= kernel.scalar;
+    const std::int64_t o = offset(kernel.x, local);
+    call.write(0)[o] = stays ? static_cast<float>(call.read(0)[o] / (1 - kernel.scalar)) : 0;
+  });
+}
+
+void sgd_momentum(const Kernel& kernel, const HostCall& call) {
+  const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
+  const KernelContext& context = call.context;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    const double next = context.momentum * velocity[i] + gradient[i] + context.weight_decay * weights[i];
+    call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * next);
+    call.write(1)[i] = static_cast<float>(next);
+  }
+}
+
+}  // namespace stratplan::reference

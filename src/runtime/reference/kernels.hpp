@@ -1,0 +1,76 @@
+#pragma once
+// The reference kernels: loops over the definition, sums in double. Every other backend is compared with them.
+#include <array>
+
+#include "runtime/host_backend.hpp"
+
+namespace stratplan::reference {
+
+/// Indices (n, c, d, h, w) into a dense channels-last tensor.
+using Index = std::array<std::int64_t, axis_count>;
+
+constexpr std::int64_t offset(const Shape& shape, const Index& i) {
+  return (((i[0] * shape[Axis::D] + i[2]) * shape[Axis::H] + i[3]) * shape[Axis::W] + i[4]) * shape[Axis::C] + i[1];
+}
+
+/// Calls visit(index) for every index below `shape`, in memory order.
+template <class Visit>
+void for_each_index(const Shape& shape, Visit visit) {
+  Index i{};
+  for (i[0] = 0; i[0] < shape[Axis::N]; ++i[0])
+    for (i[2] = 0; i[2] < shape[Axis::D]; ++i[2])
+      for (i[3] = 0; i[3] < shape[Axis::H]; ++i[3])
+        for (i[4] = 0; i[4] < shape[Axis::W]; ++i[4])
+          for (i[1] = 0; i[1] < shape[Axis::C]; ++i[1]) visit(i);
+}
+
+/// Calls visit(tap, input) for every element of the window at spatial output position `output` that is not padding: `tap` is its row-major place in
+/// the window, `input` the index there with the n and c of `output`.
+template <class Visit>
+void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
+  std::int64_t tap = 0;
+  const auto at = [&](int axis, std::int64_t k) {
+    const Window& w = kernel.windows[static_cast<std::size_t>(axis)];
+    return output[static_cast<std::size_t>(axis) + 2] * w.stride - w.pad_before + k * w.dilation;
+  };
+  const auto inside = [&](Axis axis, std::int64_t position) { return position >= 0 && position < kernel.x[axis]; };
+  for (std::int64_t kd = 0; kd < kernel.windows[0].kernel; ++kd)
+    for (std::int64_t kh = 0; kh < kernel.windows[1].kernel; ++kh)
+      for (std::int64_t kw = 0; kw < kernel.windows[2].kernel; ++kw, ++tap) {
+        const Index input{output[0], output[1], at(0, kd), at(1, kh), at(2, kw)};
+        if (inside(Axis::D, input[2]) && inside(Axis::H, input[3]) && inside(Axis::W, input[4])) visit(tap, input);
+      }
+}
+
+inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+
+void convolution_forward(const Kernel& kernel, const HostCall& call);
+void convolution_backward_data(const Kernel& kernel, const HostCall& call);
+void convolution_backward_filter(const Kernel& kernel, const HostCall& call);
+void bias_add(const Kernel& kernel, const HostCall& call);
+void bias_gradient(const Kernel& kernel, const HostCall& call);
+void max_pool_forward(const Kernel& kernel, const HostCall& call);
+void max_pool_backward(const Kernel& kernel, const HostCall& call);
+void average_pool_forward(const Kernel& kernel, const HostCall& call);
+void average_pool_backward(const Kernel& kernel, const HostCall& call);
+void spatial_mean_forward(const Kernel& kernel, const HostCall& call);
+void spatial_mean_backward(const Kernel& kernel, const HostCall& call);
+void batch_norm_statistics(const Kernel& kernel, const HostCall& call);
+void batch_norm_forward(const Kernel& kernel, const HostCall& call);
+void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call);
+void batch_norm_backward(const Kernel& kernel, const HostCall& call);
+void relu_forward(const Kernel& kernel, const HostCall& call);
+void relu_backward(const Kernel& kernel, const HostCall& call);
+void leaky_relu_forward(const Kernel& kernel, const HostCall& call);
+void leaky_relu_backward(const Kernel& kernel, const HostCall& call);
+void sigmoid_forward(const Kernel& kernel, const HostCall& call);
+void sigmoid_backward(const Kernel& kernel, const HostCall& call);
+void add(const Kernel& kernel, const HostCall& call);
+void dropout(const Kernel& kernel, const HostCall& call);
+void softmax_cross_entropy(const Kernel& kernel, const HostCall& call);
+void mean_squared_error(const Kernel& kernel, const HostCall& call);
+void copy_region(const Kernel& kernel, const HostCall& call);
+void fill(const Kernel& kernel, const HostCall& call);
+void sgd_momentum(const Kernel& kernel, const HostCall& call);
+
+}  // namespace stratplan::reference

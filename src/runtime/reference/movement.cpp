@@ -1,0 +1,34 @@
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+template <class T>
+void copy_elements(const Kernel& kernel, const HostCall& call) {
+  for_each_index(kernel.region, [&](const Index& i) {
+    Index from = i, to = i;
+    for (std::size_t axis = 0; axis < axis_count; ++axis) {
+      from[axis] += kernel.from[axis];
+      to[axis] += kernel.to[axis];
+    }
+    const T value = call.read<T>(0)[offset(kernel.x, from)];
+    T& place = call.write<T>(0)[offset(kernel.y, to)];
+    place = kernel.accumulate ? static_cast<T>(place + value) : value;
+  });
+}
+
+}  // namespace
+
+void copy_region(const Kernel& kernel, const HostCall& call) {
+  switch (kernel.type) {
+    case DataType::F32: return copy_elements<float>(kernel, call);
+    case DataType::F64: return copy_elements<double>(kernel, call);
+    case DataType::I32: return copy_elements<std::int32_t>(kernel, call);
+    case DataType::F16:
+    case DataType::BF16: SP_ASSERT(!kernel.accumulate, "no arithmetic in {}", name_of(kernel.type)); return copy_elements<std::uint16_t>(kernel, call);
+  }
+}
+
+void fill(const Kernel& kernel, const HostCall& call) { std::memset(call.writes[0], 0, static_cast<std::size_t>(kernel.y.elements() * size_of(kernel.type))); }
+
+}  // namespace stratplan::reference

@@ -1,0 +1,78 @@
+// Padding never wins a maximum; of equal elements the first in the window does. A window of nothing but padding gives 0.
+#include <vector>
+
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+double divisor(const Kernel& kernel, const Index& output) {
+  std::int64_t count = 0;
+  for_each_tap(kernel, output, [&](std::int64_t, const Index&) { ++count; });
+  return static_cast<double>(kernel.count_padding ? taps(kernel) : count);
+}
+
+}  // namespace
+
+void max_pool_forward(const Kernel& kernel, const HostCall& call) {
+  const float* x = call.read(0);
+  for_each_index(kernel.y, [&](const Index& output) {
+    float best = 0;
+    std::int32_t index = -1;
+    for_each_tap(kernel, output, [&](std::int64_t tap, const Index& input) {
+      const float value = x[offset(kernel.x, input)];
+      if (index >= 0 && !(value > best)) return;
+      best = value;
+      index = static_cast<std::int32_t>(tap);
+    });
+    call.write(0)[offset(kernel.y, output)] = best;
+    call.write<std::int32_t>(1)[offset(kernel.y, output)] = index < 0 ? 0 : index;
+  });
+}
+
+void max_pool_backward(const Kernel& kernel, const HostCall& call) {
+  const float* dy = call.read(0);
+  const auto* index = call.read<std::int32_t>(1);
+  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  for_each_index(kernel.y, [&](const Index& output) {
+    const std::int64_t o = offset(kernel.y, output);
+    for_each_tap(kernel, output, [&](std::int64_t tap, const Index& input) {
+      if (tap == index[o]) dx[static_cast<std::size_t>(offset(kernel.x, input))] += dy[o];
+    });
+  });
+  for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
+}
+
+void average_pool_forward(const Kernel& kernel, const HostCall& call) {
+  const float* x = call.read(0);
+  for_each_index(kernel.y, [&](const Index& output) {
+    double sum = 0;
+    for_each_tap(kernel, output, [&](std::int64_t, const Index& input) { sum += x[offset(kernel.x, input)]; });
+    const double count = divisor(kernel, output);
+    call.write(0)[offset(kernel.y, output)] = count == 0 ? 0 : static_cast<float>(sum / count);
+  });
+}
+
+void average_pool_backward(const Kernel& kernel, const HostCall& call) {
+  const float* dy = call.read(0);
+  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  for_each_index(kernel.y, [&](const Index& output) {
+    const double share = dy[offset(kernel.y, output)] / divisor(kernel, output);
+    for_each_tap(kernel, output, [&](std::int64_t, const Index& input) { dx[static_cast<std::size_t>(offset(kernel.x, input))] += share; });
+  });
+  for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
+}
+
+void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
+  std::vector<double> sums(static_cast<std::size_t>(kernel.x[Axis::N] * kernel.x[Axis::C]));
+  for_each_index(kernel.x, [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
+  for (std::size_t i = 0; i < sums.size(); ++i) call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
+}
+
+void spatial_mean_backward(const Kernel& kernel, const HostCall& call) {
+  for_each_index(kernel.x, [&](const Index& i) {
+    call.write(0)[offset(kernel.x, i)] = static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / kernel.scalar);
+  });
+}
+
+}  // namespace stratplan::reference

@@ -1,0 +1,56 @@
+#include "runtime/backend.hpp"
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan {
+namespace {
+
+FunctionKernel::Function function_of(KernelKind kind) {
+  using namespace reference;
+  switch (kind) {
+    case KernelKind::ConvolutionForward: return convolution_forward;
+    case KernelKind::ConvolutionBackwardData: return convolution_backward_data;
+    case KernelKind::ConvolutionBackwardFilter: return convolution_backward_filter;
+    case KernelKind::BiasAdd: return bias_add;
+    case KernelKind::BiasGradient: return bias_gradient;
+    case KernelKind::MaxPoolForward: return max_pool_forward;
+    case KernelKind::MaxPoolBackward: return max_pool_backward;
+    case KernelKind::AveragePoolForward: return average_pool_forward;
+    case KernelKind::AveragePoolBackward: return average_pool_backward;
+    case KernelKind::SpatialMeanForward: return spatial_mean_forward;
+    case KernelKind::SpatialMeanBackward: return spatial_mean_backward;
+    case KernelKind::BatchNormStatistics: return batch_norm_statistics;
+    case KernelKind::BatchNormForward: return batch_norm_forward;
+    case KernelKind::BatchNormBackwardSums: return batch_norm_backward_sums;
+    case KernelKind::BatchNormBackward: return batch_norm_backward;
+    case KernelKind::ReluForward: return relu_forward;
+    case KernelKind::ReluBackward: return relu_backward;
+    case KernelKind::LeakyReluForward: return leaky_relu_forward;
+    case KernelKind::LeakyReluBackward: return leaky_relu_backward;
+    case KernelKind::SigmoidForward: return sigmoid_forward;
+    case KernelKind::SigmoidBackward: return sigmoid_backward;
+    case KernelKind::Add: return add;
+    case KernelKind::Dropout: return dropout;
+    case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
+    case KernelKind::MeanSquaredError: return mean_squared_error;
+    case KernelKind::CopyRegion: return copy_region;
+    case KernelKind::Fill: return fill;
+    case KernelKind::SgdMomentum: return sgd_momentum;
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  return nullptr;
+}
+
+class ReferenceBackend : public HostBackend {
+ public:
+  std::string name() const override { return "reference"; }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override {
+    check_shapes(kernel);
+    return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
+
+}  // namespace stratplan
