@@ -223,12 +223,17 @@ Json to_json(const Plan& plan, const Network& network, const Json& provenance) {
 PlanAndNetwork read_plan(const std::string& path) { return Reader(path).read(); }
 
 Plan uniform_plan(const Network& network, const Decomposition& wanted) {
-  Plan plan;
+  Plan plan = plan_by_wish(network, wanted.grid.ranks(), [&](const Layer&) { return wanted; });
   plan.name = wanted.text();
+  return plan;
+}
+
+Plan plan_by_wish(const Network& network, int ranks, const std::function<Decomposition(const Layer&)>& wish) {
+  Plan plan;
   plan.network_source = network.name;
   plan.network_fingerprint = network.fingerprint();
   plan.overrides.batch = network.batch;
-  plan.ranks = plan.ranks_offered = wanted.grid.ranks();
+  plan.ranks = plan.ranks_offered = ranks;
   plan.layers.resize(network.layers.size());
   const auto place = [&](LayerIndex index, const Decomposition& asked) {
     Nearest nearest = nearest_legal(network.layer(index), asked);
@@ -240,7 +245,7 @@ Plan uniform_plan(const Network& network, const Decomposition& wanted) {
   };
   for (const Block& block : fold(network)) {
     // What is folded behind a layer inherits from it, so that the plan is one that the search could have found.
-    const std::vector<Decomposition> inherited = spread(network, block, place(block.root(), wanted));
+    const std::vector<Decomposition> inherited = spread(network, block, place(block.root(), wish(network.layer(block.root()))));
     for (std::size_t i = 1; i < block.layers.size(); ++i) {
       place(block.layers[i], inherited[i]);
     }

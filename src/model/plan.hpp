@@ -1,6 +1,7 @@
 #pragma once
 // A plan: an assignment spelled out, with what it was predicted to cost. The file plan.json, which a person may write by hand:
 //   {"schema_version": 1, "network": {"source": "resnet50"}, "batch": 8, "ranks": 2, "decomposition": "N2"}
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,5 +47,7 @@ PlanAndNetwork read_plan(const std::string& path);
 
 /// One decomposition for all layers, each layer's nearest legal one; adjustments say where they differ.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);
+/// The same with a wish per block, asked for its root layer; all wishes have `ranks` ranks. The plan has no name yet.
+Plan plan_by_wish(const Network& network, int ranks, const std::function<Decomposition(const Layer&)>& wish);
 
 }  // namespace stratplan
