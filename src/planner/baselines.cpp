@@ -1,0 +1,139 @@
+#include "planner/baselines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace stratplan {
+
+namespace {
+
+using Factors = ProcessGrid::Factors;
+
+/// A canonical grid that splits the ranks of every level along one dimension.
+ProcessGrid along(const Topology& topology, Dim dim) {
+  std::vector<Factors> levels(topology.size(), Factors{1, 1, 1, 1, 1, 1, 1});
+  for (std::size_t level = 0; level < levels.size(); ++level) levels[level][static_cast<std::size_t>(dim)] = topology[level];
+  return ProcessGrid(levels);
+}
+
+/// Whether any layer is split along `dim`.
+bool uses(const Plan& plan, Dim dim) {
+  return std::any_of(plan.layers.begin(), plan.layers.end(), [&](const Decomposition& layer) { return layer.grid.parts(dim) > 1; });
+}
+
+std::vector<int> fewer_ranks(int ranks) {
+  std::vector<int> result;
+  for (int fewer = ranks - 1; fewer >= 1; --fewer) {
+    if (fewer <= 16 || ranks % fewer == 0 || std::has_single_bit(static_cast<unsigned>(fewer))) result.push_back(fewer);
+  }
+  return result;
+}
+
+/// Splits `parts` over the spatial dimensions that the samples have: the largest prime factors first, each along the dimension with the longest
+/// blocks so far (the first of equal ones, in the order D, H, W).
+Factors spatial_factors(const Shape& sample, int parts) {
+  Factors factors{1, 1, 1, 1, 1, 1, 1};
+  constexpr std::array<Dim, 3> dims{Dim::D, Dim::H, Dim::W};
+  const auto block = [&](std::size_t i) { return static_cast<double>(sample[spatial_axes[i]]) / factors[static_cast<std::size_t>(dims[i])]; };
+  std::vector<int> primes;
+  for (int prime = 2; parts > 1; ++prime) {
+    for (; parts % prime == 0; parts /= prime) primes.push_back(prime);
+  }
+  for (auto prime = primes.rbegin(); prime != primes.rend(); ++prime) {
+    std::size_t longest = 0;
+    for (std::size_t i = 1; i < dims.size(); ++i) {
+      if (block(i) > block(longest)) longest = i;
+    }
+    factors[static_cast<std::size_t>(dims[longest])] *= *prime;
+  }
+  return factors;
+}
+
+class Collection {
+ public:
+  Collection(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution)
+      : network_(network), ranks_(ranks), machine_(machine), execution_(execution), topology_(machine.topology(ranks)) {
+    const auto input = std::find_if(network.layers.begin(), network.layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::Input; });
+    sample_ = input->output;
+  }
+
+  void add_sample(int ranks) {
+    const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
+    if (ranks > network_.batch) return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.batch));
+    add(name, uniform(along(machine_.topology(ranks), Dim::N)));
+  }
+
+  void add_uniform(Dim dim) {
+    Plan plan = uniform(along(topology_, dim));
+    if (uses(plan, dim)) add(fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], ranks_), std::move(plan));
+  }
+
+  void add_lbann(const Fits& fits) {
+    const int node = topology_.back();
+    for (int sharing = 1; sharing <= node; ++sharing) {
+      if (node % sharing != 0 || ranks_ / sharing > network_.batch) continue;
+      Plan plan = uniform(spatial_within_node(sharing));
+      if (fits(plan)) return add("lbann", std::move(plan));
+    }
+    refuse("lbann", fmt::format("no way for up to {} ranks of a node to share a sample gives every rank work that fits", node));
+  }
+
+  void add_one_weird_trick() {
+    if (ranks_ > network_.batch) return refuse("one-weird-trick", fmt::format("{} ranks share {} samples", ranks_, network_.batch));
+    const Decomposition samples{along(topology_, Dim::N), {}}, filters{along(topology_, Dim::F), {}};
+    add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) { return layer.kind == LayerKind::FullyConnected ? filters : samples; }));
+  }
+
+  std::vector<Baseline> take() { return std::move(found_); }
+
+ private:
+  Plan uniform(const ProcessGrid& grid) const { return uniform_plan(network_, {grid, {}}); }
+
+  /// `sharing` neighbouring ranks of a node divide a sample, all others divide the batch.
+  ProcessGrid spatial_within_node(int sharing) const {
+    std::vector<Factors> levels(topology_.size(), Factors{1, 1, 1, 1, 1, 1, 1});
+    for (std::size_t level = 0; level + 1 < levels.size(); ++level) levels[level][static_cast<std::size_t>(Dim::N)] = topology_[level];
+    levels.back() = spatial_factors(sample_, sharing);
+    levels.back()[static_cast<std::size_t>(Dim::N)] = topology_.back() / sharing;
+    return ProcessGrid(levels);
+  }
+
+  void add(const std::string& name, Plan plan) {
+    plan.name = name;
+    plan.execution = execution_;
+    plan.ranks_offered = ranks_;
+    const auto same = std::find_if(found_.begin(), found_.end(), [&](const Baseline& known) { return known.plan && known.plan->layers == plan.layers; });
+    if (same != found_.end()) {
+      same->aliases.push_back(name);
+    } else {
+      found_.push_back({name, {}, std::move(plan), {}});
+    }
+  }
+  void refuse(const std::string& name, std::string reason) { found_.push_back({name, {}, {}, std::move(reason)}); }
+
+  const Network& network_;
+  int ranks_;
+  const MachineProfile& machine_;
+  const Execution& execution_;
+  Topology topology_;
+  Shape sample_;  ///< of the first input
+  std::vector<Baseline> found_;
+};
+
+}  // namespace
+
+std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits) {
+  Collection collection(network, ranks, machine, execution);
+  collection.add_sample(ranks);
+  for (const int fewer : fewer_ranks(ranks)) collection.add_sample(fewer);
+  if (ranks == 1) return collection.take();
+  for (const Dim dim : {Dim::H, Dim::W, Dim::D, Dim::C, Dim::F}) collection.add_uniform(dim);
+  collection.add_lbann(fits);
+  collection.add_one_weird_trick();
+  return collection.take();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,34 @@
+#pragma once
+// The plans that people use without a search, to be beaten: sample parallelism on any number of ranks, one uniform split, and two published rules.
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/cost/machine_profile.hpp"
+#include "model/plan.hpp"
+
+namespace stratplan {
+
+struct Baseline {
+  std::string name;                  ///< "sample", "sample on 1", "H2", "lbann", "one-weird-trick"
+  std::vector<std::string> aliases;  ///< names of other baselines that turned out to be the same plan
+  std::optional<Plan> plan;
+  std::string reason;                ///< why there is no plan
+};
+
+/// Whether a plan fits the memory of its ranks: decides LBANN's rule.
+using Fits = std::function<bool(const Plan&)>;
+
+/// All baselines for up to `ranks` ranks, each plan once. Names:
+///   sample           N over all ranks, or why not
+///   sample on p      N over fewer ranks: each p up to 16, beyond that powers of two and divisors of `ranks`
+///   H4, W4, D4, C4, F4   that dimension over all ranks; a layer that can not be split like that takes its nearest legal decomposition (adjustments say so).
+///                    Left out where no layer can
+///   lbann            as few ranks of a node as possible share a sample, along its longest dimensions, so that it fits; samples over the rest
+///                    (Maruyama et al. 2019, Oyama et al. 2020)
+///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014, arXiv:1404.5997)
+/// Throws InfeasibleError if the machine has fewer ranks.
+std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits);
+
+}  // namespace stratplan

@@ -1,0 +1,250 @@
+#include "planner/planner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "model/base/error.hpp"
+#include "model/cost/memory.hpp"
+#include "model/cost/plan_table.hpp"
+#include "planner/baselines.hpp"
+#include "planner/prediction.hpp"
+#include "planner/weighted_table.hpp"
+
+namespace stratplan {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Seconds since(Clock::time_point start) { return {std::chrono::duration<double>(Clock::now() - start).count()}; }
+
+/// Rounded up, so that what is printed would do.
+std::string mebibytes(Bytes bytes) { return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20); }
+std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f} ms", seconds.value * 1e3); }
+
+/// What the search chooses from on some number of ranks.
+struct Space {
+  std::vector<Block> blocks;
+  std::vector<std::vector<Decomposition>> candidates;  ///< per block
+  std::size_t legal = 0, rejected = 0;
+};
+
+Space space_of(const Network& network, int ranks, const MachineProfile& machine) {
+  Space space{fold(network), {}, 0, 0};
+  const Topology topology = machine.topology(ranks);
+  for (const Block& block : space.blocks) {
+    Candidates found = candidates(network, block, topology);
+    if (found.legal.empty()) {
+      throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}: {}", ranks, network.layer(block.root()).name,
+                                        found.rejected.empty() ? "there are none" : found.rejected.front().reason));
+    }
+    space.legal += found.legal.size();
+    space.rejected += found.rejected.size();
+    space.candidates.push_back(std::move(found.legal));
+  }
+  return space;
+}
+
+Bytes peak_of(const Plan& plan, const Network& network) {
+  Bytes peak{};
+  for (const Program& program : programs_of(plan, network)) peak = std::max(peak, peak_memory(program).total());
+  return peak;
+}
+
+class Planning {
+ public:
+  Planning(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options)
+      : network_(network), source_(source), ranks_(ranks), machine_(machine), options_(options), fingerprint_(machine.fingerprint()) {
+    result_.memory_limit = options.memory_limit;
+    if (!result_.memory_limit && machine.device.memory.value > 0) result_.memory_limit = machine.device.memory;
+  }
+
+  PlanningResult run() {
+    const Space space = space_of(network_, ranks_, machine_);
+    result_.blocks = space.blocks.size();
+    result_.candidates = space.legal;
+    result_.rejections = space.rejected;
+    const PlanTable table(network_, space.blocks, space.candidates, options_.execution, machine_);
+    search_all(space, table);
+    price_baselines();
+    recommend(space, table);
+    return std::move(result_);
+  }
+
+ private:
+  Plan plan_of(const Space& space, const std::vector<int>& assignment, int ranks) const {
+    std::vector<Decomposition> roots;
+    for (std::size_t i = 0; i < assignment.size(); ++i) roots.push_back(space.candidates[i][static_cast<std::size_t>(assignment[i])]);
+    Plan plan;
+    plan.ranks = ranks;
+    plan.layers = spread_all(network_, space.blocks, roots);
+    return plan;
+  }
+
+  Plan finished(Plan plan, const std::string& name) const {
+    plan.name = name;
+    plan.network_source = source_;
+    plan.network_fingerprint = network_.fingerprint();
+    plan.overrides = options_.overrides;
+    plan.overrides.batch = network_.batch;
+    plan.ranks_offered = ranks_;
+    plan.machine_name = machine_.name;
+    plan.machine_fingerprint = fingerprint_;
+    plan.execution = options_.execution;
+    return plan;
+  }
+
+  Considered priced(const std::string& name, Plan plan) {
+    Considered considered{name, {}, finished(std::move(plan), name), {}};
+    considered.plan->prediction = predict(*considered.plan, network_, machine_);
+    const Bytes memory = considered.plan->prediction->memory;
+    least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
+    if (!fits(memory)) considered.infeasible = fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
+    return considered;
+  }
+
+  bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }
+
+  void search_all(const Space& space, const PlanTable& table) {
+    const auto start = Clock::now();
+    search_with_weight(space, table, 1, "searched");
+    result_.search_seconds = since(start);
+    if (result_.searched.empty()) return;
+    search_with_weight(space, table, 2, "searched, communication x2");
+    search_with_weight(space, table, 0.5, "searched, communication x0.5");
+  }
+
+  /// The table's memory adds up what persists and what backward reads; transient buffers and gaps come on top. So where the plan as lowered exceeds the
+  /// limit, the search is asked again for less, until it fits or nothing leaner is left.
+  void search_with_weight(const Space& space, const PlanTable& table, double weight, const std::string& name) {
+    const WeightedTable weighted(table, weight);
+    const Bytes least = least_memory(weighted);
+    std::optional<Bytes> limit = result_.memory_limit;
+    constexpr int attempts = 8;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (attempt + 1 == attempts) limit = least;
+      const auto found = search(weighted, limit, options_.limits);
+      if (!found) return;
+      if (weight == 1 && attempt == 0) result_.lower_bound = found->lower_bound;
+      Considered considered = priced(name, plan_of(space, found->assignment, ranks_));
+      if (considered.usable()) {
+        if (weight == 1) state_objective(*found);
+        return add_searched(std::move(considered));
+      }
+      if (found->memory <= least) return;
+      const Bytes excess = considered.plan->prediction->memory - *result_.memory_limit;
+      limit = std::max(least, found->memory - std::max(excess, Bytes{1}));
+    }
+  }
+
+  /// The bound of the first, least constrained search holds for all that fits.
+  void state_objective(const SearchResult& found) {
+    result_.objective = found.cost;
+    SearchResult answer = found;
+    answer.lower_bound = std::min(result_.lower_bound, found.cost);
+    result_.optimal = answer.optimal();
+    result_.gap = result_.optimal ? 0 : answer.gap();
+  }
+
+  void add_searched(Considered considered) {
+    for (Considered& known : result_.searched) {
+      if (known.plan->layers == considered.plan->layers) return known.aliases.push_back(considered.name);
+    }
+    result_.searched.push_back(std::move(considered));
+  }
+
+  void price_baselines() {
+    const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan, network_)); };
+    for (Baseline& baseline : baselines(network_, ranks_, machine_, options_.execution, plan_fits)) {
+      Considered considered{baseline.name, {}, {}, baseline.reason};
+      if (baseline.plan) considered = priced(baseline.name, std::move(*baseline.plan));
+      considered.aliases = std::move(baseline.aliases);
+      for (Considered& searched : result_.searched) {
+        if (considered.plan && searched.plan->layers == considered.plan->layers) searched.aliases.push_back(considered.name);
+      }
+      result_.baselines.push_back(std::move(considered));
+    }
+  }
+
+  void recommend(const Space& space, const PlanTable& table) {
+    const Considered* best = nullptr;
+    for (const auto* list : {&result_.searched, &result_.baselines}) {
+      for (const Considered& considered : *list) {
+        if (considered.usable() && (!best || considered.plan->prediction->step < best->plan->prediction->step)) best = &considered;
+      }
+    }
+    if (!best) throw InfeasibleError(why_nothing_fits(space, table));
+    result_.recommended = *best->plan;
+    result_.recommended.name = "recommended";
+    result_.chosen = best->name;
+    if (result_.searched.empty()) {
+      result_.reranking = fmt::format("no plan over all {} ranks fits {} per rank; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
+    } else if (best != &result_.searched.front()) {
+      result_.reranking = fmt::format("played through, \"{}\" takes {} per step, what the search put first {}", best->name,
+                                      milliseconds(best->plan->prediction->step), milliseconds(result_.searched.front().plan->prediction->step));
+    }
+  }
+
+  std::string why_nothing_fits(const Space& space, const PlanTable& table) {
+    priced("leanest", leanest_plan(space, table, ranks_));
+    std::string enough = "; no number of ranks up to 64 would do";
+    for (int more = 2 * ranks_; more <= 64; more *= 2) {
+      const auto leaner = leanest_plan_on(more);
+      if (!leaner) break;
+      if (!fits(*leaner)) continue;
+      enough = fmt::format("; {} ranks would do", more);
+      break;
+    }
+    return fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}", network_.name, network_.batch,
+                       mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_), enough);
+  }
+
+  Plan leanest_plan(const Space& space, const PlanTable& table, int ranks) const {
+    const auto leanest = search(table, least_memory(table), options_.limits);
+    Plan plan = plan_of(space, leanest->assignment, ranks);
+    plan.execution = options_.execution;
+    return plan;
+  }
+
+  /// Its peak; nothing if the machine has fewer ranks.
+  std::optional<Bytes> leanest_plan_on(int ranks) const {
+    try {
+      const Space space = space_of(network_, ranks, machine_);
+      const PlanTable table(network_, space.blocks, space.candidates, options_.execution, machine_);
+      return peak_of(leanest_plan(space, table, ranks), network_);
+    } catch (const InfeasibleError&) {
+      return {};
+    }
+  }
+
+  const Network& network_;
+  const std::string& source_;
+  int ranks_;
+  const MachineProfile& machine_;
+  const PlanningOptions& options_;
+  std::string fingerprint_;
+  std::optional<Bytes> least_peak_;  ///< of all plans looked at
+  PlanningResult result_;
+};
+
+}  // namespace
+
+PlanningResult plan(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options) {
+  return Planning(network, source, ranks, machine, options).run();
+}
+
+std::vector<const Plan*> plans_to_measure(const PlanningResult& result) {
+  std::vector<const Plan*> plans{&result.recommended};
+  const auto add = [&](const Considered& considered) {
+    if (!considered.usable()) return;
+    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) { return plan->layers == considered.plan->layers; });
+    if (!known) plans.push_back(&*considered.plan);
+  };
+  for (const Considered& searched : result.searched) add(searched);
+  for (const Considered& baseline : result.baselines) add(baseline);
+  return plans;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,20 @@
+#pragma once
+// What the model says of one plan: its programs, priced and played through.
+#include <vector>
+
+#include "model/cost/machine_profile.hpp"
+#include "model/plan.hpp"
+
+namespace stratplan {
+
+/// One per rank.
+std::vector<Program> programs_of(const Plan& plan, const Network& network);
+
+/// The simulated step, and the worst rank's peak memory.
+Prediction predict(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine);
+Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
+
+/// Whether no step's price is a mere estimate.
+bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine);
+
+}  // namespace stratplan
