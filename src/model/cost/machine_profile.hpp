@@ -19,15 +19,19 @@ struct Measurement {
   Seconds p90{};
   int samples = 0;
   std::string implementation;  ///< which kernel was chosen; empty for communication
+  /// Standard deviation of a normal distribution with this spread: its middle 80 % are 2.563 deviations wide.
+  Seconds deviation() const { return samples > 1 && p90 > p10 ? (p90 - p10) / 2.563 : Seconds{0}; }
 };
 
 /// Seconds by bytes, ascending: piecewise linear between the points, the last slope beyond them, the first point's latency below.
 struct SizeTable {
   std::vector<std::pair<Bytes, Measurement>> points;
   std::optional<Seconds> at(Bytes bytes) const;  ///< nothing if there are no points
+  const Measurement* find(Bytes bytes) const;    ///< the point at exactly this size, if there is one
 };
 
 /// A level of the machine: ranks per group, and latency and bandwidth between two ranks that meet first at this level (for estimates).
+/// At a level named "core" ranks may outnumber the cores: for verification, never for timing. Devices are not shared.
 struct Level {
   std::string name;  ///< "node", "core"
   int ranks = 1;     ///< groups of the next level in one of this
@@ -57,16 +61,26 @@ struct MachineProfile {
   Measurement step_overhead;                      ///< host time to issue one step
   Json provenance;
 
-  /// Ranks per group at each level for `ranks` ranks, filled from the innermost level. Throws InfeasibleError if the machine has fewer.
+  /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws
+  /// InfeasibleError if the machine has fewer ranks.
+  ///   levels 4 nodes x 4 cores:   2 -> {2}   4 -> {4}   6 -> {2, 3}   8 -> {2, 4}   7 -> {7} (across nodes)
   Topology topology(int ranks) const;
+  /// The same with every level of `levels`: 2 -> {1, 2}, 7 -> {7, 1}.
+  Topology placement(int ranks) const;
+  /// Index of the level at which all of these ranks (of a job of `ranks`) first meet.
+  std::size_t meeting_level(const std::vector<int>& members, int ranks) const;
+  /// 16 hexadecimal digits over all numbers; provenance does not count.
   std::string fingerprint() const;
 };
 
 Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
-/// A path, a shipped name (machines/), or "local": this machine as measured (the cache), else a rough estimate of it with `measured_ranks` 0.
-MachineProfile read_machine(const std::string& source);
-/// Where `local` is cached.
-std::filesystem::path local_machine_path();
+/// A path, a shipped name (machines/), or "local": this machine as measured with so many ranks at once (the cache), else a rough estimate of it
+/// with `measured_ranks` 0. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
+MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
+/// What can be said of this machine without measuring: its cores and memory, and generic rates. `assumed`, and `measured_ranks` is 0.
+MachineProfile estimate_local_machine();
+/// Where `local` is cached. Kernels that run on some ranks at once share caches and memory, so each number of ranks has a profile of its own.
+std::filesystem::path local_machine_path(int ranks = 1, int threads_per_rank = 1);
 
 }  // namespace stratplan

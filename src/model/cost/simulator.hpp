@@ -1,14 +1,32 @@
 #pragma once
-// One training iteration as discrete events over all ranks: each rank has a host track that issues steps, and compute, halo and
-// gradient tracks that run them (one after the other where the machine has no concurrency). Exchanges and collectives wait for the slowest partner.
+// One training iteration as discrete events over all ranks. Each rank has a host that issues steps in program order, and compute, halo and gradient
+// tracks that run them. A step starts when the host has issued it, its track is free, what it depends on is done and, if it communicates, its
+// partners have come. Without concurrent tracks each step simply follows the one before.
+//
+//   exchange    ends on a rank when the partners of that rank have come and its own bytes have moved
+//   collective  starts when the last member has come, and ends on all at once
+//
+// Ranks that do equal work do not arrive together: kernel times vary from one run to the next, and whoever waits, waits for the slowest. So a rank's
+// clock has a mean and a variance (that of its kernels since it last met others), and the time of a meeting is the expected maximum.
+// Source: C. E. Clark, The greatest of a finite set of random variables, Operations Research 9(2), 1961.
 #include <vector>
 
 #include "model/cost/step_cost.hpp"
+#include "model/partition/execution.hpp"
 #include "model/timeline.hpp"
 
 namespace stratplan {
 
-/// `programs`: one per rank, as lower() makes them.
+/// The total is the expected end of the slowest rank; an iteration starts on all at once. `programs`: one per rank, as lower() makes them. Takes time in
+/// proportion to the number of steps. Ranks that wait for each other for ever are a bug: the steps are named, and that is the end.
 Timeline simulate(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine);
+
+/// A duration or a point in time that varies.
+struct Uncertain {
+  double mean = 0;
+  double variance = 0;
+};
+/// Mean and variance of the greater of two independent normal variables.
+Uncertain greater_of(Uncertain a, Uncertain b);
 
 }  // namespace stratplan

@@ -1,9 +1,5 @@
 #pragma once
 // What one step costs on a machine, and how well that is known.
-#include <map>
-#include <string>
-#include <vector>
-
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/program.hpp"
 
@@ -15,10 +11,25 @@ enum class Tier : int { Measured, Interpolated, Estimated };
 struct StepCost {
   Seconds seconds{};
   Tier tier = Tier::Estimated;
+  Seconds deviation{};  ///< measured, from one run to the next: what makes partners wait for each other; zero if estimated
 };
 
 /// Time of a step alone, partners ready. Estimates are optimistic (a floor), so that planning on them never hides a plan worth measuring.
 StepCost cost_of(const Step& step, const Program& program, const MachineProfile& machine);
+///   compute     the kernel's own measurement, else estimate_kernel
+///   load        the copy of its region into the device's memory (load_kernel)
+///   exchange    per partner, one after the other: all of a rank's messages pass its one core or network interface
+///   collective  collective_cost.hpp
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine);
+
+/// What a load amounts to: the data source has its samples at hand, and they are copied as they are.
+Kernel load_kernel(const LoadStep& load);
+
+/// Roofline: the slower of computing at the device's best rate and moving each byte once, plus one launch.
+Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device);
+
+/// Messages of `out` and `in` bytes between two ranks at once: the part that both send at the price of both_ways, what one sends beyond it at
+/// the further price of one_way. `ranks`: of the job, which decides the level at which the two meet.
+StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks, const MachineProfile& machine);
 
 }  // namespace stratplan

@@ -1,0 +1,170 @@
+#include "model/cost/layer_cost.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+struct InnerEdge {
+  std::size_t producer = 0, consumer = 0;  ///< places in the block
+  std::size_t input = 0;
+};
+
+std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
+  std::vector<InnerEdge> edges;
+  for (std::size_t consumer = 0; consumer < block.layers.size(); ++consumer) {
+    const auto& inputs = network.layer(block.layers[consumer]).inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input) {
+      const auto producer = std::find(block.layers.begin(), block.layers.end(), inputs[input]);
+      if (producer != block.layers.end()) edges.push_back({static_cast<std::size_t>(producer - block.layers.begin()), consumer, input});
+    }
+  }
+  return edges;
+}
+
+/// Whether some consumer's backward phase reads its input: then that consumer counts it.
+bool kept_by_consumers(const Network& network, LayerIndex layer) {
+  const std::vector<LayerIndex> consumers = network.consumers(layer);
+  return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
+    const LayerKind kind = network.layer(consumer).kind;
+    return is_contraction(kind) || kind == LayerKind::BatchNorm;
+  });
+}
+
+/// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
+std::string describe(const Network& network, LayerIndex index) {
+  const Layer& layer = network.layer(index);
+  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding, layer.epsilon,
+                                 layer.slope, layer.probability);
+  for (const Window& window : layer.windows)
+    text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
+  for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
+  for (const LayerIndex input : layer.inputs) text += network.layer(input).kind == LayerKind::Input ? " data" : " layer";
+  return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, index) ? " kept" : "");
+}
+
+/// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it makes, those named `except` do not count.
+Bytes saved_by(const Program& program, const std::string& except) {
+  constexpr int forward = 1, backward = 2;
+  std::vector<int> used(program.buffers.size(), 0);
+  for (const Step& step : program.steps)
+    for (const auto* ids : {&step.reads, &step.writes})
+      for (const BufferId id : *ids) used[static_cast<std::size_t>(id)] |= step.phase == Phase::Forward ? forward : backward;
+  Bytes saved{};
+  for (std::size_t id = 0; id < used.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (used[id] == (forward | backward) && !buffer.persistent && buffer.inside < 0 && buffer.name != except) saved += buffer.bytes();
+  }
+  return saved;
+}
+
+Bytes persistent_of(const Program& program) {
+  Bytes bytes{};
+  for (const Buffer& buffer : program.buffers)
+    if (buffer.persistent && buffer.inside < 0) bytes += buffer.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
+  const std::vector<Decomposition> decompositions = spread(network, block, root);
+  std::vector<Program> programs;
+  for (std::size_t i = 0; i < block.layers.size(); ++i) programs.push_back(lower_layer(network, block.layers[i], decompositions[i], execution, rank));
+  for (const InnerEdge& edge : inner_edges(network, block))
+    programs.push_back(lower_edge(network, block.layers[edge.producer], decompositions[edge.producer], block.layers[edge.consumer], edge.input,
+                                  decompositions[edge.consumer], execution, rank));
+  return programs;
+}
+
+std::vector<int> telling_ranks(const ProcessGrid& grid) {
+  constexpr int small_grid = 8;
+  std::set<int> ranks;
+  if (grid.ranks() <= small_grid) {
+    for (int rank = 0; rank < grid.ranks(); ++rank) ranks.insert(rank);
+    return {ranks.begin(), ranks.end()};
+  }
+  for (int rank = 0; rank < grid.ranks(); ++rank) {
+    const bool telling = std::all_of(all_dims.begin(), all_dims.end(), [&](Dim dim) {
+      const int index = grid.index(dim, rank);
+      return index == 0 || (dim != Dim::R && (index == 1 || index + 1 == grid.parts(dim)));
+    });
+    if (telling) ranks.insert(rank);
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
+    : network_(network), execution_(execution), machine_(machine) {
+  std::map<std::string, int> classes;
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    layer_classes_.push_back(classes.try_emplace(describe(network, index), static_cast<int>(classes.size())).first->second);
+}
+
+StepCost LayerCosts::price(const Step& step, const Program& program) {
+  const auto* compute = std::get_if<ComputeStep>(&step.body);
+  if (!compute) return cost_of(step, program, machine_);
+  const auto [found, fresh] = kernels_.try_emplace(compute->kernel);
+  if (fresh) found->second = cost_of(compute->kernel, machine_);
+  return found->second;
+}
+
+LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root, int rank) {
+  const std::vector<Program> programs = block_programs(network_, block, root, execution_, rank);
+  LayerCost cost;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    const Program& program = programs[i];
+    for (const Step& step : program.steps) {
+      const StepCost priced = price(step, program);
+      const Seconds seconds = priced.seconds + machine_.step_overhead.median;
+      const bool communicates = std::holds_alternative<ExchangeStep>(step.body) || std::holds_alternative<CollectiveStep>(step.body);
+      (communicates ? cost.communication : step.phase == Phase::Forward ? cost.forward : step.phase == Phase::Backward ? cost.backward : cost.update) += seconds;
+      cost.tier = std::max(cost.tier, priced.tier);
+    }
+    if (i >= block.layers.size()) continue;  // edges keep nothing of their own
+    const LayerIndex layer = block.layers[i];
+    cost.persistent += persistent_of(program);
+    cost.saved += saved_by(program, kept_by_consumers(network_, layer) ? network_.layer(layer).name + ".y" : std::string());
+  }
+  return cost;
+}
+
+std::string LayerCosts::block_class(const Block& block) const {
+  std::string text;
+  for (const LayerIndex layer : block.layers) text += fmt::format("{} ", layer_class(layer));
+  for (const InnerEdge& edge : inner_edges(network_, block)) text += fmt::format("{}.{}.{} ", edge.producer, edge.consumer, edge.input);
+  return text;
+}
+
+const LayerCost& LayerCosts::block(const Block& block, const Decomposition& root) {
+  const auto [found, fresh] = blocks_.try_emplace({block_class(block), root});
+  if (!fresh) return found->second;
+  for (const int rank : telling_ranks(root.grid)) {
+    const LayerCost cost = price_block(block, root, rank);
+    const Bytes persistent = std::max(cost.persistent, found->second.persistent), saved = std::max(cost.saved, found->second.saved);
+    if (rank == 0 || cost.total() > found->second.total()) found->second = cost;
+    found->second.persistent = persistent;
+    found->second.saved = saved;
+  }
+  return found->second;
+}
+
+Seconds LayerCosts::edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to) {
+  const auto [found, fresh] = edges_.try_emplace({layer_class(producer), from, layer_class(consumer), input, to});
+  if (!fresh) return found->second;
+  std::set<int> ranks;
+  for (const ProcessGrid* grid : {&from.grid, &to.grid})
+    for (const int rank : telling_ranks(*grid)) ranks.insert(rank);
+  for (const int rank : ranks) {
+    const Program program = lower_edge(network_, producer, from, consumer, input, to, execution_, rank);
+    Seconds seconds{};
+    for (const Step& step : program.steps) seconds += price(step, program).seconds + machine_.step_overhead.median;
+    found->second = std::max(found->second, seconds);
+  }
+  return found->second;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,62 @@
+#pragma once
+// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very steps that lower() would make of them, on the rank
+// that has most to do. What overlaps, and who waits for whom, is the simulator's business.
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/cost/step_cost.hpp"
+#include "model/partition/lower.hpp"
+
+namespace stratplan {
+
+/// Of one rank and one iteration.
+struct LayerCost {
+  Seconds forward{};        ///< kernels
+  Seconds backward{};       ///< kernels
+  Seconds update{};         ///< kernels
+  Seconds communication{};  ///< collectives, and exchanges inside the block
+  Tier tier = Tier::Measured;  ///< of the least well known step
+  Bytes persistent{};       ///< parameters, their gradients, optimizer state
+  Bytes saved{};            ///< activations that backward reads; what the next block reads is counted there
+  Seconds total() const { return forward + backward + update + communication; }
+};
+
+/// The steps that a block's own cost is made of, on one rank: each layer's, and those of the edges inside.
+std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank);
+
+/// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each
+/// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
+std::vector<int> telling_ranks(const ProcessGrid& grid);
+
+/// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so the repeated blocks of deep networks are cheap.
+class LayerCosts {
+ public:
+  /// All must outlive this.
+  LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine);
+
+  /// Requires that the candidate is legal.
+  const LayerCost& block(const Block& block, const Decomposition& root);
+  /// Both directions of one edge between layers.
+  Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to);
+
+ private:
+  using BlockKey = std::pair<std::string, Decomposition>;
+  using EdgeKey = std::tuple<int, Decomposition, int, std::size_t, Decomposition>;
+
+  StepCost price(const Step& step, const Program& program);
+  LayerCost price_block(const Block& block, const Decomposition& root, int rank);
+  int layer_class(LayerIndex layer) const { return layer_classes_[static_cast<std::size_t>(layer)]; }
+  std::string block_class(const Block& block) const;
+
+  const Network& network_;
+  const Execution& execution_;
+  const MachineProfile& machine_;
+  std::vector<int> layer_classes_;  ///< equal for layers that differ in name only
+  std::map<Kernel, StepCost> kernels_;
+  std::map<BlockKey, LayerCost> blocks_;
+  std::map<EdgeKey, Seconds> edges_;
+};
+
+}  // namespace stratplan

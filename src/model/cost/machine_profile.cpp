@@ -1,0 +1,198 @@
+#include "model/cost/machine_profile.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+
+namespace stratplan {
+
+std::optional<Seconds> SizeTable::at(Bytes bytes) const {
+  if (points.empty()) return std::nullopt;
+  const auto& [first_bytes, first] = points.front();
+  if (bytes <= first_bytes) return first.median;
+  if (points.size() == 1) return first.median * (bytes / std::max(first_bytes, Bytes{1}));
+  auto above = std::lower_bound(points.begin() + 1, points.end(), bytes, [](const auto& point, Bytes wanted) { return point.first < wanted; });
+  if (above == points.end()) --above;
+  const auto& [low, low_time] = *(above - 1);
+  const auto& [high, high_time] = *above;
+  const double share = (bytes - low) / (high - low);
+  // Beyond the table a falling last slope is noise: more bytes are never faster.
+  if (share > 1 && high_time.median < low_time.median) return high_time.median;
+  return low_time.median + (high_time.median - low_time.median) * share;
+}
+
+const Measurement* SizeTable::find(Bytes bytes) const {
+  const auto found = std::lower_bound(points.begin(), points.end(), bytes, [](const auto& point, Bytes wanted) { return point.first < wanted; });
+  return found != points.end() && found->first == bytes ? &found->second : nullptr;
+}
+
+namespace {
+
+/// The largest divisor of `number` that is at most `limit`.
+int largest_divisor(int number, int limit) {
+  int divisor = std::min(number, limit);
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
+
+}  // namespace
+
+Topology MachineProfile::placement(int ranks) const {
+  SP_ASSERT(!levels.empty() && ranks >= 1, "levels={} ranks={}", levels.size(), ranks);
+  const bool shareable = levels.back().name == "core";
+  const std::int64_t capacity =
+      std::accumulate(levels.begin(), levels.end(), std::int64_t{1}, [](std::int64_t product, const Level& level) { return product * level.ranks; });
+  if (ranks > capacity && !shareable)
+    throw InfeasibleError(fmt::format("machine {} has {} ranks, {} are asked for", name, capacity, ranks));
+  Topology groups(levels.size(), 1);
+  int rest = ranks;
+  for (std::size_t level = levels.size(); level-- > 1;) {
+    groups[level] = largest_divisor(rest, levels[level].ranks);
+    rest /= groups[level];
+  }
+  groups[0] = rest;
+  if (rest > levels[0].ranks && levels.size() > 1) {
+    std::fill(groups.begin(), groups.end(), 1);
+    groups[0] = ranks;
+  }
+  return groups;
+}
+
+Topology MachineProfile::topology(int ranks) const {
+  Topology groups = placement(ranks);
+  std::erase(groups, 1);
+  if (groups.empty()) groups.push_back(1);
+  return groups;
+}
+
+std::size_t MachineProfile::meeting_level(const std::vector<int>& members, int ranks) const {
+  SP_ASSERT(!members.empty());
+  const Topology groups = placement(std::max(ranks, 1));
+  int within = 1;
+  for (std::size_t level = levels.size(); level-- > 1;) {
+    within *= groups[level];
+    const auto [least, most] = std::minmax_element(members.begin(), members.end());
+    if (*least / within == *most / within) return level;
+  }
+  return 0;
+}
+
+std::string MachineProfile::fingerprint() const {
+  Json document = to_json(*this);
+  document.erase("provenance");
+  return fingerprint_of(document.dump());
+}
+
+// ---------------------------------------------------------------------------------------------------------- machine.json
+
+namespace {
+
+Json to_json(const Measurement& measurement) {
+  Json json{{"median_seconds", measurement.median.value}};
+  if (measurement.samples > 0) {
+    json["p10_seconds"] = measurement.p10.value;
+    json["p90_seconds"] = measurement.p90.value;
+    json["samples"] = measurement.samples;
+  }
+  if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
+  return json;
+}
+
+Measurement measurement_from(const Json& json) {
+  Measurement measurement;
+  measurement.median = {json.at("median_seconds").get<double>()};
+  measurement.p10 = {json.value("p10_seconds", measurement.median.value)};
+  measurement.p90 = {json.value("p90_seconds", measurement.median.value)};
+  measurement.samples = json.value("samples", 0);
+  measurement.implementation = json.value("implementation", std::string());
+  return measurement;
+}
+
+Json to_json(const SizeTable& table) {
+  Json json = Json::array();
+  for (const auto& [bytes, measurement] : table.points) {
+    Json point{{"bytes", bytes.value}};
+    point.update(to_json(measurement));
+    json.push_back(std::move(point));
+  }
+  return json;
+}
+
+SizeTable table_from(const Json& json, const std::string& file, const std::string& pointer) {
+  SizeTable table;
+  for (const Json& point : json) {
+    const Bytes bytes{point.at("bytes").get<std::int64_t>()};
+    if (!table.points.empty() && bytes <= table.points.back().first)
+      throw InputError(file, fmt::format("{}/{}/bytes", pointer, table.points.size()), "sizes in ascending order, each once");
+    table.points.emplace_back(bytes, measurement_from(point));
+  }
+  return table;
+}
+
+/// A key as it stands in a JSON pointer (RFC 6901).
+std::string escaped(const std::string& key) {
+  std::string text;
+  for (const char c : key) text += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);
+  return text;
+}
+
+}  // namespace
+
+Json to_json(const MachineProfile& machine) {
+  Json levels = Json::array();
+  for (const Level& level : machine.levels)
+    levels.push_back({{"name", level.name},
+                      {"ranks", level.ranks},
+                      {"latency_seconds", level.latency.value},
+                      {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s}});
+  Json kernels = Json::object(), collectives = Json::object();
+  for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
+  for (const auto& [key, table] : machine.collectives) collectives[key] = to_json(table);
+  return {{"schema_version", 1},
+          {"name", machine.name},
+          {"assumed", machine.assumed},
+          {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
+          {"levels", std::move(levels)},
+          {"device",
+           {{"flops_per_s", machine.device.flops_per_s},
+            {"bytes_per_s", machine.device.bytes_per_s},
+            {"launch_seconds", machine.device.launch.value},
+            {"memory_bytes", machine.device.memory.value}}},
+          {"threads_per_rank", machine.threads_per_rank},
+          {"measured_ranks", machine.measured_ranks},
+          {"step_overhead", to_json(machine.step_overhead)},
+          {"one_way", to_json(machine.one_way)},
+          {"both_ways", to_json(machine.both_ways)},
+          {"collectives", std::move(collectives)},
+          {"kernels", std::move(kernels)}};
+}
+
+MachineProfile machine_from_json(const Json& document, const std::string& file) {
+  MachineProfile machine;
+  machine.name = document.at("name").get<std::string>();
+  machine.assumed = document.value("assumed", false);
+  machine.provenance = document.value("provenance", Json::object());
+  for (const Json& level : document.at("levels"))
+    machine.levels.push_back({level.at("name").get<std::string>(),
+                              level.at("ranks").get<int>(),
+                              {level.at("latency_seconds").get<double>()},
+                              level.at("bandwidth_bytes_per_s").get<double>()});
+  const Json& device = document.at("device");
+  machine.device = {device.at("flops_per_s").get<double>(),
+                    device.at("bytes_per_s").get<double>(),
+                    {device.at("launch_seconds").get<double>()},
+                    {device.at("memory_bytes").get<std::int64_t>()}};
+  machine.threads_per_rank = document.value("threads_per_rank", 1);
+  machine.measured_ranks = document.value("measured_ranks", 0);
+  const Json kernels = document.value("kernels", Json::object()), collectives = document.value("collectives", Json::object());
+  for (const auto& [key, entry] : kernels.items()) machine.kernels.emplace(key, measurement_from(entry));
+  for (const auto& [key, entry] : collectives.items()) machine.collectives.emplace(key, table_from(entry, file, "/collectives/" + escaped(key)));
+  machine.one_way = table_from(document.value("one_way", Json::array()), file, "/one_way");
+  machine.both_ways = table_from(document.value("both_ways", Json::array()), file, "/both_ways");
+  if (const auto overhead = document.find("step_overhead"); overhead != document.end()) machine.step_overhead = measurement_from(*overhead);
+  return machine;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,265 @@
+#include "model/cost/simulator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numbers>
+#include <optional>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+Uncertain greater_of(Uncertain a, Uncertain b) {
+  const double deviation = std::sqrt(a.variance + b.variance);
+  if (deviation == 0) return a.mean >= b.mean ? a : b;
+  const double distance = (a.mean - b.mean) / deviation;
+  const double above = 0.5 * std::erfc(-distance / std::numbers::sqrt2);
+  const double density = std::exp(-0.5 * distance * distance) / std::sqrt(2 * std::numbers::pi);
+  const double mean = a.mean * above + b.mean * (1 - above) + deviation * density;
+  // Second moment about b.mean, so that nothing is lost in the difference of large squares.
+  const double ahead = a.mean - b.mean, greater = mean - b.mean;
+  const double second = (ahead * ahead + a.variance) * above + b.variance * (1 - above) + ahead * deviation * density;
+  return {mean, std::max(0.0, second - greater * greater)};
+}
+
+namespace {
+
+/// The other ranks of an exchange, ascending.
+std::vector<int> partners_of(const ExchangeStep& exchange) {
+  std::vector<int> partners;
+  for (const Message& message : exchange.sends) partners.push_back(message.peer);
+  for (const Message& message : exchange.receives) partners.push_back(message.peer);
+  std::sort(partners.begin(), partners.end());
+  partners.erase(std::unique(partners.begin(), partners.end()), partners.end());
+  return partners;
+}
+
+/// A step on a rank.
+struct Place {
+  int rank = 0;
+  int step = 0;
+};
+
+class Simulation {
+ public:
+  Simulation(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine)
+      : programs_(programs), concurrent_(execution.concurrent_tracks), machine_(machine), states_(programs.size()) {
+    for (std::size_t rank = 0; rank < programs.size(); ++rank) add_rank(static_cast<int>(rank));
+  }
+
+  Timeline run() {
+    for (std::size_t rank = 0; rank < programs_.size(); ++rank)
+      for (std::size_t step = 0; step < programs_[rank].steps.size(); ++step)
+        if (node({static_cast<int>(rank), static_cast<int>(step)}).waits_for == 0) ready_.push_back({static_cast<int>(rank), static_cast<int>(step)});
+    while (!ready_.empty()) {
+      const Place place = ready_.back();
+      ready_.pop_back();
+      arrive(place);
+    }
+    check_finished();
+    return timeline();
+  }
+
+ private:
+  struct Node {
+    StepCost cost;
+    int waits_for = 0;             ///< steps of this rank that must finish first
+    std::vector<int> followers;
+    Uncertain arrival;             ///< when it could start if its partners were there
+    double issued = 0;
+    int meeting = -1;              ///< index in meetings_, of a collective
+    int missing_partners = 0;      ///< of an exchange: those that have not come, itself included
+    std::optional<Span> span;
+    Uncertain end;
+  };
+  /// A collective, or what an exchange needs to know of its partners.
+  struct Meeting {
+    std::vector<Place> members;
+    std::size_t expected = 0;
+  };
+
+  Node& node(Place place) { return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.step)]; }
+  const Step& step(Place place) const {
+    return programs_[static_cast<std::size_t>(place.rank)].steps[static_cast<std::size_t>(place.step)];
+  }
+
+  void add_rank(int rank);
+  void add_order(int rank);
+  void join_meeting(Place place, const CollectiveStep& collective);
+  void arrive(Place place);
+  void arrive_at_exchange(Place place, const ExchangeStep& exchange);
+  void arrive_at_collective(Place place);
+  void finish(Place place, Uncertain start);
+  void check_finished() const;
+  Timeline timeline() const;
+  StepCost price(Place place);
+
+  const std::vector<Program>& programs_;
+  const bool concurrent_;
+  const MachineProfile& machine_;
+  std::vector<std::vector<Node>> states_;
+  std::vector<Place> ready_;
+  std::map<Kernel, StepCost> kernel_costs_;
+  std::map<std::vector<int>, std::vector<int>> calls_;  ///< per group: how many of its collectives each member has issued
+  std::map<std::pair<std::vector<int>, int>, int> meeting_of_;
+  std::vector<Meeting> meetings_;
+  std::map<std::pair<int, int>, Place> exchanges_;      ///< by tag and rank
+};
+
+StepCost Simulation::price(Place place) {
+  const Step& priced = step(place);
+  const auto* compute = std::get_if<ComputeStep>(&priced.body);
+  if (!compute) return cost_of(priced, programs_[static_cast<std::size_t>(place.rank)], machine_);
+  const auto [found, fresh] = kernel_costs_.try_emplace(compute->kernel);
+  if (fresh) found->second = cost_of(compute->kernel, machine_);
+  return found->second;
+}
+
+void Simulation::add_rank(int rank) {
+  const Program& program = programs_[static_cast<std::size_t>(rank)];
+  SP_ASSERT(program.rank == rank && program.ranks == static_cast<int>(programs_.size()), "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
+  states_[static_cast<std::size_t>(rank)].resize(program.steps.size());
+  for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
+    const Place place{rank, index};
+    node(place).cost = price(place);
+    node(place).issued = machine_.step_overhead.median.value * (index + 1);
+    if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body)) join_meeting(place, *collective);
+    if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) {
+      const bool fresh = exchanges_.try_emplace({exchange->tag, rank}, place).second;
+      SP_ASSERT(fresh, "rank {} has two exchanges with tag {}", rank, exchange->tag);
+      node(place).missing_partners = 1 + static_cast<int>(partners_of(*exchange).size());
+    }
+  }
+  add_order(rank);
+}
+
+/// Which steps of a rank follow which.
+void Simulation::add_order(int rank) {
+  const Program& program = programs_[static_cast<std::size_t>(rank)];
+  const auto follow = [&](int before, int after) {
+    node({rank, before}).followers.push_back(after);
+    ++node({rank, after}).waits_for;
+  };
+  const int steps = static_cast<int>(program.steps.size());
+  if (!concurrent_) {
+    for (int index = 1; index < steps; ++index) follow(index - 1, index);
+    return;
+  }
+  const std::vector<std::vector<int>> before = dependences(program);
+  std::array<int, 3> last_on_track{-1, -1, -1};
+  for (int index = 0; index < steps; ++index) {
+    for (const int earlier : before[static_cast<std::size_t>(index)]) follow(earlier, index);
+    int& last = last_on_track[static_cast<std::size_t>(program.steps[static_cast<std::size_t>(index)].track)];
+    if (last >= 0) follow(last, index);
+    last = index;
+  }
+}
+
+void Simulation::join_meeting(Place place, const CollectiveStep& collective) {
+  std::vector<int>& calls = calls_.try_emplace(collective.group, collective.group.size(), 0).first->second;
+  const auto member = std::lower_bound(collective.group.begin(), collective.group.end(), place.rank) - collective.group.begin();
+  const int call = calls[static_cast<std::size_t>(member)]++;
+  const auto [found, fresh] = meeting_of_.try_emplace({collective.group, call}, static_cast<int>(meetings_.size()));
+  if (fresh) meetings_.push_back({{}, collective.group.size()});
+  node(place).meeting = found->second;
+}
+
+/// All that this rank alone decides is there.
+void Simulation::arrive(Place place) {
+  Node& here = node(place);
+  if (concurrent_) {
+    here.arrival = greater_of(here.arrival, {here.issued, 0});
+  } else {
+    here.arrival.mean += machine_.step_overhead.median.value;
+  }
+  if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) return arrive_at_exchange(place, *exchange);
+  if (here.meeting >= 0) return arrive_at_collective(place);
+  finish(place, here.arrival);
+}
+
+void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
+  std::vector<int> waiting = partners_of(exchange);
+  waiting.push_back(place.rank);
+  // Everyone who waits for this rank, itself included, has one less to wait for.
+  for (const int rank : waiting) {
+    const auto partner = exchanges_.find({exchange.tag, rank});
+    SP_ASSERT(partner != exchanges_.end(), "rank {} exchanges with rank {}, which has no exchange with tag {}", place.rank, rank, exchange.tag);
+    Node& other = node(partner->second);
+    if (--other.missing_partners > 0) continue;
+    Uncertain start = other.arrival;
+    for (const int peer : partners_of(std::get<ExchangeStep>(step(partner->second).body)))
+      start = greater_of(start, node(exchanges_.at({exchange.tag, peer})).arrival);
+    finish(partner->second, {start.mean, 0});
+  }
+}
+
+void Simulation::arrive_at_collective(Place place) {
+  Meeting& meeting = meetings_[static_cast<std::size_t>(node(place).meeting)];
+  meeting.members.push_back(place);
+  if (meeting.members.size() < meeting.expected) return;
+  Uncertain start = node(meeting.members.front()).arrival;
+  double longest = node(meeting.members.front()).cost.seconds.value;
+  for (std::size_t i = 1; i < meeting.members.size(); ++i) {
+    start = greater_of(start, node(meeting.members[i]).arrival);
+    longest = std::max(longest, node(meeting.members[i]).cost.seconds.value);
+  }
+  for (const Place& member : meeting.members) {
+    node(member).cost.seconds = {longest};
+    finish(member, {start.mean, 0});
+  }
+}
+
+/// `start`: when all partners are there. Wakes the steps that waited for this one alone.
+void Simulation::finish(Place place, Uncertain start) {
+  Node& here = node(place);
+  const double deviation = here.cost.deviation.value;
+  here.end = {start.mean + here.cost.seconds.value, start.variance + deviation * deviation};
+  here.span = Span{place.step, {here.arrival.mean}, {here.end.mean}};
+  for (const int follower : here.followers) {
+    Node& next = node({place.rank, follower});
+    next.arrival = concurrent_ ? greater_of(next.arrival, here.end) : here.end;
+    if (--next.waits_for == 0) ready_.push_back({place.rank, follower});
+  }
+}
+
+void Simulation::check_finished() const {
+  std::string stuck;
+  for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
+    const auto& nodes = states_[rank];
+    const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Node& waiting) { return !waiting.span; });
+    if (first == nodes.end()) continue;
+    const auto index = static_cast<std::size_t>(first - nodes.begin());
+    const Step& waiting = programs_[rank].steps[index];
+    const auto* exchange = std::get_if<ExchangeStep>(&waiting.body);
+    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", rank, index, waiting.layer,
+                         exchange ? fmt::format("exchange with tag {}", exchange->tag) : std::string("a collective"));
+  }
+  SP_ASSERT(stuck.empty(), "deadlock{}", stuck);
+}
+
+Timeline Simulation::timeline() const {
+  Timeline result;
+  Uncertain total;
+  for (const auto& nodes : states_) {
+    std::vector<Span>& spans = result.ranks.emplace_back();
+    Uncertain last;
+    for (const Node& done : nodes) {
+      spans.push_back(*done.span);
+      if (done.end.mean > last.mean) last = done.end;
+    }
+    std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+    total = &nodes == &states_.front() ? last : greater_of(total, last);
+  }
+  result.total = {total.mean};
+  return result;
+}
+
+}  // namespace
+
+Timeline simulate(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine) {
+  return Simulation(programs, execution, machine).run();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,87 @@
+#include "model/cost/step_cost.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "model/base/assert.hpp"
+#include "model/cost/collective_cost.hpp"
+
+namespace stratplan {
+
+Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device) {
+  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
+  const double computing = kernel.flops().value / device.flops_per_s;
+  const double moving = static_cast<double>(kernel.bytes().value) / device.bytes_per_s;
+  return Seconds{std::max(computing, moving)} + device.launch;
+}
+
+StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
+  const auto measured = machine.kernels.find(kernel.key());
+  if (measured != machine.kernels.end()) return {measured->second.median, Tier::Measured, measured->second.deviation()};
+  return {estimate_kernel(kernel, machine.device), Tier::Estimated, {}};
+}
+
+Kernel load_kernel(const LoadStep& load) {
+  Kernel kernel;
+  kernel.kind = KernelKind::CopyRegion;
+  kernel.type = load.what == LoadStep::What::Labels ? DataType::I32 : DataType::F32;
+  Shape shape = load.region.shape();
+  if (load.what == LoadStep::What::Labels) shape[Axis::C] = 1;
+  kernel.x = kernel.y = kernel.region = shape;
+  return kernel;
+}
+
+StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks, const MachineProfile& machine) {
+  const Bytes both = std::min(out, in), most = std::max(out, in);
+  const std::size_t meeting = machine.meeting_level({rank, peer}, ranks);
+  // The tables were measured between neighbours: they speak of the innermost level alone.
+  const bool innermost = meeting + 1 == machine.levels.size();
+  const SizeTable& table = both.value > 0 ? machine.both_ways : machine.one_way;
+  if (!innermost || table.points.empty()) {
+    const Level& level = machine.levels[meeting];
+    return {level.latency + Seconds{static_cast<double>(most.value) / level.bandwidth_bytes_per_s}, Tier::Estimated, {}};
+  }
+  if (both.value == 0 || both == most) {
+    if (const Measurement* exact = table.find(most)) return {exact->median, Tier::Measured, exact->deviation()};
+    return {*table.at(most), Tier::Interpolated, {}};
+  }
+  const Seconds surplus = machine.one_way.points.empty() ? *table.at(most) - *table.at(both) : *machine.one_way.at(most) - *machine.one_way.at(both);
+  return {*table.at(both) + std::max(surplus, Seconds{0}), Tier::Interpolated, {}};
+}
+
+namespace {
+
+/// Visits the kinds of steps.
+struct Pricing {
+  const Step& step;
+  const Program& program;
+  const MachineProfile& machine;
+
+  StepCost operator()(const ComputeStep& compute) const { return cost_of(compute.kernel, machine); }
+
+  StepCost operator()(const LoadStep& load) const { return cost_of(load_kernel(load), machine); }
+
+  StepCost operator()(const ExchangeStep& exchange) const {
+    std::map<int, std::pair<Bytes, Bytes>> peers;  // out, in
+    for (const Message& message : exchange.sends) peers[message.peer].first += message.bytes;
+    for (const Message& message : exchange.receives) peers[message.peer].second += message.bytes;
+    StepCost total{{}, Tier::Measured, {}};
+    for (const auto& [peer, bytes] : peers) {
+      const StepCost one = exchange_cost(program.rank, peer, bytes.first, bytes.second, program.ranks, machine);
+      total.seconds += one.seconds;
+      total.deviation += one.deviation;
+      total.tier = std::max(total.tier, one.tier);
+    }
+    return total;
+  }
+
+  StepCost operator()(const CollectiveStep& collective) const { return collective_cost(collective, program.ranks, machine); }
+};
+
+}  // namespace
+
+StepCost cost_of(const Step& step, const Program& program, const MachineProfile& machine) {
+  return std::visit(Pricing{step, program, machine}, step.body);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,50 @@
+#pragma once
+// A machine with round numbers, and programs short enough to be priced by hand.
+#include "model/cost/machine_profile.hpp"
+
+namespace stratplan {
+
+/// Two nodes of four cores: 1 Gflop/s, 1 GB/s, no launch time; 1 us and 1 GB/s within a node, 10 us and 0.1 GB/s across.
+inline MachineProfile round_machine() {
+  MachineProfile machine;
+  machine.name = "round";
+  machine.levels = {{"node", 2, {10e-6}, 1e8}, {"core", 4, {1e-6}, 1e9}};
+  machine.device = {1e9, 1e9, {0}, {1 << 30}};
+  return machine;
+}
+
+inline Measurement measured(double seconds, double deviation = 0) {
+  return {{seconds}, {seconds - 1.2815 * deviation}, {seconds + 1.2815 * deviation}, 9, "test"};
+}
+
+/// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements` bytes.
+inline Kernel fill_of(std::int64_t elements) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Fill;
+  kernel.type = DataType::F32;
+  kernel.y[Axis::C] = elements / 4;
+  return kernel;
+}
+
+inline Step compute_step(const Kernel& kernel) { return {.reads = {}, .writes = {}, .body = ComputeStep{kernel, {}, {}}}; }
+
+inline Step exchange_step(int tag, std::vector<Message> sends, std::vector<Message> receives) {
+  return {.track = Track::Halo, .reads = {}, .writes = {}, .body = ExchangeStep{std::move(sends), std::move(receives), tag}};
+}
+
+inline Step all_reduce_step(std::vector<int> group, std::int64_t count) {
+  return {.track = Track::Gradient, .reads = {}, .writes = {}, .body = CollectiveStep{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};
+}
+
+inline std::vector<Program> programs_of(std::vector<std::vector<Step>> steps) {
+  std::vector<Program> programs;
+  for (std::size_t rank = 0; rank < steps.size(); ++rank) {
+    Program& program = programs.emplace_back();
+    program.rank = static_cast<int>(rank);
+    program.ranks = static_cast<int>(steps.size());
+    program.steps = std::move(steps[rank]);
+  }
+  return programs;
+}
+
+}  // namespace stratplan
