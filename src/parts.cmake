@@ -1,6 +1,7 @@
 # The optional parts: real or stub, same symbols either way (runtime/parts.hpp declares what they offer).
 add_library(stratplan_parts STATIC)
 target_link_libraries(stratplan_parts PUBLIC stratplan_runtime stratplan_comm)
+target_link_libraries(stratplan_runtime PUBLIC stratplan_parts)  # make_backend; static libraries may need each other
 
 if(STRATPLAN_HAS_MPI)
   file(GLOB part CONFIGURE_DEPENDS runtime/comm/mpi/*.cpp)
@@ -13,6 +14,12 @@ endif()
 if(STRATPLAN_HAS_DNNL)
   file(GLOB part CONFIGURE_DEPENDS runtime/cpu/*.cpp)
   target_sources(stratplan_parts PRIVATE ${part})
+  # Kernels are optimized in every kind of build. Their leaves are compiled for several instruction sets and chosen at load time, except under
+  # sanitizers, whose run time starts too late for that.
+  set_source_files_properties(${part} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast")
+  if(NOT STRATPLAN_SANITIZE)
+    set_source_files_properties(${part} PROPERTIES COMPILE_DEFINITIONS STRATPLAN_CLONES)
+  endif()
   target_include_directories(stratplan_parts PRIVATE ${DNNL_INCLUDE})
   target_link_libraries(stratplan_parts PUBLIC ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
 else()

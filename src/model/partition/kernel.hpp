@@ -108,8 +108,8 @@ struct Operands {
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
-  Shape x;                         ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
-  Shape y;                         ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
+  Shape x{};                       ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
+  Shape y{};                       ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
   std::array<Window, 3> windows{}; ///< along D, H, W, with local padding
   bool bias = false;               ///< ConvolutionForward adds one
   bool count_padding = true;       ///< AveragePool

@@ -1,0 +1,198 @@
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are made in double once per set, the passes over the data
+// are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits.
+#include <cmath>
+
+#include "runtime/cpu/column_sums.hpp"
+
+namespace stratplan::cpu {
+namespace {
+
+struct MomentTerm {
+  static constexpr int count = 2;
+  const float* x;
+  double* sums;
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double8& sum, Double8& square) const {
+    const Double8 value = __builtin_convertvector(*reinterpret_cast<const Float8*>(x + i), Double8);
+    sum += value;
+    square += value * value;
+  }
+  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t channels) const {
+    const double value = x[i];
+    sums[c] += value;
+    sums[channels + c] += value * value;
+  }
+};
+
+/// Of dy, and of dy * (x - mean).
+struct GradientTerm {
+  static constexpr int count = 2;
+  const float* x;
+  const float* dy;
+  const float* mean;
+  double* sums;
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double8& sum, Double8& product) const {
+    const Float8 centered = *reinterpret_cast<const Float8*>(x + i) - *reinterpret_cast<const Float8*>(mean + c);
+    const Double8 gradient = __builtin_convertvector(*reinterpret_cast<const Float8*>(dy + i), Double8);
+    sum += gradient;
+    product += gradient * __builtin_convertvector(centered, Double8);
+  }
+  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t channels) const {
+    const float centered = x[i] - mean[c];
+    sums[c] += dy[i];
+    sums[channels + c] += double{dy[i]} * centered;
+  }
+};
+
+struct SumTerm {
+  static constexpr int count = 1;
+  const float* x;
+  double* sums;
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double8& sum, Double8&) const {
+    sum += __builtin_convertvector(*reinterpret_cast<const Float8*>(x + i), Double8);
+  }
+  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const { sums[c] += x[i]; }
+};
+
+SP_CLONES void sum_moments(MomentTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+  sum_columns(term, rows, channels, begin, end);
+}
+SP_CLONES void sum_gradients(GradientTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+  sum_columns(term, rows, channels, begin, end);
+}
+SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+  sum_columns(term, rows, channels, begin, end);
+}
+
+SP_CLONES void normalize_rows(const float* x, float* y, const float* mean, const float* factor, const float* shift, std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
+#pragma GCC ivdep
+    for (std::int64_t c = 0; c < channels; ++c) y[c] = (x[c] - mean[c]) * factor[c] + shift[c];
+  }
+}
+
+/// Coefficients of dx = factor * (dy - offset - (x - mean) * slope).
+struct GradientCoefficients {
+  const float *mean, *factor, *offset, *slope;
+};
+
+SP_CLONES void gradient_rows(const float* x, const float* dy, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dx += channels) {
+#pragma GCC ivdep
+    for (std::int64_t c = 0; c < channels; ++c) dx[c] = k.factor[c] * (dy[c] - k.offset[c] - (x[c] - k.mean[c]) * k.slope[c]);
+  }
+}
+
+/// Consecutive local samples of one set: rows [first_row, first_row + rows) of x.
+struct Run {
+  std::int64_t set = 0;
+  std::int64_t first_row = 0;
+  std::int64_t rows = 0;
+};
+
+template <class Visit>
+void for_each_run(const Kernel& kernel, Visit visit) {
+  const std::int64_t samples = kernel.x[Axis::N], rows = positions(kernel.x);
+  for (std::int64_t first = 0, last; first < samples; first = last) {
+    const std::int64_t set = kernel.sets.set_of(first);
+    for (last = first + 1; last < samples && kernel.sets.set_of(last) == set;) ++last;
+    visit(Run{set, first * rows, (last - first) * rows});
+  }
+}
+
+struct Moments {
+  double mean;
+  double reciprocal_deviation;
+};
+
+/// Of channel c of a set whose sums are [2][channels].
+Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t c) {
+  const double terms = kernel.sets.terms(set), mean = sums[c] / terms;
+  const double variance = std::max(0.0, sums[kernel.x[Axis::C] + c] / terms - mean * mean);
+  return {mean, 1 / std::sqrt(variance + kernel.scalar)};
+}
+
+}  // namespace
+
+void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums) {
+  in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_plain({x, sums}, rows, channels, begin, end); });
+}
+
+void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  double* sums = call.write<double>(0);
+  std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
+  for_each_run(kernel, [&](const Run& run) {
+    const MomentTerm term{call.read(0) + run.first_row * channels, sums + run.set * 2 * channels};
+    in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_moments(term, run.rows, channels, begin, end); });
+  });
+}
+
+void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  float *mean = static_cast<float*>(call.workspace), *factor = mean + channels;
+  const float *scale = call.read(2), *shift = call.read(3);
+  for_each_run(kernel, [&](const Run& run) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const Moments m = moments(kernel, call.read<double>(1) + run.set * 2 * channels, run.set, c);
+      mean[c] = static_cast<float>(m.mean);
+      factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
+    }
+    in_parallel(run.rows, 16, [&](auto begin, auto end) {
+      const std::int64_t start = (run.first_row + begin) * channels;
+      normalize_rows(call.read(0) + start, call.write(0) + start, mean, factor, shift, end - begin, channels);
+    });
+  });
+}
+
+void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets.sets;
+  const double* forward_sums = call.read<double>(2);
+  float* mean = static_cast<float*>(call.workspace);
+  double* sums = call.write<double>(0);
+  std::fill_n(sums, sets * 2 * channels, 0.0);
+  for_each_run(kernel, [&](const Run& run) {
+    const double* of_set = forward_sums + run.set * 2 * channels;
+    const std::int64_t start = run.first_row * channels;
+    double* sum = sums + run.set * 2 * channels;
+    for (std::int64_t c = 0; c < channels; ++c) mean[c] = static_cast<float>(moments(kernel, of_set, run.set, c).mean);
+    in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+      sum_gradients({call.read(0) + start, call.read(1) + start, mean, sum}, run.rows, channels, begin, end);
+    });
+    for (std::int64_t c = 0; c < channels; ++c) {  // what rounding the mean to float has left out, then to units of the deviation
+      const Moments m = moments(kernel, of_set, run.set, c);
+      sum[channels + c] = (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
+    }
+  });
+  for (std::int64_t c = 0; c < channels; ++c) {
+    double dscale = 0, dshift = 0;
+    for (std::int64_t set = 0; set < sets; ++set) {
+      dshift += sums[set * 2 * channels + c];
+      dscale += sums[(set * 2 + 1) * channels + c];
+    }
+    call.write(1)[c] = static_cast<float>(dscale);
+    call.write(2)[c] = static_cast<float>(dshift);
+  }
+}
+
+void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  float *mean = static_cast<float*>(call.workspace), *factor = mean + channels, *offset = factor + channels, *slope = offset + channels;
+  const float* scale = call.read(4);
+  for_each_run(kernel, [&](const Run& run) {
+    const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const Moments m = moments(kernel, call.read<double>(2) + run.set * 2 * channels, run.set, c);
+      const double terms = kernel.sets.terms(run.set);
+      mean[c] = static_cast<float>(m.mean);
+      factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
+      offset[c] = static_cast<float>(gradient_sums[c] / terms);
+      slope[c] = static_cast<float>(m.reciprocal_deviation * gradient_sums[channels + c] / terms);
+    }
+    in_parallel(run.rows, 16, [&](auto begin, auto end) {
+      const std::int64_t start = (run.first_row + begin) * channels;
+      gradient_rows(call.read(0) + start, call.read(1) + start, call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);
+    });
+  });
+}
+
+}  // namespace stratplan::cpu

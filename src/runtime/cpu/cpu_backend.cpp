@@ -1,0 +1,92 @@
+// The backend on processors: oneDNN for what multiplies matrices, own loops for what moves memory.
+#include "runtime/backend.hpp"
+#include "runtime/cpu/convolution.hpp"
+#include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/onednn.hpp"
+
+namespace stratplan {
+namespace {
+
+FunctionKernel::Function function_of(KernelKind kind) {
+  using namespace cpu;
+  switch (kind) {
+    case KernelKind::BiasAdd: return bias_add;
+    case KernelKind::BiasGradient: return bias_gradient;
+    case KernelKind::MaxPoolForward: return max_pool_forward;
+    case KernelKind::MaxPoolBackward: return max_pool_backward;
+    case KernelKind::AveragePoolForward: return average_pool_forward;
+    case KernelKind::AveragePoolBackward: return average_pool_backward;
+    case KernelKind::SpatialMeanForward: return spatial_mean_forward;
+    case KernelKind::SpatialMeanBackward: return spatial_mean_backward;
+    case KernelKind::BatchNormStatistics: return batch_norm_statistics;
+    case KernelKind::BatchNormForward: return batch_norm_forward;
+    case KernelKind::BatchNormBackwardSums: return batch_norm_backward_sums;
+    case KernelKind::BatchNormBackward: return batch_norm_backward;
+    case KernelKind::ReluForward: return relu_forward;
+    case KernelKind::ReluBackward: return relu_backward;
+    case KernelKind::LeakyReluForward: return leaky_relu_forward;
+    case KernelKind::LeakyReluBackward: return leaky_relu_backward;
+    case KernelKind::SigmoidForward: return sigmoid_forward;
+    case KernelKind::SigmoidBackward: return sigmoid_backward;
+    case KernelKind::Add: return add;
+    case KernelKind::Dropout: return dropout;
+    case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
+    case KernelKind::MeanSquaredError: return mean_squared_error;
+    case KernelKind::Fill: return fill;
+    case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::ConvolutionForward:
+    case KernelKind::ConvolutionBackwardData:
+    case KernelKind::ConvolutionBackwardFilter:
+    case KernelKind::CopyRegion: break;  // more than a function: see prepare
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  return nullptr;
+}
+
+/// Coefficients or sums per channel, at most four floats or two doubles each.
+Bytes workspace_of(const Kernel& kernel) {
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case BiasGradient: return {kernel.y[Axis::C] * size_of(DataType::F64)};
+    case SpatialMeanForward: return {kernel.x[Axis::C] * size_of(DataType::F64)};
+    case BatchNormForward: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
+    case BatchNormBackwardSums: return {kernel.x[Axis::C] * size_of(DataType::F32)};
+    case BatchNormBackward: return {4 * kernel.x[Axis::C] * size_of(DataType::F32)};
+    default: return {0};
+  }
+}
+
+class CpuBackend : public HostBackend {
+ public:
+  explicit CpuBackend(int threads) : threads_(threads) {}
+  std::string name() const override { return "cpu"; }
+
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override {
+    omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
+    check_shapes(kernel);
+    switch (kernel.kind) {
+      case KernelKind::ConvolutionForward:
+      case KernelKind::ConvolutionBackwardData:
+      case KernelKind::ConvolutionBackwardFilter: return cpu::prepare_convolution(kernel);
+      case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
+      default: return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "own", workspace_of(kernel));
+    }
+  }
+
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+               const KernelContext& context) override {
+    omp_set_num_threads(threads_);  // a setting of the calling thread; ranks may be threads of one process
+    HostBackend::enqueue(stream, kernel, reads, writes, workspace, context);
+  }
+
+ private:
+  int threads_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+
+PartInfo cpu_part() { return {true, cpu::library_text()}; }
+
+}  // namespace stratplan

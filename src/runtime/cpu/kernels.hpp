@@ -1,0 +1,66 @@
+#pragma once
+// The cpu backend's own kernels, one per kind that oneDNN does not do. Tensors are channels last: a "row" is the run of channels at one position, and
+// loops run along it. Sums are accumulated in double, in an order that depends on nothing but the local shape, so that runs repeat bit by bit.
+#include <omp.h>
+
+#include <algorithm>
+
+#include "runtime/host_backend.hpp"
+
+/// A leaf compiled for several instruction sets, chosen when the program is loaded. Off under sanitizers, whose run time is not yet up by then.
+#ifdef STRATPLAN_CLONES
+#define SP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#else
+#define SP_CLONES
+#endif
+
+namespace stratplan::cpu {
+
+constexpr std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+
+/// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on as many threads as this one may use.
+template <class Body>
+void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
+  const std::int64_t grains = (count + grain - 1) / grain;
+  const std::int64_t pieces = std::min<std::int64_t>(omp_get_max_threads(), grains);
+  if (pieces <= 1) {
+    if (count > 0) body(std::int64_t{0}, count);
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(static_cast<int>(pieces))
+  for (std::int64_t piece = 0; piece < pieces; ++piece)
+    body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
+}
+
+/// Sums over rows in double: sums[c] += sum of x[row][c].
+void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums);
+
+void bias_add(const Kernel& kernel, const HostCall& call);
+void bias_gradient(const Kernel& kernel, const HostCall& call);
+void max_pool_forward(const Kernel& kernel, const HostCall& call);
+void max_pool_backward(const Kernel& kernel, const HostCall& call);
+void average_pool_forward(const Kernel& kernel, const HostCall& call);
+void average_pool_backward(const Kernel& kernel, const HostCall& call);
+void spatial_mean_forward(const Kernel& kernel, const HostCall& call);
+void spatial_mean_backward(const Kernel& kernel, const HostCall& call);
+void batch_norm_statistics(const Kernel& kernel, const HostCall& call);
+void batch_norm_forward(const Kernel& kernel, const HostCall& call);
+void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call);
+void batch_norm_backward(const Kernel& kernel, const HostCall& call);
+void relu_forward(const Kernel& kernel, const HostCall& call);
+void relu_backward(const Kernel& kernel, const HostCall& call);
+void leaky_relu_forward(const Kernel& kernel, const HostCall& call);
+void leaky_relu_backward(const Kernel& kernel, const HostCall& call);
+void sigmoid_forward(const Kernel& kernel, const HostCall& call);
+void sigmoid_backward(const Kernel& kernel, const HostCall& call);
+void add(const Kernel& kernel, const HostCall& call);
+void dropout(const Kernel& kernel, const HostCall& call);
+void softmax_cross_entropy(const Kernel& kernel, const HostCall& call);
+void mean_squared_error(const Kernel& kernel, const HostCall& call);
+void fill(const Kernel& kernel, const HostCall& call);
+void sgd_momentum(const Kernel& kernel, const HostCall& call);
+
+/// CopyRegion, its loops merged once and for all.
+std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);
+
+}  // namespace stratplan::cpu

@@ -1,0 +1,230 @@
+#include "runtime/cpu/onednn.hpp"
+
+#include <fmt/format.h>
+
+#include <dnnl.hpp>
+#include <unordered_map>
+
+namespace stratplan::cpu {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+const dnnl::engine& engine() {
+  static const dnnl::engine the_engine(dnnl::engine::kind::cpu, 0);
+  return the_engine;
+}
+
+memory::desc described(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+
+/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), dilation counted from 0.
+struct Problem {
+  explicit Problem(const Kernel& kernel) : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1) {
+    x = {kernel.x[Axis::N], kernel.x[Axis::C]};
+    weights = {kernel.y[Axis::C], kernel.x[Axis::C]};
+    y = {kernel.y[Axis::N], kernel.y[Axis::C]};
+    for (Axis axis : spatial_axes) {
+      if (axis == Axis::D && !three_d) continue;
+      const Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+      x.push_back(kernel.x[axis]);
+      weights.push_back(w.kernel);
+      y.push_back(kernel.y[axis]);
+      strides.push_back(w.stride);
+      dilates.push_back(w.dilation - 1);
+      pad_before.push_back(w.pad_before);
+      // The library wants the padding that gives just these outputs: less where the last elements of x are not reached.
+      pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] - w.pad_before);
+    }
+    if (kernel.bias && kernel.kind == KernelKind::ConvolutionForward) bias = {kernel.y[Axis::C]};
+  }
+  Tag channels_last() const { return three_d ? Tag::ndhwc : Tag::nhwc; }
+  Tag planar() const { return three_d ? Tag::ncdhw : Tag::nchw; }
+  Tag plain_weights() const { return three_d ? Tag::acdeb : Tag::acdb; }
+  Tag activations(Route route) const { return route == Route::ChannelsLast ? channels_last() : route == Route::Planar ? planar() : Tag::any; }
+
+  bool three_d;
+  memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
+};
+
+dnnl::primitive_attr attributes() {
+  dnnl::primitive_attr attr;
+  attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attr;
+}
+
+/// Descriptions of the three passes: the versions of the library differ only here.
+struct Passes {
+  Passes(const Problem& problem, Route route)
+      : p(problem),
+        x(described(p.x, p.activations(route))),
+        weights(described(p.weights, Tag::any)),
+        y(described(p.y, p.activations(route))),
+        bias(p.bias.empty() ? memory::desc() : described(p.bias, Tag::a)) {}
+
+  using Forward = dnnl::convolution_forward;
+  using BackwardData = dnnl::convolution_backward_data;
+  using BackwardFilter = dnnl::convolution_backward_weights;
+  static constexpr auto direct = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  Forward::primitive_desc forward() const {
+    return {engine(), dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after, attributes()};
+  }
+  BackwardData::primitive_desc backward_data() const {
+    return {engine(), direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
+  }
+  BackwardFilter::primitive_desc backward_filter() const {
+    return {engine(), direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
+  }
+#else
+  Forward::primitive_desc forward() const {
+    return {{dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine()};
+  }
+  BackwardData::primitive_desc backward_data() const {
+    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
+  }
+  BackwardFilter::primitive_desc backward_filter() const {
+    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
+  }
+#endif
+
+  const Problem& p;
+  memory::desc x, weights, y, bias;
+};
+
+class ConvolutionPrimitive : public HostKernel {
+ public:
+  ConvolutionPrimitive(const Kernel& kernel, Route route) : stream_(engine()) {
+    const Problem problem(kernel);
+    const Passes passes(problem, route);
+    const memory::desc x = described(problem.x, problem.channels_last()), y = described(problem.y, problem.channels_last());
+    const memory::desc weights = described(problem.weights, problem.plain_weights());
+    switch (kernel.kind) {
+      case KernelKind::ConvolutionForward: {
+        const auto pass = passes.forward();
+        begin(pass, dnnl::convolution_forward(pass));
+        read(DNNL_ARG_SRC, x, pass.src_desc());
+        read(DNNL_ARG_WEIGHTS, weights, pass.weights_desc());
+        if (kernel.bias) read(DNNL_ARG_BIAS, passes.bias, passes.bias);
+        write(DNNL_ARG_DST, y, pass.dst_desc());
+        break;
+      }
+      case KernelKind::ConvolutionBackwardData: {
+        const auto pass = passes.backward_data();
+        begin(pass, dnnl::convolution_backward_data(pass));
+        read(DNNL_ARG_DIFF_DST, y, pass.diff_dst_desc());
+        read(DNNL_ARG_WEIGHTS, weights, pass.weights_desc());
+        write(DNNL_ARG_DIFF_SRC, x, pass.diff_src_desc());
+        break;
+      }
+      default: {
+        const auto pass = passes.backward_filter();
+        begin(pass, dnnl::convolution_backward_weights(pass));
+        read(DNNL_ARG_SRC, x, pass.src_desc());
+        read(DNNL_ARG_DIFF_DST, y, pass.diff_dst_desc());
+        write(DNNL_ARG_DIFF_WEIGHTS, weights, pass.diff_weights_desc());
+      }
+    }
+  }
+
+  Bytes workspace() const override { return {static_cast<std::int64_t>(workspace_)}; }
+  std::string implementation() const override { return implementation_; }
+
+  void run(const HostCall& call) override {
+    char* workspace = static_cast<char*>(call.workspace);
+    for (Port& port : reads_) port.place(const_cast<void*>(call.reads[port.index]), workspace);
+    for (Port& port : writes_) port.place(call.writes[port.index], workspace);
+    scratchpad_.set_data_handle(workspace);
+    for (Port& port : reads_) port.reorder(stream_, port.outside, port.inside, scratchpad_);
+    primitive_.execute(stream_, arguments_);
+    for (Port& port : writes_) port.reorder(stream_, port.inside, port.outside, scratchpad_);
+    stream_.wait();
+  }
+
+ private:
+  /// An operand: as it lies outside, and as the primitive wants it.
+  struct Port {
+    std::size_t index;
+    memory outside, inside;
+    bool is_reordered;
+    std::size_t offset = 0;  ///< of `inside` in the workspace
+    dnnl::primitive reorder_primitive{};
+
+    void place(void* data, char* workspace) {
+      outside.set_data_handle(data);
+      if (is_reordered) inside.set_data_handle(workspace + offset);
+    }
+    void reorder(dnnl::stream& stream, const memory& from, const memory& to, const memory& scratchpad) const {
+      if (is_reordered) reorder_primitive.execute(stream, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}});
+    }
+  };
+
+  static std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  template <class Description>
+  void begin(const Description& description, dnnl::primitive primitive) {
+    primitive_ = std::move(primitive);
+    implementation_ = description.impl_info_str();
+    const memory::desc scratchpad = description.scratchpad_desc();
+    scratchpad_ = memory(scratchpad, engine(), DNNL_MEMORY_NONE);
+    workspace_ = aligned(scratchpad.get_size());
+    arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+  }
+
+  void read(int argument, const memory::desc& outside, const memory::desc& inside) { add(reads_, argument, outside, inside, outside, inside); }
+  void write(int argument, const memory::desc& outside, const memory::desc& inside) { add(writes_, argument, outside, inside, inside, outside); }
+
+  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, const memory::desc& from, const memory::desc& to) {
+    Port port{ports.size(), memory(outside, engine(), DNNL_MEMORY_NONE), {}, outside != inside};
+    if (port.is_reordered) {
+      const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes());
+      SP_ASSERT(description.scratchpad_desc().get_size() == 0, "a reorder of {} bytes needs scratch memory", outside.get_size());
+      port.reorder_primitive = dnnl::reorder(description);
+      port.inside = memory(inside, engine(), DNNL_MEMORY_NONE);
+      port.offset = workspace_;
+      workspace_ += aligned(inside.get_size());
+    } else {
+      port.inside = port.outside;
+    }
+    arguments_.emplace(argument, port.inside);
+    ports.push_back(std::move(port));
+  }
+
+  dnnl::stream stream_;
+  dnnl::primitive primitive_;
+  std::string implementation_;
+  memory scratchpad_;
+  std::size_t workspace_ = 0;
+  std::vector<Port> reads_, writes_;
+  std::unordered_map<int, memory> arguments_;
+};
+
+}  // namespace
+
+bool has_avx512() {
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), wide = static_cast<int>(dnnl::cpu_isa::avx512_core);
+  return (isa & wide) == wide;
+}
+
+std::string library_text() {
+  const dnnl_version_t* version = dnnl_version();
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), avx2 = static_cast<int>(dnnl::cpu_isa::avx2);
+  return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch, has_avx512() ? "AVX-512" : (isa & avx2) == avx2 ? "AVX2" : "SSE4.1");
+}
+
+void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns, std::int64_t inner, bool accumulate) {
+  const dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1, a.data, a.transposed ? rows : inner,
+                                          b.data, b.transposed ? inner : columns, accumulate ? 1 : 0, c, columns);
+  SP_ASSERT(status == dnnl_success, "rows={} columns={} inner={}", rows, columns, inner);
+}
+
+std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route) {
+  try {
+    return std::make_unique<ConvolutionPrimitive>(kernel, route);
+  } catch (const dnnl::error& error) {
+    if (error.status == dnnl_out_of_memory) throw EnvironmentError("out of memory while preparing " + kernel.key());
+    return nullptr;
+  }
+}
+
+}  // namespace stratplan::cpu

@@ -1,0 +1,164 @@
+// Pooling along rows of channels: each output row gathers from, or scatters to, the input rows that its window covers. Samples run in parallel, so
+// that scattered sums keep one order.
+#include "runtime/cpu/kernels.hpp"
+#include "runtime/tensor.hpp"
+
+namespace stratplan::cpu {
+namespace {
+
+/// Takes an element where it is larger: of equal ones the first stays.
+SP_CLONES void max_row(const float* x, std::int32_t tap, float* best, std::int32_t* index, std::int64_t channels) {
+#pragma GCC ivdep
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const bool larger = x[c] > best[c];
+    best[c] = larger ? x[c] : best[c];
+    index[c] = larger ? tap : index[c];
+  }
+}
+
+SP_CLONES void scatter_row(const float* dy, const std::int32_t* index, std::int32_t tap, float* dx, std::int64_t channels) {
+#pragma GCC ivdep
+  for (std::int64_t c = 0; c < channels; ++c) dx[c] += index[c] == tap ? dy[c] : 0;
+}
+
+SP_CLONES void add_scaled_row(const float* x, float factor, float* sum, std::int64_t channels) {
+#pragma GCC ivdep
+  for (std::int64_t c = 0; c < channels; ++c) sum[c] += factor * x[c];
+}
+
+struct Place {
+  std::int64_t n, d, h, w;
+};
+
+template <class Visit>
+void for_each_output(const Kernel& kernel, std::int64_t first_sample, std::int64_t last_sample, Visit visit) {
+  Place at{};
+  for (at.n = first_sample; at.n < last_sample; ++at.n)
+    for (at.d = 0; at.d < kernel.y[Axis::D]; ++at.d)
+      for (at.h = 0; at.h < kernel.y[Axis::H]; ++at.h)
+        for (at.w = 0; at.w < kernel.y[Axis::W]; ++at.w) visit(at, row_begin(kernel.y, at.n, at.d, at.h, at.w));
+}
+
+/// The taps [first, last) of a window that lie inside [0, extent), and the input position of tap 0.
+struct Taps {
+  Taps(const Window& window, std::int64_t output, std::int64_t extent) : origin(output * window.stride - window.pad_before), step(window.dilation) {
+    first = origin < 0 ? (-origin + step - 1) / step : 0;
+    last = std::min(window.kernel, origin >= extent ? 0 : (extent - 1 - origin) / step + 1);
+  }
+  std::int64_t count() const { return std::max<std::int64_t>(0, last - first); }
+  std::int64_t at(std::int64_t tap) const { return origin + tap * step; }
+  std::int64_t origin, step, first, last;
+};
+
+struct WindowTaps {
+  WindowTaps(const Kernel& kernel, const Place& at)
+      : d(kernel.windows[0], at.d, kernel.x[Axis::D]), h(kernel.windows[1], at.h, kernel.x[Axis::H]), w(kernel.windows[2], at.w, kernel.x[Axis::W]) {}
+  std::int64_t count() const { return d.count() * h.count() * w.count(); }
+  Taps d, h, w;
+};
+
+/// Calls visit(tap, first element of the input row) for the input rows under a window, padding left out.
+template <class Visit>
+void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps, Visit visit) {
+  for (std::int64_t kd = taps.d.first; kd < taps.d.last; ++kd)
+    for (std::int64_t kh = taps.h.first; kh < taps.h.last; ++kh)
+      for (std::int64_t kw = taps.w.first; kw < taps.w.last; ++kw)
+        visit(static_cast<std::int32_t>((kd * kernel.windows[1].kernel + kh) * kernel.windows[2].kernel + kw),
+              row_begin(kernel.x, at.n, taps.d.at(kd), taps.h.at(kh), taps.w.at(kw)));
+}
+
+/// 1 / divisor of an average window; 0 for one of nothing but padding.
+float share(const Kernel& kernel, const WindowTaps& taps) {
+  const std::int64_t count = kernel.count_padding ? kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel : taps.count();
+  return count == 0 ? 0 : 1 / static_cast<float>(count);
+}
+
+void clear_samples(const Kernel& kernel, float* dx, std::int64_t first, std::int64_t last) {
+  const std::int64_t sample = kernel.x.elements() / kernel.x[Axis::N];
+  std::fill(dx + first * sample, dx + last * sample, 0.0F);
+}
+
+}  // namespace
+
+void max_pool_forward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  const float* x = call.read(0);
+  float* y = call.write(0);
+  auto* index = call.write<std::int32_t>(1);
+  in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
+    for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
+      const WindowTaps taps(kernel, at);
+      std::fill_n(index + output, channels, 0);
+      if (taps.count() == 0) return void(std::fill_n(y + output, channels, 0.0F));
+      bool first = true;
+      for_each_tap(kernel, at, taps, [&](std::int32_t tap, std::int64_t input) {
+        if (first) {
+          std::copy_n(x + input, channels, y + output);
+          std::fill_n(index + output, channels, tap);
+        } else {
+          max_row(x + input, tap, y + output, index + output, channels);
+        }
+        first = false;
+      });
+    });
+  });
+}
+
+void max_pool_backward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  const float* dy = call.read(0);
+  const auto* index = call.read<std::int32_t>(1);
+  in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
+    clear_samples(kernel, call.write(0), begin, end);
+    for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
+      for_each_tap(kernel, at, WindowTaps(kernel, at), [&](std::int32_t tap, std::int64_t input) {
+        scatter_row(dy + output, index + output, tap, call.write(0) + input, channels);
+      });
+    });
+  });
+}
+
+void average_pool_forward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
+    for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
+      const WindowTaps taps(kernel, at);
+      const float factor = share(kernel, taps);
+      std::fill_n(call.write(0) + output, channels, 0.0F);
+      for_each_tap(kernel, at, taps, [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + input, factor, call.write(0) + output, channels); });
+    });
+  });
+}
+
+void average_pool_backward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
+    clear_samples(kernel, call.write(0), begin, end);
+    for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
+      const WindowTaps taps(kernel, at);
+      const float factor = share(kernel, taps);
+      for_each_tap(kernel, at, taps, [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + output, factor, call.write(0) + input, channels); });
+    });
+  });
+}
+
+void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
+  double* sums = static_cast<double*>(call.workspace);
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
+    std::fill_n(sums, channels, 0.0);
+    add_column_sums(call.read(0) + n * rows * channels, rows, channels, sums);
+    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[n * channels + c] = static_cast<float>(sums[c] / kernel.scalar);
+  }
+}
+
+void spatial_mean_backward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
+    float* first = call.write(0) + n * rows * channels;
+    for (std::int64_t c = 0; c < channels; ++c) first[c] = static_cast<float>(call.read(0)[n * channels + c] / kernel.scalar);
+    for (std::int64_t row = 1; row < rows; ++row) std::copy_n(first, channels, first + row * channels);
+  }
+}
+
+}  // namespace stratplan::cpu

@@ -1,0 +1,30 @@
+#pragma once
+// How a convolution is computed here: by rule, not by timing, so that all ranks and all runs do the same. Activations lie channels last outside; a
+// blocked or planar route reorders them on the way in and out, inside its own time.
+#include <optional>
+#include <vector>
+
+#include "model/partition/kernel.hpp"
+
+namespace stratplan::cpu {
+
+enum class Route : int {
+  MatrixProduct,  ///< the buffers as they lie are matrices
+  ChannelsLast,   ///< x and y as they lie, weights reordered
+  Blocked,        ///< the library's own blocks of channels, x, y and weights reordered
+  Planar,         ///< plain (N, C, D, H, W), likewise: the library takes it where it takes nothing else
+};
+
+/// x is rows x inner, the weights columns x inner, y rows x columns.
+struct MatrixShape {
+  std::int64_t rows = 0;
+  std::int64_t inner = 0;
+  std::int64_t columns = 0;
+};
+/// If the window covers the whole input (a fully connected layer) or is a single point.
+std::optional<MatrixShape> as_matrix_product(const Kernel& kernel);
+
+/// The routes to try, the preferred first. `wide_vectors`: the processor has AVX-512, for which the library has better channels-last kernels.
+std::vector<Route> routes(const Kernel& kernel, bool wide_vectors);
+
+}  // namespace stratplan::cpu

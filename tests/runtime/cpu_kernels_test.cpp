@@ -1,0 +1,350 @@
+// The cpu backend against the reference backend: every kind, at odd shapes. Where the cpu backend was not built there is nothing to compare.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/kernel_runner.hpp"
+
+namespace stratplan {
+namespace {
+
+using enum KernelKind;
+using test::between;
+using test::Random;
+using test::Values;
+
+std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+
+// ---------------------------------------------------------------- cases
+
+/// Input extents for these outputs, with elements at the end that no window reaches: a random number or, without `random`, all that the stride allows.
+void set_input_extents(Kernel& kernel, Random* random) {
+  for (Axis axis : spatial_axes) {
+    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    const std::int64_t covered = (kernel.y[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after;
+    if (covered < 1) w.pad_before = w.pad_after = 0;
+    const std::int64_t unreached = random == nullptr ? w.stride - 1 : between(*random, 0, w.stride - 1);
+    kernel.x[axis] = (covered < 1 ? (kernel.y[axis] - 1) * w.stride + w.span() : covered) + unreached;
+  }
+}
+
+/// Any kernel, stride, dilation and asymmetric padding; every third is 3-D.
+Kernel random_window_kernel(KernelKind kind, int index, Random& random, bool same_channels) {
+  Kernel kernel{.kind = kind};
+  const std::int64_t samples = between(random, 1, 3);
+  kernel.x[Axis::N] = kernel.y[Axis::N] = samples;
+  kernel.x[Axis::C] = between(random, 1, 19);
+  kernel.y[Axis::C] = same_channels ? kernel.x[Axis::C] : between(random, 1, 20);
+  for (Axis axis : spatial_axes) {
+    if (axis == Axis::D && index % 3 != 0) continue;
+    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    w.kernel = between(random, 1, 4);
+    w.stride = between(random, 1, 3);
+    w.dilation = between(random, 1, 2);
+    w.pad_before = between(random, 0, w.span() - 1);
+    w.pad_after = between(random, 0, w.span() - 1);
+    kernel.y[axis] = between(random, 1, 6);
+  }
+  set_input_extents(kernel, &random);
+  return kernel;
+}
+
+struct ConvolutionRow {
+  std::int64_t n, c, f, d, h, w;         // of the output
+  std::int64_t kernel_d, kernel, stride, pad_before, pad_after;
+};
+/// One row at least for each way in which the cpu backend computes one of the passes.
+const ConvolutionRow convolution_rows[] = {
+    // n   c   f  d   h    w  kd k s pb pa
+    {2,  64, 72, 1,  5,   6,  1, 3, 1, 1, 1},   // whole blocks of channels
+    {1,  72, 64, 1,  4,   5,  1, 3, 2, 1, 0},
+    {1,  16, 16, 1,  2, 200,  1, 3, 1, 1, 1},   // long rows
+    {1,   3, 16, 1,  3, 200,  1, 7, 2, 3, 2},
+    {2, 200, 216, 1, 12, 25,  1, 1, 1, 0, 0},   // points, many channels, more than 512 rows
+    {1, 200, 216, 1, 10, 30,  1, 1, 2, 0, 0},
+    {1,  24, 40, 1,  7,   7,  1, 1, 1, 0, 0},   // points, few rows
+    {1,  13, 17, 1, 40,  20,  1, 1, 1, 0, 0},
+    {3,   7, 10, 1,  1,   1,  1, 6, 1, 0, 0},   // the window covers the input: a matrix product
+    {2,   8, 16, 1,  1,   1,  4, 4, 1, 0, 0},
+    {5,  20, 30, 1,  1,   1,  1, 1, 1, 0, 0},
+    {2,   5,  6, 1,  1,   1,  1, 3, 3, 0, 0},   // almost: two rows and columns are not read
+    {1,  64, 64, 3,  4,   5,  3, 3, 1, 1, 1},   // 3-D
+    {1,   9, 18, 1,  6,   6,  1, 5, 2, 2, 2},
+};
+
+std::vector<Kernel> convolutions(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 30; ++i) kernels.push_back(random_window_kernel(kind, i, random, false));
+  for (const ConvolutionRow& row : convolution_rows) {
+    Kernel kernel{.kind = kind, .x = {{row.n, row.c, 1, 1, 1}}, .y = {{row.n, row.f, row.d, row.h, row.w}}};
+    const Window window{.kernel = row.kernel, .stride = row.stride, .pad_before = row.pad_before, .pad_after = row.pad_after};
+    kernel.windows = {{row.kernel_d == 1 ? Window{} : window, window, window}};
+    set_input_extents(kernel, nullptr);
+    kernels.push_back(kernel);
+  }
+  if (kind == ConvolutionForward) {
+    for (std::size_t i = 0; i < kernels.size(); i += 2) kernels[i].bias = true;
+  }
+  return kernels;
+}
+
+std::vector<Kernel> pools(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 30; ++i) {
+    kernels.push_back(random_window_kernel(kind, i, random, true));
+    kernels.back().count_padding = i % 2 == 0;
+  }
+  return kernels;
+}
+
+const Shape odd_shapes[] = {{{1, 1, 1, 1, 1}}, {{2, 3, 1, 5, 7}}, {{3, 19, 2, 3, 5}}, {{2, 64, 1, 9, 9}}, {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}};
+
+std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
+  std::vector<Kernel> kernels;
+  for (const Shape& shape : odd_shapes) {
+    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = scalar};
+    if (kind == Add) kernel.inputs = 2 + static_cast<int>(kernels.size()) % 3;
+    if (kind == SpatialMeanForward || kind == SpatialMeanBackward) kernel.y[Axis::D] = kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+/// Each shape with one set, with sets of two samples that start in the middle of one, and with sets in the buffer that have no samples here.
+std::vector<Kernel> batch_norms(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  for (const Kernel& base : of_one_shape(kind, 1e-5)) {
+    const std::int64_t n = base.x[Axis::N], p = positions(base.x);
+    const StatisticsSets choices[] = {{.set_samples = 64, .batch = n, .positions = p},
+                                      {.set_samples = 2, .first_sample = 3, .first_set = 1, .sets = (n + 2) / 2, .batch = n + 3, .positions = 2 * p},
+                                      {.set_samples = 2, .first_sample = 2, .first_set = 0, .sets = 5, .batch = 10, .positions = p}};
+    for (const StatisticsSets& sets : choices) {
+      kernels.push_back(base);
+      kernels.back().sets = sets;
+    }
+  }
+  return kernels;
+}
+
+std::vector<Kernel> copies() {
+  Random random(7);
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 60; ++i) {
+    Kernel kernel{.kind = CopyRegion, .accumulate = i % 2 == 1};
+    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32}[static_cast<std::size_t>(i) % 3];
+    for (Axis axis : all_axes) {
+      const std::size_t a = static_cast<std::size_t>(axis);
+      kernel.x[axis] = between(random, 1, axis == Axis::C ? 40 : 5);
+      kernel.y[axis] = between(random, 0, 2) == 0 ? between(random, 1, axis == Axis::C ? 40 : 5) : kernel.x[axis];
+      kernel.region[axis] = std::min(kernel.x[axis], kernel.y[axis]);
+      if (between(random, 0, 1) == 0) kernel.region[axis] = between(random, 1, kernel.region[axis]);
+      kernel.from[a] = between(random, 0, kernel.x[axis] - kernel.region[axis]);
+      kernel.to[a] = between(random, 0, kernel.y[axis] - kernel.region[axis]);
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+std::vector<Kernel> cases_of(KernelKind kind) {
+  switch (kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter: return convolutions(kind);
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return pools(kind);
+    case BatchNormStatistics:
+    case BatchNormForward:
+    case BatchNormBackwardSums:
+    case BatchNormBackward: return batch_norms(kind);
+    case SpatialMeanForward:
+    case SpatialMeanBackward: return of_one_shape(kind, 70);
+    case LeakyReluForward:
+    case LeakyReluBackward: return of_one_shape(kind, 0.3);
+    case Dropout: return of_one_shape(kind, 0.7);
+    case SoftmaxCrossEntropy:
+    case MeanSquaredError: return of_one_shape(kind, 4);
+    case BiasAdd:
+    case BiasGradient:
+    case ReluForward:
+    case ReluBackward:
+    case SigmoidForward:
+    case SigmoidBackward:
+    case Add:
+    case Fill:
+    case SgdMomentum: return of_one_shape(kind, 0);
+    case CopyRegion: return copies();
+  }
+  return {};  // a kind without cases fails the test
+}
+
+// ---------------------------------------------------------------- operands and tolerances
+
+/// Sums and sums of squares as statistics could be: means in [-1, 1], variances in [1, 2].
+Values moments(const Kernel& kernel, Random& random) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  std::vector<double> sums(static_cast<std::size_t>(kernel.sets.sets * 2 * channels));
+  std::uniform_real_distribution<double> unit(-1, 1);
+  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double mean = unit(random), variance = 1.5 + unit(random) / 2, terms = kernel.sets.terms(set);
+      sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
+      sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] = (variance + mean * mean) * terms;
+    }
+  }
+  return sums;
+}
+
+std::vector<Values> operands(const Kernel& kernel, Random& random) {
+  std::vector<Values> reads;
+  for (const Operand& operand : kernel.operands().reads) {
+    const std::int64_t bound = kernel.kind == MaxPoolBackward ? taps(kernel) : kernel.kind == SoftmaxCrossEntropy ? kernel.x[Axis::C] : 100;
+    reads.push_back(test::random_values(operand, random, bound));
+  }
+  if (kernel.kind == MaxPoolForward) {  // many equal elements: the first must win
+    for (float& value : std::get<std::vector<float>>(reads[0])) value = std::round(value * 2);
+  }
+  if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
+  if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
+  return reads;
+}
+
+/// Products that are added up to one output.
+std::int64_t accumulation_length(const Kernel& kernel) {
+  switch (kernel.kind) {
+    case ConvolutionForward: return kernel.x[Axis::C] * taps(kernel);
+    case ConvolutionBackwardData: return kernel.y[Axis::C] * taps(kernel);
+    case ConvolutionBackwardFilter: return kernel.y[Axis::N] * positions(kernel.y);
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return taps(kernel);
+    case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
+    default: return 8;  // a few roundings of values of order 1
+  }
+}
+
+/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than sqrt(L):
+/// the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
+double tolerance(const Kernel& kernel, DataType type) {
+  const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums && kernel.kind != SoftmaxCrossEntropy;
+  const double length = static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
+  return (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
+}
+
+void expect_equal(const Kernel& kernel, const std::vector<Values>& actual, const std::vector<Values>& expected) {
+  const Operands all = kernel.operands();
+  for (std::size_t w = 0; w < all.writes.size(); ++w) {
+    const double allowed = all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
+    for (std::size_t i = 0; i < test::size_of(expected[w]); ++i) {
+      ASSERT_NEAR(test::at(actual[w], i), test::at(expected[w], i), allowed) << kernel.key() << ", write " << w << ", element " << i;
+    }
+  }
+}
+
+/// A place inside a larger global tensor.
+KernelContext inner_context(const Kernel& kernel) {
+  KernelContext context = test::whole_context(kernel);
+  for (Axis axis : all_axes) {
+    context.region[axis] = {2, 2 + kernel.y[axis]};
+    context.global[axis] = kernel.y[axis] + 5;
+  }
+  return context;
+}
+
+void compare(Backend& backend, const Kernel& kernel, Random& random) {
+  const std::vector<Values> reads = operands(kernel, random);
+  std::vector<Values> before;
+  for (const Operand& operand : kernel.operands().writes) before.push_back(test::random_values(operand, random, 1000));
+  const auto actual = test::run(backend, kernel, reads, inner_context(kernel), before);
+  const auto expected = test::run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
+  expect_equal(kernel, actual, expected);
+}
+
+class CpuKernels : public ::testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    if (!cpu_part().built) GTEST_SKIP() << cpu_part().description;
+  }
+};
+
+TEST_P(CpuKernels, EqualTheReference) {
+  for (int kind = 0; kind < kernel_kind_count; ++kind) {
+    const std::vector<Kernel> kernels = cases_of(static_cast<KernelKind>(kind));
+    EXPECT_FALSE(kernels.empty()) << name_of(static_cast<KernelKind>(kind));
+    const auto backend = make_cpu_backend(GetParam());
+    Random random(static_cast<unsigned>(100 + kind));
+    for (const Kernel& kernel : kernels) {
+      compare(*backend, kernel, random);
+      if (HasFatalFailure()) break;
+    }
+  }
+}
+
+TEST_P(CpuKernels, RepeatBitByBit) {
+  Random random(5);
+  for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter, BatchNormStatistics, MaxPoolBackward}) {
+    const auto backend = make_cpu_backend(GetParam());
+    const Kernel kernel = cases_of(kind).back();
+    const auto reads = operands(kernel, random);
+    EXPECT_EQ(test::run(*backend, kernel, reads), test::run(*backend, kernel, reads)) << kernel.key();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CpuKernels, ::testing::Values(1, 3));
+
+TEST_F(CpuKernels, AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty
+  Kernel kernel{.kind = ConvolutionForward, .x = {{2, 3, 1, 0, 4}}, .y = {{2, 5, 1, 1, 4}}, .windows = {{{}, {.pad_before = 1}, {}}}, .bias = true};
+  Random random(6);
+  const auto backend = make_cpu_backend(1);
+  compare(*backend, kernel, random);
+  kernel.bias = false;
+  compare(*backend, kernel, random);
+  kernel.kind = ConvolutionBackwardFilter;
+  compare(*backend, kernel, random);
+  kernel.kind = ConvolutionBackwardData;
+  compare(*backend, kernel, random);
+}
+
+TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they read
+  Random random(8);
+  const auto backend = make_cpu_backend(1);
+  const Shape shape{{2, 19, 1, 6, 7}};
+  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward}) {
+    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e-5};
+    kernel.inputs = kind == Add ? 3 : 1;
+    kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};
+    std::vector<Values> reads = operands(kernel, random);
+    const auto expected = test::run(*make_reference_backend(), kernel, reads);
+    const std::size_t overwritten = kind == BiasAdd || kind == ReluForward || kind == BatchNormForward ? 0 : reads.size() - 1;
+    const auto prepared = backend->prepare(kernel);
+    std::vector<char> workspace(static_cast<std::size_t>(prepared->workspace().value) + 64);
+    std::vector<const void*> from;
+    for (Values& values : reads) from.push_back(test::data_of(values));
+    void* to = test::data_of(reads[overwritten]);
+    backend->enqueue(Track::Compute, *prepared, from, std::span<void* const>(&to, 1), workspace.data(), test::whole_context(kernel));
+    expect_equal(kernel, {reads[overwritten]}, expected);
+  }
+}
+
+TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of times slower
+  for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+    const auto backend = make_cpu_backend(1);
+    for (const Kernel& kernel : convolutions(kind)) EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
+  }
+}
+
+TEST(Backends, AreMadeByName) {
+  EXPECT_EQ(make_backend("reference", 1)->name(), "reference");
+  EXPECT_THROW(make_backend("abacus", 1), std::runtime_error);
+  if (cpu_part().built) EXPECT_EQ(make_backend("cpu", 1)->name(), "cpu");
+  else EXPECT_THROW(make_backend("cpu", 1), std::runtime_error);
+  EXPECT_THROW(make_backend("cuda", 1), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,93 @@
+#pragma once
+// Runs one kernel on one backend with given or random operands.
+#include <cstring>
+#include <random>
+#include <variant>
+#include <vector>
+
+#include "model/partition/kernel.hpp"
+#include "runtime/backend.hpp"
+
+namespace stratplan::test {
+
+/// The contents of a buffer, as numbers of its type.
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>>;
+
+inline Values zeros(const Operand& operand) {
+  const std::size_t count = static_cast<std::size_t>(operand.elements);
+  switch (operand.type) {
+    case DataType::F64: return std::vector<double>(count);
+    case DataType::I32: return std::vector<std::int32_t>(count);
+    default: return std::vector<float>(count);
+  }
+}
+
+inline void* data_of(Values& values) {
+  return std::visit([](auto& v) -> void* { return v.data(); }, values);
+}
+inline double at(const Values& values, std::size_t index) {
+  return std::visit([&](const auto& v) { return static_cast<double>(v[index]); }, values);
+}
+inline std::size_t size_of(const Values& values) {
+  return std::visit([](const auto& v) { return v.size(); }, values);
+}
+inline std::vector<float> floats(const Values& values) { return std::get<std::vector<float>>(values); }
+inline std::vector<double> doubles(const Values& values) { return std::get<std::vector<double>>(values); }
+
+/// A context whose region is the kernel's whole output.
+inline KernelContext whole_context(const Kernel& kernel) {
+  KernelContext context;
+  context.seed = 42;
+  context.step = 3;
+  context.layer = "layer";
+  context.region = whole(kernel.y);
+  context.global = kernel.y;
+  context.learning_rate = 0.1;
+  context.momentum = 0.9;
+  context.weight_decay = 0.01;
+  return context;
+}
+
+/// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is given), so that what is left out shows.
+inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const KernelContext& context, std::vector<Values> before = {}) {
+  std::vector<Values> writes = std::move(before);
+  if (writes.empty()) {
+    for (const Operand& operand : kernel.operands().writes) {
+      writes.push_back(zeros(operand));
+      std::memset(data_of(writes.back()), 0x7f, static_cast<std::size_t>(operand.bytes().value));
+    }
+  }
+  const auto prepared = backend.prepare(kernel);
+  void* workspace = backend.allocate(prepared->workspace());
+  std::memset(workspace, 0x7f, static_cast<std::size_t>(prepared->workspace().value));
+  std::vector<const void*> from;
+  std::vector<void*> to;
+  for (Values& values : reads) from.push_back(data_of(values));
+  for (Values& values : writes) to.push_back(data_of(values));
+  backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
+  backend.synchronize(Track::Compute);
+  backend.release(workspace);
+  return writes;
+}
+
+inline std::vector<Values> run(Backend& backend, const Kernel& kernel, const std::vector<Values>& reads) {
+  return run(backend, kernel, reads, whole_context(kernel));
+}
+
+using Random = std::mt19937;
+inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); }
+
+/// In [-1, 1]; integers in [0, bound).
+inline Values random_values(const Operand& operand, Random& random, std::int64_t bound = 1) {
+  Values values = zeros(operand);
+  std::uniform_real_distribution<float> unit(-1, 1);
+  std::visit([&](auto& v) {
+    for (auto& value : v) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int32_t>) value = static_cast<std::int32_t>(between(random, 0, bound - 1));
+      else value = unit(random);
+    }
+  }, values);
+  return values;
+}
+
+}  // namespace stratplan::test
