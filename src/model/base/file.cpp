@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -26,9 +25,10 @@ namespace fs = std::filesystem;
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target) : target_(target) {
-    static std::atomic<int> counter{0};
-    name_ = fmt::format("{}.{}.{}.tmp", target.string(), ::getpid(), counter++);
-    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    for (int attempt = 0; attempt == 0 || (descriptor_ < 0 && errno == EEXIST && attempt < 100); ++attempt) {
+      name_ = fmt::format("{}.{}.{}.tmp", target.string(), ::getpid(), attempt);
+      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
     if (descriptor_ < 0) {
       cannot_write(target_, errno);
     }

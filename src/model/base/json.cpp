@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -63,7 +64,7 @@ std::string complaint(const Json::parse_error& error, const std::string& text) {
   return "not JSON: " + words;
 }
 
-/// Watches nesting and keys while the parser builds the document.
+/// Watches nesting, keys and integers while the parser builds the document.
 class Watch {
  public:
   explicit Watch(const std::string& file) : file_(file) {}
@@ -82,11 +83,15 @@ class Watch {
       if (!keys_.back().insert(key).second) {
         throw InputError(file_, "", fmt::format("the key \"{}\" is given twice in one object", key));
       }
+    } else if (event == Event::value && parsed.is_number_unsigned() && parsed.get<std::uint64_t>() > largest_integer) {
+      throw InputError(file_, "", fmt::format("the integer {} is too large", parsed.dump()));
     }
     return true;
   }
 
  private:
+  static constexpr std::uint64_t largest_integer = std::numeric_limits<std::int64_t>::max();
+
   const std::string& file_;
   std::vector<std::set<std::string>> keys_;  ///< of the objects that are open, outermost first
 };

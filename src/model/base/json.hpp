@@ -11,7 +11,8 @@ namespace stratplan {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses `path` ("-": standard input). Throws InputError: missing, unreadable, truncated (with line and column), deeper than 64, duplicate keys.
+/// Parses `path` ("-": standard input). Throws InputError: missing, unreadable, truncated (with line and column), deeper than 64, duplicate keys,
+/// an integer beyond 63 bits.
 Json read_json_file(const std::string& path);
 
 /// Throws InputError naming `file`, the pointer to the worst offence and what was expected there, unless `document` satisfies schema `kind`
