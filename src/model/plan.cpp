@@ -83,8 +83,8 @@ class Reader {
   void check_fingerprint() {
     const std::string found = network_.fingerprint();
     if (!plan_.network_fingerprint.empty() && plan_.network_fingerprint != found) {
-      fail("/network/fingerprint", fmt::format("this plan is for a network (or batch) with fingerprint {}, but {} with batch {} has {}", plan_.network_fingerprint,
-                                               plan_.network_source, network_.batch, found));
+      fail("/network/fingerprint", fmt::format("this plan is for a network (or batch) with fingerprint {}, but {} with batch {} has {}",
+                                               plan_.network_fingerprint, plan_.network_source, network_.batch, found));
     }
     plan_.network_fingerprint = found;
   }
@@ -158,7 +158,8 @@ class Reader {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i] && network_.layers[i].kind != LayerKind::Input) {
         fail(document_.contains("layers") ? "/layers" : "",
-             fmt::format("layer {} has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others", network_.layers[i].name));
+             fmt::format("layer {} has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others",
+                         network_.layers[i].name));
       }
     }
   }
@@ -198,9 +199,8 @@ Json to_json(const Plan& plan, const Network& network, const Json& provenance) {
   if (!plan.overrides.input_size.empty()) {
     source["input_size"] = plan.overrides.input_size;
   }
-  Json document{{"schema_version", 1},     {"name", plan.name},   {"provenance", provenance},
-                {"network", source},       {"batch", network.batch}, {"ranks", plan.ranks},
-                {"ranks_offered", plan.ranks_offered}};
+  Json document{{"schema_version", 1},    {"name", plan.name},   {"provenance", provenance},           {"network", source},
+                {"batch", network.batch}, {"ranks", plan.ranks}, {"ranks_offered", plan.ranks_offered}};
   if (!plan.machine_name.empty()) {
     document["machine"] = {{"name", plan.machine_name}, {"fingerprint", plan.machine_fingerprint}};
   }

@@ -101,9 +101,7 @@ const Json& alternative_for(const Json& root, const Json& schema, const Json& va
   return schema;
 }
 
-std::string join(const std::vector<std::string>& words, const std::string& separator) {
-  return fmt::format("{}", fmt::join(words, separator));
-}
+std::string join(const std::vector<std::string>& words, const std::string& separator) { return fmt::format("{}", fmt::join(words, separator)); }
 
 /// "a list of 2 integers >= 1", or in the plural "lists of 2 integers >= 1".
 std::string describe(const Json& root, const Json& schema, bool plural = false);
@@ -136,9 +134,7 @@ std::string describe_type(const Json& root, const Json& schema, const std::strin
   return type == "object" ? noun("an object", "objects") : type;
 }
 
-std::string number_text(const Json& number) {
-  return number.is_number_float() ? fmt::format("{}", number.get<double>()) : number.dump();
-}
+std::string number_text(const Json& number) { return number.is_number_float() ? fmt::format("{}", number.get<double>()) : number.dump(); }
 
 std::string describe_bounds(const Json& schema) {
   std::vector<std::string> bounds;
@@ -240,8 +236,9 @@ std::string pointer_to(const Path& path) {
 void validate_json(const Json& document, const std::string& kind, const std::string& file) {
   if (document.is_object() && document.contains("schema_version") && document["schema_version"].is_number_integer() &&
       document["schema_version"] != known_version) {
-    throw InputError(file, "/schema_version",
-                     fmt::format("expected version {} of {}.json, the one that this program reads, found {}", known_version, kind, document["schema_version"].dump()));
+    throw InputError(
+        file, "/schema_version",
+        fmt::format("expected version {} of {}.json, the one that is read here, found {}", known_version, kind, document["schema_version"].dump()));
   }
   const Json root = schema_of(kind);
   const std::optional<Path> path = deepest_offence(document, root);

@@ -9,9 +9,7 @@
 namespace stratplan {
 namespace {
 
-bool same_letter(char a, char b) {
-  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-}
+bool same_letter(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); }
 
 /// Levenshtein distance, upper and lower case taken as equal.
 std::size_t edits(const std::string& a, const std::string& b) {

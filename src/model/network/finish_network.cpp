@@ -20,9 +20,7 @@ struct Complaint {
   std::string text;
 };
 
-bool multiply(std::int64_t& product, std::int64_t factor) {
-  return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit;
-}
+bool multiply(std::int64_t& product, std::int64_t factor) { return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit; }
 
 std::int64_t elements_of(const Shape& shape, const char* what) {
   std::int64_t elements = 1;
@@ -109,10 +107,12 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
   const std::int64_t input = layer.input[axis];
   const std::int64_t extent = window.output_extent(input);
   if (extent < 1) {
-    throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}", window.span(), name, input, window.pad_before, window.pad_after)};
+    throw Complaint{
+        fmt::format("a window of {} does not fit {} = {} with padding {} and {}", window.span(), name, input, window.pad_before, window.pad_after)};
   }
   // Of nothing but padding there is no maximum and no mean.
-  const bool reads_padding_alone = std::max(window.pad_before, window.pad_after) >= window.span() || (window.dilation > input && window.pad_before + window.pad_after > 0);
+  const bool reads_padding_alone =
+      std::max(window.pad_before, window.pad_after) >= window.span() || (window.dilation > input && window.pad_before + window.pad_after > 0);
   if (layer.kind != LayerKind::Convolution && reads_padding_alone) {
     throw Complaint{fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
   }
@@ -151,8 +151,8 @@ void check_inputs(const Network& network, const Layer& layer) {
       throw Complaint{fmt::format("reads {}, a loss: a loss has no readers", other.name)};
     }
     if (other.output != first.output) {
-      throw Complaint{fmt::format("expected inputs of one shape (N, C, D, H, W), found {} of {} and {} of {}", first.name, fmt::join(first.output.extent, " x "),
-                                  other.name, fmt::join(other.output.extent, " x "))};
+      throw Complaint{fmt::format("expected inputs of one shape (N, C, D, H, W), found {} of {} and {} of {}", first.name,
+                                  fmt::join(first.output.extent, " x "), other.name, fmt::join(other.output.extent, " x "))};
     }
   }
 }

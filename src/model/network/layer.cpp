@@ -4,8 +4,8 @@ namespace stratplan {
 
 std::string_view name_of(LayerKind kind) {
   static constexpr std::array<std::string_view, 14> names{
-      "input",   "convolution", "max_pool", "average_pool",    "global_average_pool", "batch_norm",            "relu",
-      "leaky_relu", "sigmoid",  "add",      "fully_connected", "dropout",             "softmax_cross_entropy", "mean_squared_error"};
+      "input",   "convolution", "max_pool",        "average_pool", "global_average_pool",   "batch_norm",        "relu", "leaky_relu",
+      "sigmoid", "add",         "fully_connected", "dropout",      "softmax_cross_entropy", "mean_squared_error"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -42,11 +42,12 @@ Flops Network::forward_flops() const {
 std::string Network::fingerprint() const {
   std::string text = fmt::format("batch {} statistics {}\n", batch, statistics_samples);
   for (const Layer& each : layers) {
-    fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}", each.name,
-                   name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope, each.probability, each.input.extent,
-                   each.output.extent);
+    fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
+                   each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,
+                   each.probability, each.input.extent, each.output.extent);
     for (const Window& window : each.windows) {
-      fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
+      fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before,
+                     window.pad_after);
     }
     text += '\n';
   }

@@ -14,10 +14,20 @@
 namespace stratplan {
 namespace {
 
-constexpr std::array all_kinds{
-    LayerKind::Input,   LayerKind::Convolution, LayerKind::MaxPool, LayerKind::AveragePool,    LayerKind::GlobalAveragePool,
-    LayerKind::BatchNorm, LayerKind::ReLU,      LayerKind::LeakyReLU, LayerKind::Sigmoid,      LayerKind::Add,
-    LayerKind::FullyConnected, LayerKind::Dropout, LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError};
+constexpr std::array all_kinds{LayerKind::Input,
+                               LayerKind::Convolution,
+                               LayerKind::MaxPool,
+                               LayerKind::AveragePool,
+                               LayerKind::GlobalAveragePool,
+                               LayerKind::BatchNorm,
+                               LayerKind::ReLU,
+                               LayerKind::LeakyReLU,
+                               LayerKind::Sigmoid,
+                               LayerKind::Add,
+                               LayerKind::FullyConnected,
+                               LayerKind::Dropout,
+                               LayerKind::SoftmaxCrossEntropy,
+                               LayerKind::MeanSquaredError};
 
 /// The attributes of a kind of layer, besides its name, kind and input.
 struct Keys {
@@ -222,13 +232,15 @@ std::vector<std::string> shipped_networks() {
 
 /// The file that `source` means: a bare name is a shipped network's, all else a path.
 std::string file_of(const std::string& source) {
-  const bool is_path = source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source);
+  const bool is_path =
+      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source);
   if (is_path) {
     return source;
   }
   const std::vector<std::string> shipped = shipped_networks();
   if (std::ranges::find(shipped, source) == shipped.end()) {
-    throw InputError(source, "", fmt::format("neither a file nor a shipped network{}; shipped are {}", suggestion(source, shipped), fmt::join(shipped, ", ")));
+    throw InputError(source, "",
+                     fmt::format("neither a file nor a shipped network{}; shipped are {}", suggestion(source, shipped), fmt::join(shipped, ", ")));
   }
   return (data_folder("networks") / (source + ".json")).string();
 }

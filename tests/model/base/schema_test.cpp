@@ -17,7 +17,9 @@ const Json network = Json::parse(R"({
     {"name": "loss", "kind": "mean_squared_error"}
   ]})");
 
-TEST(ValidateJson, AcceptsAGoodDocument) { EXPECT_EQ(message_of([] { validate_json(network, "network", "net.json"); }), "no exception"); }
+TEST(ValidateJson, AcceptsAGoodDocument) {
+  EXPECT_EQ(message_of([] { validate_json(network, "network", "net.json"); }), "no exception");
+}
 
 struct Offence {
   const char* pointer;  // where a value is replaced (or added)
@@ -30,8 +32,7 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
       {"/layers/1/stride", "0", "net.json: at /layers/1/stride: expected an integer >= 1, found 0"},
       {"/layers/1/stride", "-3", "net.json: at /layers/1/stride: expected an integer >= 1, found -3"},
       {"/layers/1/stride/1", "0", "net.json: at /layers/1/stride/1: expected an integer >= 1, found 0"},
-      {"/layers/1/stride", "1.5",
-       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, found 1.5"},
+      {"/layers/1/stride", "1.5", "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, found 1.5"},
       {"/layers/1/stride", "99999999999999999999",
        "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, found 1e+20"},
       {"/layers/1/padding/0", "[1, 2, 3]", "net.json: at /layers/1/padding/0: expected a list of 2 integers >= 0, found array"},
@@ -43,7 +44,7 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
       {"/layers/2", "{\"name\": \"loss\"}", "net.json: at /layers/2: the key \"kind\" is missing"},
       {"/batch", "null", "net.json: at /batch: expected an integer >= 1, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
-      {"/schema_version", "2", "net.json: at /schema_version: expected version 1 of network.json, the one that this program reads, found 2"},
+      {"/schema_version", "2", "net.json: at /schema_version: expected version 1 of network.json, the one that is read here, found 2"},
   };
   for (const Offence& row : table) {
     Json document = network;

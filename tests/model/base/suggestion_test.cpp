@@ -14,9 +14,15 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
   };
   const std::vector<std::string> known{"kernel", "stride", "padding", "resnet50", "resnet18"};
   const Row table[] = {
-      {"strde", " (did you mean \"stride\"?)"},   {"Stride", " (did you mean \"stride\"?)"},     {"stride", " (did you mean \"stride\"?)"},
-      {"pading", " (did you mean \"padding\"?)"}, {"resnet5", " (did you mean \"resnet50\"?)"}, {"resnet", " (did you mean \"resnet50\"?)"},
-      {"stroll", ""},                             {"", ""},                                      {"quux", ""},
+      {"strde", " (did you mean \"stride\"?)"},
+      {"Stride", " (did you mean \"stride\"?)"},
+      {"stride", " (did you mean \"stride\"?)"},
+      {"pading", " (did you mean \"padding\"?)"},
+      {"resnet5", " (did you mean \"resnet50\"?)"},
+      {"resnet", " (did you mean \"resnet50\"?)"},
+      {"stroll", ""},
+      {"", ""},
+      {"quux", ""},
   };
   for (const Row& row : table) {
     EXPECT_EQ(suggestion(row.word, known), row.expected) << row.word;

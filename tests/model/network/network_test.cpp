@@ -1,0 +1,240 @@
+#include "model/network/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <span>
+
+#include "model/base/error.hpp"
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::message_of;
+using test::TemporaryFolder;
+
+/// A file with these layers (JSON objects, separated by commas).
+std::string document(const std::string& layers, const std::string& heading = "") {
+  return R"({"schema_version": 1, "name": "n", "batch": 8, )" + heading + R"("layers": [)" + layers + "]}";
+}
+
+Network read(const std::string& layers, const std::string& heading = "", const NetworkOverrides& overrides = {}) {
+  const TemporaryFolder folder;
+  return read_network(folder.write("net.json", document(layers, heading)), overrides);
+}
+
+const std::string data = R"({"name": "data", "kind": "input", "channels": 3, "size": [9, 12]},)";
+const std::string loss = R"(,{"name": "loss", "kind": "mean_squared_error"})";
+
+// ---------------------------------------------------------------- shapes
+
+TEST(ReadNetwork, InfersShapes) {
+  struct Row {
+    const char* layer;
+    Shape output;
+    std::int64_t parameters;
+  };
+  const Row table[] = {
+      {R"("kind": "convolution", "filters": 5, "kernel": 3)", {{8, 5, 1, 7, 10}}, 5 * 3 * 9},
+      {R"("kind": "convolution", "filters": 5, "kernel": 3, "padding": 1, "bias": true)", {{8, 5, 1, 9, 12}}, 5 * 3 * 9 + 5},
+      {R"("kind": "convolution", "filters": 5, "kernel": [3, 1], "stride": [2, 3])", {{8, 5, 1, 4, 4}}, 5 * 3 * 3},
+      {R"("kind": "convolution", "filters": 5, "kernel": 2, "padding": [[0, 1], [1, 0]])", {{8, 5, 1, 9, 12}}, 5 * 3 * 4},
+      {R"("kind": "convolution", "filters": 5, "kernel": 3, "dilation": [2, 4])", {{8, 5, 1, 5, 4}}, 5 * 3 * 9},
+      {R"("kind": "convolution", "filters": 5, "kernel": [9, 12])", {{8, 5, 1, 1, 1}}, 5 * 3 * 108},
+      {R"("kind": "max_pool", "kernel": 2)", {{8, 3, 1, 4, 6}}, 0},  // stride 2; 9 rows: the last is left out
+      {R"("kind": "max_pool", "kernel": 3, "stride": 2, "padding": [1, [0, 1]])", {{8, 3, 1, 5, 6}}, 0},
+      {R"("kind": "average_pool", "kernel": [3, 4], "count_padding": false)", {{8, 3, 1, 3, 3}}, 0},
+      {R"("kind": "global_average_pool")", {{8, 3, 1, 1, 1}}, 0},
+      {R"("kind": "fully_connected", "filters": 7)", {{8, 7, 1, 1, 1}}, 7 * 3 * 108},
+      {R"("kind": "fully_connected", "filters": 7, "bias": true)", {{8, 7, 1, 1, 1}}, 7 * 3 * 108 + 7},
+      {R"("kind": "batch_norm", "epsilon": 0.001)", {{8, 3, 1, 9, 12}}, 6},
+      {R"("kind": "relu")", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "leaky_relu", "slope": 0.3)", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "sigmoid")", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "dropout", "probability": 0.25)", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "add", "inputs": ["data", "data"])", {{8, 3, 1, 9, 12}}, 0},
+  };
+  for (const Row& row : table) {
+    const Network network = read(data + R"({"name": "x", )" + row.layer + "}" + loss);
+    EXPECT_EQ(network.layer(1).output, row.output) << row.layer;
+    EXPECT_EQ(network.layer(1).input, network.layer(0).output) << row.layer;
+    EXPECT_EQ(network.layer(2).output, row.output) << row.layer;
+    EXPECT_EQ(network.layer(1).parameter_count(), row.parameters) << row.layer;
+    EXPECT_EQ(network.layer(1).forward_flops().value, 2.0 * static_cast<double>(network.layer(1).weights().elements() * row.output.elements()) /
+                                                          static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters)))
+        << row.layer;
+  }
+}
+
+TEST(ReadNetwork, ReadsThreeDimensions) {
+  const Network network = read(R"({"name": "data", "kind": "input", "channels": 4, "size": [8, 9, 10]},
+    {"name": "conv", "kind": "convolution", "filters": 2, "kernel": [1, 2, 3], "padding": [0, [1, 0], 1]},
+    {"name": "pool", "kind": "average_pool", "kernel": 2})" +
+                               loss);
+  EXPECT_EQ(network.layer(1).weights(), (Shape{{2, 4, 1, 2, 3}}));
+  EXPECT_EQ(network.layer(1).output, (Shape{{8, 2, 8, 9, 10}}));
+  EXPECT_EQ(network.layer(2).output, (Shape{{8, 2, 4, 4, 5}}));
+}
+
+TEST(ReadNetwork, KeepsAttributes) {
+  const Network network = read(data + R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act", "kind": "leaky_relu", "slope": 0.5},
+    {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool", "kind": "average_pool", "kernel": 2, "count_padding": false},
+    {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2, "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
+                               loss);
+  EXPECT_EQ(network.layer(1).epsilon, 0.25);
+  EXPECT_EQ(network.layer(2).slope, 0.5);
+  EXPECT_EQ(network.layer(3).probability, 0.75);
+  EXPECT_FALSE(network.layer(4).count_padding);
+  EXPECT_EQ(network.layer(5).windows, (std::array<Window, 3>{Window{}, Window{3, 2, 1, 1, 2}, Window{3, 2, 1, 3, 4}}));
+  EXPECT_TRUE(network.layer(5).bias);
+}
+
+// ---------------------------------------------------------------- the graph
+
+TEST(ReadNetwork, OrdersLayersAndKeepsTheFilesOrderWhereItCan) {
+  const Network network = read(R"({"name": "loss", "kind": "mean_squared_error", "input": "sum"},
+    {"name": "sum", "kind": "add", "inputs": ["b", "a", "b"]}, {"name": "b", "kind": "relu", "input": "data"},
+    {"name": "data", "kind": "input", "channels": 3, "size": [4, 4]}, {"name": "a", "kind": "sigmoid", "input": "data"})");
+  std::string order;
+  for (const Layer& layer : network.layers) {
+    order += layer.name + " ";
+  }
+  EXPECT_EQ(order, "data b a sum loss ");
+  EXPECT_EQ(network.layer(3).inputs, (std::vector<LayerIndex>{1, 2, 1}));
+  EXPECT_EQ(network.consumers(0), (std::vector<LayerIndex>{1, 2}));
+  EXPECT_EQ(network.consumers(1), (std::vector<LayerIndex>{3, 3}));
+  EXPECT_EQ(network.consumers(4), std::vector<LayerIndex>{});
+  EXPECT_EQ(network.find("sum"), 3);
+  EXPECT_EQ(network.find("nothing"), std::nullopt);
+}
+
+TEST(ReadNetwork, TakesStatisticsOverAsManySamplesAsTheBatchHas) {
+  struct Row {
+    const char* heading;
+    std::int64_t batch, samples, sets;
+  };
+  const Row table[] = {
+      {"", 8, 8, 1},
+      {"", 100, 32, 4},
+      {R"("statistics_samples": 3, )", 8, 3, 3},
+      {R"("statistics_samples": 64, )", 8, 8, 1},
+      {R"("statistics_samples": "all", )", 100, 100, 1},
+  };
+  for (const Row& row : table) {
+    const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, row.heading, {.batch = row.batch, .input_size = {}});
+    EXPECT_EQ(network.statistics_samples, row.samples) << row.heading << row.batch;
+    EXPECT_EQ(network.statistics_sets(), row.sets) << row.heading << row.batch;
+  }
+}
+
+TEST(ReadNetwork, AppliesOverrides) {
+  const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, "", {.batch = 3, .input_size = {5, 6}});
+  EXPECT_EQ(network.batch, 3);
+  EXPECT_EQ(network.layer(2).output, (Shape{{3, 3, 1, 5, 6}}));
+}
+
+TEST(Network, FingerprintChangesWithWhatAPlanDependsOn) {
+  const std::string layers = data + R"({"name": "x", "kind": "leaky_relu"})" + loss;
+  const std::string fingerprint = read(layers).fingerprint();
+  EXPECT_EQ(fingerprint, read(layers, R"("description": "the same", )").fingerprint());
+  EXPECT_NE(fingerprint, read(layers, R"("statistics_samples": 2, )").fingerprint());
+  EXPECT_NE(fingerprint, read(layers, "", {.batch = 9, .input_size = {}}).fingerprint());
+  EXPECT_NE(fingerprint, read(layers, "", {.batch = {}, .input_size = {9, 13}}).fingerprint());
+  EXPECT_NE(fingerprint, read(data + R"({"name": "y", "kind": "leaky_relu"})" + loss).fingerprint());
+  EXPECT_NE(fingerprint, read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
+}
+
+// ---------------------------------------------------------------- wrong input
+
+struct Wrong {
+  std::string text;
+  const char* says;  // after the file's name
+};
+
+void expect_messages(std::span<const Wrong> table, const NetworkOverrides& overrides = {}) {
+  const TemporaryFolder folder;
+  for (const Wrong& row : table) {
+    const std::string path = folder.write("net.json", row.text);
+    EXPECT_EQ(message_of<InputError>([&] { read_network(path, overrides); }), path + ": " + row.says) << row.text;
+  }
+}
+
+TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
+  const Wrong table[] = {
+      {R"({"schema_version": 1, "name": "n", "batch)", "line 1, column 42: the file ends too early (truncated?)"},
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "strde": 2})" + loss),
+       "at /layers/1: unknown key \"strde\" (did you mean \"stride\"?)"},
+      {document(data + R"({"name": "r", "kind": "relu", "slope": 2})" + loss), "at /layers/1: a layer of kind relu has no key \"slope\""},
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1})" + loss),
+       "at /layers/1: a layer of kind convolution needs the key \"kernel\""},
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": -4, "kernel": 1})" + loss),
+       "at /layers/1/filters: expected an integer >= 1, found -4"},
+      {document(R"({"name": "data", "kind": "input", "channels": 3, "size": [8, -8]})" + loss),
+       "at /layers/0/size/1: expected an integer >= 1, found -8"},
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": [3, 3, 3]})" + loss),
+       "at /layers/1/kernel: expected a list of 2, one for each spatial axis, found 3"},
+      {document(R"({"name": "r", "kind": "relu"})" + loss), "at /layers: expected an input layer with its size"},
+      {document(R"({"name": "r", "kind": "relu"},)" + data + R"({"name": "loss", "kind": "mean_squared_error"})"),
+       "at /layers/0: there is no layer before the first: expected the key \"input\""},
+      {document(data + R"({"name": "r", "kind": "relu", "input": "dta"})" + loss),
+       "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
+      {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),
+       "at /layers/1/inputs/1: expected the name of a layer, found \"elsewhere\""},
+  };
+  expect_messages(table);
+}
+
+TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
+  const Wrong table[] = {
+      {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b", "kind": "relu"}, {"name": "c", "kind": "relu"})" +
+                loss),
+       "at /layers/1: expected no cycle, found a -> b -> c -> a"},
+      {document(data + R"({"name": "a", "kind": "relu", "input": "a"})" + loss), "at /layers/1: expected no cycle, found a -> a"},
+      {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add", "inputs": ["data", "a"]})" + loss),
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+      {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11, "padding": [0, 5]})" + loss),
+       "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
+      {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
+       "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
+      {document(R"({"name": "data", "kind": "input", "channels": 1000000000, "size": [1000000000, 1000000000]})" + loss),
+       "at /layers/0: layer data: outputs of 8 x 1000000000 x 1 x 1000000000 x 1000000000 elements overflow the program's counters"},
+      {document(data + R"({"name": "fc", "kind": "fully_connected", "filters": 9000000000000000000})" + loss),
+       "at /layers/1: layer fc: outputs of 8 x 9000000000000000000 x 1 x 1 x 1 elements overflow the program's counters"},
+      {document(data + R"({"name": "fc", "kind": "fully_connected", "filters": 10000000000000000})" + loss),
+       "at /layers/1: layer fc: weights of 10000000000000000 x 3 x 1 x 9 x 12 elements overflow the program's counters"},
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "dilation": 9000000000000000000})" + loss),
+       "at /layers/1: layer c: a window of 3 with dilation 9000000000000000000 along H overflows the program's counters"},
+      {document(data + R"({"name": "data", "kind": "relu"})" + loss), "at /layers/1/name: expected distinct names, \"data\" was there before"},
+      {document(data + R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" + loss),
+       "at /layers/1: layer a: nobody reads it, and it is no loss"},
+      {document(data + R"({"name": "a", "kind": "relu"})"), "at /layers/1: layer a: nobody reads it, and it is no loss"},
+      {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"})" +
+                R"(,{"name": "loss", "kind": "mean_squared_error", "input": "data"})"),
+       "at /layers/2: layer loss: expected one loss, this is another"},
+      {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" + loss),
+       "at /layers/2: layer a: reads other, a loss: a loss has no readers"},
+  };
+  expect_messages(table);
+}
+
+TEST(ReadNetwork, ChecksOverrides) {
+  const Wrong good[] = {{document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3})" + loss), ""}};
+  Wrong row = good[0];
+  row.says = "at /batch: expected at least 1 sample, found 0";
+  expect_messages(std::span(&row, 1), {.batch = 0, .input_size = {}});
+  row.says = "at /layers/0/size: this network's input has 2 spatial axes, the size asked for has 3";
+  expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {4, 4, 4}});
+  row.says = "at /layers/0: layer data: expected extents of at least 1, found 8 x 3 x 1 x 4 x -4";
+  expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {4, -4}});
+}
+
+TEST(ReadNetwork, KnowsShippedNetworksByName) {
+  EXPECT_EQ(read_network("tiny").name, "tiny");
+  const std::string message = message_of<InputError>([] { read_network("resnet5"); });
+  EXPECT_EQ(message.substr(0, message.find(';')), "resnet5: neither a file nor a shipped network (did you mean \"resnet50\"?)");
+  EXPECT_NE(message.find("hepcnn, mesh128"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace stratplan

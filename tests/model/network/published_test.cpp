@@ -1,0 +1,115 @@
+// The shipped networks against what is published of them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "model/base/json.hpp"
+#include "model/network/network.hpp"
+
+namespace stratplan {
+namespace {
+
+Network one_sample_of(const std::string& name) { return read_network(name, {.batch = 1, .input_size = {}}); }
+
+std::int64_t contraction_weights(const Network& network) {
+  std::int64_t weights = 0;
+  for (const Layer& layer : network.layers) {
+    weights += layer.weights().elements();
+  }
+  return weights;
+}
+
+TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
+  struct Row {
+    const char* name;
+    std::int64_t parameters;
+  };
+  const Row table[] = {
+      {"resnet18", 11'689'512},  // torchvision
+      {"resnet50", 25'557'032},  // torchvision
+      {"alexnet", 61'100'840},   // torchvision
+      {"vgg16", 138'357'544},    // torchvision
+      {"hepcnn", 594'178},
+      // By hand: conv1 2*4*9, its normalization 2*4, conv2 4*6*9 + 6, fc 6*3 + 3.
+      {"tiny", 72 + 8 + 222 + 21},
+      {"conv1024", 16 * 16 * 9},
+      // By hand: channels 4, 16, ... 256 with 27 weights and a bias; then 4^3 * 256 -> 2048 -> 256 -> 4.
+      {"cosmoflow128",
+       27 * (4 * 16 + 16 * 32 + 32 * 64 + 64 * 128 + 128 * 256) + 496 + std::int64_t{16384} * 2048 + 2048 + 2048 * 256 + 256 + 256 * 4 + 4},
+  };
+  for (const Row& row : table) {
+    EXPECT_EQ(one_sample_of(row.name).parameter_count(), row.parameters) << row.name;
+  }
+}
+
+TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
+  // The figures for ResNet, AlexNet and VGG count a multiply-add once, those for the mesh networks twice; ours count it twice.
+  struct Row {
+    const char* name;
+    double giga_flops;
+    double tolerance;  // half a unit of the last published digit, or what is said beside it
+  };
+  const Row table[] = {
+      {"resnet18", 2 * 1.81, 2 * 0.005},  // torchvision: 1.81 GFLOPS
+      {"resnet50", 2 * 4.09, 2 * 0.005},  // torchvision: 4.09
+      {"alexnet", 2 * 0.71, 2 * 0.005},   // torchvision: 0.71
+      {"vgg16", 2 * 15.47, 2 * 0.005},    // torchvision: 15.47
+      {"mesh1k", 2365, 0.5},
+      {"mesh2k", 1896, 1},  // ours is 1895.46: the convolutions alone
+      {"conv1024", 2.0 * 16 * 16 * 9 * 1024 * 1024 * 1e-9, 1e-9},
+  };
+  for (const Row& row : table) {
+    EXPECT_NEAR(one_sample_of(row.name).forward_flops().value * 1e-9, row.giga_flops, row.tolerance) << row.name;
+  }
+}
+
+TEST(ShippedNetworks, MeshNetworksHaveThePublishedConvolutionWeights) {
+  // 34.40 M and 12.38 M count the convolutions' weights, without scales and shifts.
+  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh1k"))) * 1e-6, 34.40, 0.005);
+  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh2k"))) * 1e-6, 12.38, 0.005);
+  EXPECT_EQ(one_sample_of("mesh128").parameter_count(), one_sample_of("mesh1k").parameter_count());
+}
+
+TEST(ShippedNetworks, HaveThePublishedShapes) {
+  struct Row {
+    const char* network;
+    const char* layer;
+    Shape output;
+  };
+  const Row table[] = {
+      {"tiny", "pool1", {{1, 4, 1, 4, 4}}},
+      {"resnet50", "conv1", {{1, 64, 1, 112, 112}}},
+      {"resnet50", "maxpool", {{1, 64, 1, 56, 56}}},
+      {"resnet50", "layer2.0.conv1", {{1, 128, 1, 56, 56}}},  // v1.5: the stride is on the 3x3
+      {"resnet50", "layer2.0.conv2", {{1, 128, 1, 28, 28}}},
+      {"resnet50", "layer4.2.add", {{1, 2048, 1, 7, 7}}},
+      {"resnet50", "loss", {{1, 1000, 1, 1, 1}}},
+      {"alexnet", "pool5", {{1, 256, 1, 6, 6}}},
+      {"vgg16", "pool5", {{1, 512, 1, 7, 7}}},
+      {"mesh1k", "sigmoid", {{1, 1024, 1, 32, 32}}},
+      {"mesh2k", "sigmoid", {{1, 4096, 1, 32, 32}}},
+      {"mesh128", "sigmoid", {{1, 1024, 1, 4, 4}}},
+      {"hepcnn", "relu5", {{1, 128, 1, 14, 14}}},
+      {"cosmoflow128", "pool5", {{1, 256, 4, 4, 4}}},
+      {"cosmoflow256", "pool6", {{1, 256, 4, 4, 4}}},
+      {"cosmoflow512", "pool7", {{1, 256, 4, 4, 4}}},
+  };
+  for (const Row& row : table) {
+    const Network network = one_sample_of(row.network);
+    const auto index = network.find(row.layer);
+    ASSERT_TRUE(index) << row.network << " " << row.layer;
+    EXPECT_EQ(network.layer(*index).output, row.output) << row.network << " " << row.layer;
+  }
+}
+
+TEST(ShippedNetworks, AreAllReadableUnderTheirOwnNames) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks"))) {
+    EXPECT_EQ(read_network(entry.path().string()).name, entry.path().stem()) << entry.path();
+    ++count;
+  }
+  EXPECT_GE(count, 13);
+}
+
+}  // namespace
+}  // namespace stratplan

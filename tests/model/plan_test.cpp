@@ -1,0 +1,169 @@
+#include "model/plan.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/base/error.hpp"
+#include "support/message_of.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::message_of;
+using test::TemporaryFolder;
+
+std::string text_of(const Plan& plan, const Network& network, const char* layer) {
+  return plan.layers[static_cast<std::size_t>(network.find(layer).value())].text();
+}
+
+// ---------------------------------------------------------------- uniform plans
+
+TEST(UniformPlan, GivesEveryLayerItsNearestLegalDecomposition) {
+  const Network network = read_network("tiny");  // batch 4; 8x8 pixels, pooled to 4x4
+  const Plan plan = uniform_plan(network, Decomposition::parse("H2"));
+  EXPECT_EQ(plan.name, "H2");
+  EXPECT_EQ(plan.ranks, 2);
+  EXPECT_EQ(plan.ranks_offered, 2);
+  EXPECT_EQ(plan.overrides.batch, 4);
+  EXPECT_EQ(plan.network_fingerprint, network.fingerprint());
+  for (const char* layer : {"conv1", "bn1", "relu1", "pool1", "conv2", "gap"}) {
+    EXPECT_EQ(text_of(plan, network, layer), "H2") << layer;
+  }
+  EXPECT_EQ(text_of(plan, network, "fc"), "R2");
+  EXPECT_EQ(text_of(plan, network, "loss"), "R2");
+  EXPECT_THAT(plan.adjustments, testing::ElementsAre(testing::StartsWith("fc: H2 -> R2: "), testing::StartsWith("loss: H2 -> R2: ")));
+  EXPECT_TRUE(uniform_plan(network, Decomposition::parse("N4")).adjustments.empty());
+}
+
+TEST(UniformPlan, IsLegalForEveryShippedNetworkAndDimension) {
+  for (const char* name : {"tiny", "resnet18", "hepcnn", "mesh128", "cosmoflow128"}) {
+    const Network network = read_network(name, {.batch = 4, .input_size = {}});
+    for (const char* wanted : {"N4", "F3", "C3", "C2 F2 all-reduce", "D2 H2", "H3 W2", "R5", "N2 | H2 W2", "N12"}) {
+      const Plan plan = uniform_plan(network, Decomposition::parse(wanted));
+      for (const Layer& layer : network.layers) {
+        if (layer.kind != LayerKind::Input) {
+          const Decomposition& decomposition = plan.layers[static_cast<std::size_t>(*network.find(layer.name))];
+          EXPECT_FALSE(check(layer, decomposition)) << name << " " << wanted << " " << layer.name << " " << decomposition.text();
+          EXPECT_EQ(decomposition.grid.ranks(), plan.ranks);
+        }
+      }
+    }
+  }
+}
+
+// ---------------------------------------------------------------- files
+
+TEST(Plan, SurvivesWritingAndReading) {
+  const Network network = read_network("tiny", {.batch = 6, .input_size = {12, 10}});
+  Plan plan = uniform_plan(network, Decomposition::parse("C2 F2 all-reduce"));
+  plan.name = "recommended";
+  plan.network_source = "tiny";
+  plan.overrides.input_size = {12, 10};
+  plan.ranks_offered = 7;
+  plan.machine_name = "here";
+  plan.machine_fingerprint = "0123456789abcdef";
+  plan.layers[static_cast<std::size_t>(network.find("relu1").value())] = Decomposition::parse("H2 | N2");
+  plan.execution = {.bucket_bytes = {12345}, .threads_per_rank = 3, .concurrent_tracks = true, .precision = {}};
+  plan.prediction = {{1.0 / 3}, {987654321}};
+  const TemporaryFolder folder;
+  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+
+  const auto [read, its_network] = read_plan(folder / "plan.json");
+
+  EXPECT_EQ(read.name, plan.name);
+  EXPECT_EQ(read.network_source, plan.network_source);
+  EXPECT_EQ(read.network_fingerprint, plan.network_fingerprint);
+  EXPECT_EQ(read.overrides.batch, 6);
+  EXPECT_EQ(read.overrides.input_size, plan.overrides.input_size);
+  EXPECT_EQ(read.ranks, 4);
+  EXPECT_EQ(read.ranks_offered, 7);
+  EXPECT_EQ(read.machine_name, plan.machine_name);
+  EXPECT_EQ(read.machine_fingerprint, plan.machine_fingerprint);
+  EXPECT_EQ(read.layers, plan.layers);
+  EXPECT_EQ(read.adjustments, plan.adjustments);
+  EXPECT_EQ(read.execution, plan.execution);
+  EXPECT_EQ(read.prediction, plan.prediction);
+  EXPECT_EQ(its_network.fingerprint(), network.fingerprint());
+}
+
+const std::string heading = R"({"schema_version": 1, "network": {"source": "tiny"}, "batch": 4, "ranks": 2)";
+
+TEST(ReadPlan, TakesAMinimalHandWrittenPlan) {
+  const TemporaryFolder folder;
+  const auto [plan, network] = read_plan(folder.write("p.json", heading + R"(, "decomposition": "N2"})"));
+  EXPECT_EQ(plan.name, "N2");
+  EXPECT_EQ(plan.ranks_offered, 2);
+  EXPECT_EQ(plan.layers, uniform_plan(network, Decomposition::parse("N2")).layers);
+  EXPECT_EQ(plan.execution, Execution{});
+  EXPECT_FALSE(plan.prediction);
+}
+
+TEST(ReadPlan, PrefersALayersOwnDecompositionToTheDefault) {
+  const TemporaryFolder folder;
+  const auto [plan, network] =
+      read_plan(folder.write("p.json", heading + R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "landing": "all_reduce"}}})"));
+  EXPECT_EQ(text_of(plan, network, "conv1"), "H2");
+  EXPECT_EQ(text_of(plan, network, "conv2"), "C2 all-reduce");
+  EXPECT_EQ(text_of(plan, network, "fc"), "R2");
+}
+
+TEST(ReadPlan, FindsANetworkBesideThePlan) {
+  const TemporaryFolder folder;
+  folder.write("own.json", R"({"schema_version": 1, "name": "own", "batch": 1, "layers": [
+    {"name": "data", "kind": "input", "channels": 1, "size": [4, 4]}, {"name": "loss", "kind": "mean_squared_error"}]})");
+  const auto [plan, network] =
+      read_plan(folder.write("p.json", R"({"schema_version": 1, "network": {"source": "own.json"}, "batch": 2, "ranks": 2, "decomposition": "N2"})"));
+  EXPECT_EQ(network.name, "own");
+  EXPECT_EQ(network.batch, 2);
+  EXPECT_EQ(plan.network_source, "own.json");
+}
+
+TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
+  struct Row {
+    std::string rest;  // after the heading
+    const char* says;  // after the file's name
+  };
+  const Row table[] = {
+      {"}", "layer conv1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others"},
+      {R"(, "layers": {"conv1": {"grid": "N2"}}})",
+       "at /layers: layer bn1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others"},
+      {R"(, "layers": {"conv3": {"grid": "N2"}}})", "at /layers/conv3: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
+      {R"(, "layers": {"data": {"grid": "N2"}}})", "at /layers/data: an input layer has no decomposition: its readers load what they need"},
+      {R"(, "decomposition": "N3"})", "at /decomposition: expected a grid of the plan's 2 ranks, found N3 of 3"},
+      {R"(, "layers": {"conv1": {"grid": "N4"}}})", "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4 of 4"},
+      {R"(, "layers": {"fc": {"grid": "H2"}}})", "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial extent"},
+      {R"(, "layers": {"fc": {"grid": "H2", "landing": "sideways"}}})",
+       "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found \"sideways\""},
+      {R"(, "decomposition": "N2", "ranks_offered": 1})", "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
+      {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
+       "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
+      {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})", "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
+      {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})", "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
+      {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",
+       "at /stages/0/layers: layer bn1 is missing: there is one stage for now, which holds all layers"},
+      {R"(, "decompositon": "N2"})", "unknown key \"decompositon\" (did you mean \"decomposition\"?)"},
+  };
+  const TemporaryFolder folder;
+  for (const Row& row : table) {
+    const std::string path = folder.write("p.json", heading + row.rest);
+    EXPECT_EQ(message_of<InputError>([&] { read_plan(path); }), path + ": " + row.says) << row.rest;
+  }
+  const std::string path = folder.write("p.json", heading + R"(, "decomposition": "Q2"})");
+  EXPECT_THAT(message_of<InputError>([&] { read_plan(path); }), testing::StartsWith(path + ": at /decomposition: 'Q2' is not one of N, F"));
+}
+
+TEST(ReadPlan, NamesBothNetworksIfTheyDiffer) {
+  const Network network = read_network("tiny");
+  const TemporaryFolder folder;
+  Json document = to_json(uniform_plan(network, Decomposition::parse("N2")), network, Json::object());
+  document["batch"] = 6;
+  write_document(folder / "p.json", "plan", document);
+  const std::string found = read_network("tiny", {.batch = 6, .input_size = {}}).fingerprint();
+  EXPECT_EQ(message_of<InputError>([&] { read_plan(folder / "p.json"); }),
+            folder / "p.json" + ": at /network/fingerprint: this plan is for a network (or batch) with fingerprint " + network.fingerprint() +
+                ", but tiny with batch 6 has " + found);
+}
+
+}  // namespace
+}  // namespace stratplan

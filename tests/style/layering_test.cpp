@@ -1,0 +1,181 @@
+// Who may include whom: the architecture, as a table.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <regex>
+#include <set>
+
+#include "style/source_files.hpp"
+
+namespace stratplan::style {
+namespace {
+
+/// What the files of a layer may include. A name is a folder of src/ with all below it; "model" alone is the folder's own files
+/// (the plan and the timeline), and a name that ends in .hpp is that file.
+struct LayerRule {
+  std::string folder;  ///< the longest that matches a file's path counts
+  std::vector<std::string> may_include;
+};
+
+const std::vector<LayerRule> rules{
+    {"model/base", {"model/base"}},
+    {"model/network", {"model/base", "model/network"}},
+    {"model/partition", {"model/base", "model/network", "model/partition"}},
+    {"model", {"model", "model/base", "model/network", "model/partition"}},
+    {"model/cost", {"model", "model/base", "model/network", "model/partition", "model/cost"}},
+    {"search", {"model/base", "model/cost/cost_table.hpp", "search"}},
+    {"planner", {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner"}},
+    {"runtime", {"model", "model/base", "model/network", "model/partition", "runtime"}},
+    {"profile", {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile"}},
+    {"interop", {"model", "model/base", "model/network", "model/partition", "interop"}},
+    {"report", {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "report"}},
+    {"cli",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner", "runtime", "profile", "interop", "report",
+      "cli"}},
+};
+
+/// Headers of packages and of the system that belong in few places. An entry without a place is for nobody in the folders that it names.
+struct PackageRule {
+  std::regex header;
+  std::vector<std::string> only_in;
+};
+
+const std::vector<PackageRule> packages{
+    {std::regex("mpi\\.h"), {"runtime/comm", "profile"}},
+    {std::regex("(dnnl|oneapi/dnnl).*"), {"runtime/cpu", "profile"}},
+    {std::regex("(cuda|cudnn|cublas|cooperative_groups).*"), {"runtime/cuda", "runtime/comm", "profile"}},
+    {std::regex("nccl.*"), {"runtime/cuda", "runtime/comm", "profile"}},
+    {std::regex("CLI/.*"), {"cli"}},
+    {std::regex("valijson/.*"), {"model/base"}},
+    // Pure functions of values, and combinatorics: no clock, no threads, no chance.
+    {std::regex("chrono|ctime|thread|mutex|condition_variable|atomic|random|future|omp\\.h"),
+     {"planner", "runtime", "profile", "interop", "report", "cli"}},
+};
+
+const std::set<std::string> generated{"build_info.hpp", "embedded_schemas.hpp"};
+
+bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
+
+/// `folder` names the file, or a folder that holds it; "model" holds no folders.
+bool holds(const std::string& folder, const std::string& path) {
+  return is_within(path, folder) && (folder != "model" || path.find('/', folder.size() + 1) == std::string::npos);
+}
+
+const LayerRule* rule_for(const std::string& path) {
+  const LayerRule* longest = nullptr;
+  for (const LayerRule& rule : rules) {
+    if (holds(rule.folder, path) && (longest == nullptr || rule.folder.size() > longest->folder.size())) {
+      longest = &rule;
+    }
+  }
+  return longest;
+}
+
+/// Why `path` (below src/) may not include the quoted `header`; nothing if it may.
+std::optional<std::string> objection(const std::string& path, const std::string& header) {
+  const LayerRule* rule = rule_for(path);
+  if (rule == nullptr) {
+    return path + " is in no layer";
+  }
+  if (generated.contains(header) || std::ranges::any_of(rule->may_include, [&](const std::string& folder) { return holds(folder, header); })) {
+    return std::nullopt;
+  }
+  return rule->folder + " may not include " + header;
+}
+
+/// The same for a header in angle brackets.
+std::optional<std::string> package_objection(const std::string& path, const std::string& header) {
+  for (const PackageRule& package : packages) {
+    if (std::regex_match(header, package.header) &&
+        std::ranges::none_of(package.only_in, [&](const std::string& folder) { return is_within(path, folder); })) {
+      return path + " may not include <" + header + ">";
+    }
+  }
+  return std::nullopt;
+}
+
+TEST(Layering, TheRulesTellRightFromWrong) {
+  struct Row {
+    const char* path;
+    const char* header;
+    bool allowed;
+  };
+  const Row table[] = {
+      {"model/partition/lower.cpp", "model/network/layer.hpp", true},
+      {"model/partition/lower.cpp", "model/cost/step_cost.hpp", false},
+      {"model/partition/lower.cpp", "model/plan.hpp", false},
+      {"model/base/json.cpp", "model/network/layer.hpp", false},
+      {"model/base/json.cpp", "build_info.hpp", true},
+      {"model/plan.cpp", "model/partition/block.hpp", true},
+      {"model/plan.cpp", "model/cost/simulator.hpp", false},
+      {"model/cost/simulator.hpp", "model/timeline.hpp", true},
+      {"search/search.cpp", "model/cost/cost_table.hpp", true},
+      {"search/search.cpp", "model/cost/simulator.hpp", false},
+      {"search/search.cpp", "model/network/network.hpp", false},
+      {"runtime/executor.cpp", "model/partition/program.hpp", true},
+      {"runtime/executor.cpp", "model/cost/step_cost.hpp", false},
+      {"runtime/cpu/pooling.cpp", "search/search.hpp", false},
+      {"planner/planner.cpp", "search/search.hpp", true},
+      {"planner/planner.cpp", "runtime/executor.hpp", false},
+      {"planner/planner.cpp", "report/table.hpp", false},
+      {"report/table.cpp", "runtime/trainer.hpp", false},
+      {"cli/plan.cpp", "planner/planner.hpp", true},
+      {"model/plan.cpp", "cli/options.hpp", false},
+      {"elsewhere/file.cpp", "model/plan.hpp", false},
+  };
+  for (const Row& row : table) {
+    EXPECT_EQ(!objection(row.path, row.header), row.allowed) << row.path << " " << row.header;
+  }
+}
+
+TEST(Layering, ThePackageRulesTellRightFromWrong) {
+  struct Row {
+    const char* path;
+    const char* header;
+    bool allowed;
+  };
+  const Row table[] = {
+      {"runtime/comm/mpi/mpi.cpp", "mpi.h", true}, {"runtime/executor.cpp", "mpi.h", false},  {"runtime/cpu/onednn.cpp", "dnnl.hpp", true},
+      {"runtime/backend.hpp", "dnnl.hpp", false},  {"cli/main.cpp", "cudnn.h", false},        {"model/cost/simulator.cpp", "chrono", false},
+      {"search/search.cpp", "thread", false},      {"profile/clock.cpp", "chrono", true},     {"planner/planner.cpp", "CLI/CLI.hpp", false},
+      {"cli/options.cpp", "CLI/CLI.hpp", true},    {"model/base/json.hpp", "optional", true}, {"model/plan.cpp", "valijson/schema.hpp", false},
+  };
+  for (const Row& row : table) {
+    EXPECT_EQ(!package_objection(row.path, row.header), row.allowed) << row.path << " " << row.header;
+  }
+}
+
+TEST(Layering, HoldsForEveryInclude) {
+  const std::regex include("^\\s*#\\s*include\\s*([\"<])([^\">]+)[\">].*");
+  int includes = 0;
+  for (const SourceFile& file : sources_below("src", {".hpp", ".cpp", ".cu", ".cuh"})) {
+    const std::string path = file.path.substr(std::string("src/").size());
+    for (const std::string& line : file.lines) {
+      std::smatch match;
+      if (!std::regex_match(line, match, include)) {
+        continue;
+      }
+      ++includes;
+      const std::string header = match[2];
+      const bool quoted = match[1] == "\"";
+      const auto why = quoted ? objection(path, header) : package_objection(path, header);
+      EXPECT_FALSE(why) << file.path << ": " << *why;
+      if (quoted && !generated.contains(header)) {
+        EXPECT_TRUE(std::filesystem::exists("src/" + header)) << file.path << ": paths start at src/, there is no " << header;
+      }
+    }
+  }
+  EXPECT_GT(includes, 100) << "the working folder is not the project's root?";
+}
+
+TEST(Layering, WhatIsNotBuiltIsLinkedAsAStub) {
+  const std::regex option("STRATPLAN_HAS_|^\\s*#\\s*(el)?if.*STRATPLAN_WITH_");
+  for (const SourceFile& file : sources_below("src", {".hpp", ".cpp", ".cu", ".cuh"})) {
+    for (const std::string& line : file.lines) {
+      EXPECT_FALSE(std::regex_search(line, option)) << file.path << ": only CMake may know what was found: " << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stratplan::style
