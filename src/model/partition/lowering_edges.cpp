@@ -104,7 +104,7 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     if (!covered) {
       Kernel fill;
       fill.kind = KernelKind::Fill;
-      fill.y = home.shape();
+      fill.x = fill.y = home.shape();
       add_kernel(edge.consumer, fill, {}, {sum});
     }
     for (std::size_t i = 0; i < receives.size(); ++i) copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);
