@@ -11,8 +11,8 @@ struct MomentTerm {
   static constexpr int count = 2;
   const float* x;
   double* sums;
-  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double8& sum, Double8& square) const {
-    const Double8 value = __builtin_convertvector(*reinterpret_cast<const Float8*>(x + i), Double8);
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4& square) const {
+    const Double4 value = __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
     sum += value;
     square += value * value;
   }
@@ -30,11 +30,11 @@ struct GradientTerm {
   const float* dy;
   const float* mean;
   double* sums;
-  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double8& sum, Double8& product) const {
-    const Float8 centered = *reinterpret_cast<const Float8*>(x + i) - *reinterpret_cast<const Float8*>(mean + c);
-    const Double8 gradient = __builtin_convertvector(*reinterpret_cast<const Float8*>(dy + i), Double8);
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum, Double4& product) const {
+    const Float4 centered = *reinterpret_cast<const Float4*>(x + i) - *reinterpret_cast<const Float4*>(mean + c);
+    const Double4 gradient = __builtin_convertvector(*reinterpret_cast<const Float4*>(dy + i), Double4);
     sum += gradient;
-    product += gradient * __builtin_convertvector(centered, Double8);
+    product += gradient * __builtin_convertvector(centered, Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t channels) const {
     const float centered = x[i] - mean[c];
@@ -47,8 +47,8 @@ struct SumTerm {
   static constexpr int count = 1;
   const float* x;
   double* sums;
-  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double8& sum, Double8&) const {
-    sum += __builtin_convertvector(*reinterpret_cast<const Float8*>(x + i), Double8);
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
+    sum += __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const { sums[c] += x[i]; }
 };

@@ -1,6 +1,6 @@
 #pragma once
-// Sums down the columns of a row-major matrix, in double, at the speed at which memory delivers it: rows are taken in blocks that fit the first-level
-// cache, and within a block a panel of sixteen columns keeps its sums in registers. No float sums: there is no error to argue about.
+// Sums down the columns of a row-major matrix, in double, at about the speed at which memory delivers it: rows are taken in blocks that fit the
+// first-level cache, and within a block a panel of sixteen columns keeps its sums in registers. No float sums: there is no error to argue about.
 #include <cstdint>
 
 #include "runtime/cpu/kernels.hpp"
@@ -9,22 +9,35 @@ namespace stratplan::cpu {
 
 inline constexpr std::int64_t panel_columns = 16;
 
-using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Double8 = double __attribute__((vector_size(64), aligned(8), may_alias));
+/// Four lanes: what the instruction sets convert between float and double at once.
+using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
+using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 
-/// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element, column, first, last) those of eight columns,
+/// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element, column, first, last) those of four columns,
 /// add_one(element, column, channels) those of one, straight into term.sums, [count][channels].
 template <class Term>
 [[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row, std::int64_t last_row, std::int64_t column, std::int64_t channels) {
-  Double8 sums[Term::count][2];
-  for (int s = 0; s < Term::count; ++s)
-    for (int half = 0; half < 2; ++half) sums[s][half] = *reinterpret_cast<const Double8*>(term.sums + s * channels + column + half * 8);
+  Double4* const first = reinterpret_cast<Double4*>(term.sums + column);
+  Double4* const last = reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
+  Double4 a0 = first[0], a1 = first[1], a2 = first[2], a3 = first[3];  // named, so that they are registers
+  Double4 b0 = last[0], b1 = last[1], b2 = last[2], b3 = last[3];
   for (std::int64_t row = first_row; row < last_row; ++row) {
-    term.add(row * channels + column, column, sums[0][0], sums[Term::count - 1][0]);
-    term.add(row * channels + column + 8, column + 8, sums[0][1], sums[Term::count - 1][1]);
+    const std::int64_t element = row * channels + column;
+    term.add(element, column, a0, b0);
+    term.add(element + 4, column + 4, a1, b1);
+    term.add(element + 8, column + 8, a2, b2);
+    term.add(element + 12, column + 12, a3, b3);
   }
-  for (int s = 0; s < Term::count; ++s)
-    for (int half = 0; half < 2; ++half) *reinterpret_cast<Double8*>(term.sums + s * channels + column + half * 8) = sums[s][half];
+  if (Term::count > 1) {
+    last[0] = b0;
+    last[1] = b1;
+    last[2] = b2;
+    last[3] = b3;
+  }
+  first[0] = a0;
+  first[1] = a1;
+  first[2] = a2;
+  first[3] = a3;
 }
 
 /// Adds the terms of all rows in columns [begin, end) to term.sums.

@@ -6,13 +6,53 @@
 namespace stratplan::cpu {
 namespace {
 
-/// Takes an element where it is larger: of equal ones the first stays.
-SP_CLONES void max_row(const float* x, std::int32_t tap, float* best, std::int32_t* index, std::int64_t channels) {
-#pragma GCC ivdep
-  for (std::int64_t c = 0; c < channels; ++c) {
-    const bool larger = x[c] > best[c];
-    best[c] = larger ? x[c] : best[c];
-    index[c] = larger ? tap : index[c];
+/// The input rows under one window: the forward passes take them together, so that results stay in registers. Large windows come in pieces.
+struct TapRows {
+  static constexpr int capacity = 64;
+  const float* row[capacity];
+  std::int32_t tap[capacity];
+  int count = 0;
+};
+
+using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
+using Int8 = std::int32_t __attribute__((vector_size(32), aligned(4), may_alias));
+
+/// best and index of what they hold and of all rows; of equal elements the first stays.
+SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index, std::int64_t channels) {
+  std::int64_t c = 0;
+  for (; c + 8 <= channels; c += 8) {
+    Float8 largest = *reinterpret_cast<const Float8*>(best + c);
+    Int8 at = *reinterpret_cast<const Int8*>(index + c);
+    for (int i = 0; i < rows.count; ++i) {
+      const Float8 x = *reinterpret_cast<const Float8*>(rows.row[i] + c);
+      const Int8 larger = x > largest;
+      largest = larger ? x : largest;
+      at = larger ? Int8{} + rows.tap[i] : at;
+    }
+    *reinterpret_cast<Float8*>(best + c) = largest;
+    *reinterpret_cast<Int8*>(index + c) = at;
+  }
+  for (; c < channels; ++c) {
+    for (int i = 0; i < rows.count; ++i) {
+      if (!(rows.row[i][c] > best[c])) continue;
+      best[c] = rows.row[i][c];
+      index[c] = rows.tap[i];
+    }
+  }
+}
+
+/// sum += factor * (sum of all rows)
+SP_CLONES void add_scaled_rows(const TapRows& rows, float factor, float* sum, std::int64_t channels) {
+  std::int64_t c = 0;
+  for (; c + 8 <= channels; c += 8) {
+    Float8 partial{};
+    for (int i = 0; i < rows.count; ++i) partial += *reinterpret_cast<const Float8*>(rows.row[i] + c);
+    *reinterpret_cast<Float8*>(sum + c) += factor * partial;
+  }
+  for (; c < channels; ++c) {
+    float partial = 0;
+    for (int i = 0; i < rows.count; ++i) partial += rows.row[i][c];
+    sum[c] += factor * partial;
   }
 }
 
@@ -67,6 +107,20 @@ void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps,
               row_begin(kernel.x, at.n, taps.d.at(kd), taps.h.at(kh), taps.w.at(kw)));
 }
 
+/// Calls visit(TapRows) for the input rows under a window, in order.
+template <class Visit>
+void for_taps_together(const Kernel& kernel, const float* x, const Place& at, const WindowTaps& taps, Visit visit) {
+  TapRows rows;
+  for_each_tap(kernel, at, taps, [&](std::int32_t tap, std::int64_t input) {
+    rows.row[rows.count] = x + input;
+    rows.tap[rows.count++] = tap;
+    if (rows.count < TapRows::capacity) return;
+    visit(rows);
+    rows.count = 0;
+  });
+  if (rows.count > 0) visit(rows);
+}
+
 /// 1 / divisor of an average window; 0 for one of nothing but padding.
 float share(const Kernel& kernel, const WindowTaps& taps) {
   const std::int64_t count = kernel.count_padding ? kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel : taps.count();
@@ -88,17 +142,19 @@ void max_pool_forward(const Kernel& kernel, const HostCall& call) {
   in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
       const WindowTaps taps(kernel, at);
-      std::fill_n(index + output, channels, 0);
-      if (taps.count() == 0) return void(std::fill_n(y + output, channels, 0.0F));
+      if (taps.count() == 0) {
+        std::fill_n(y + output, channels, 0.0F);
+        std::fill_n(index + output, channels, 0);
+        return;
+      }
       bool first = true;
-      for_each_tap(kernel, at, taps, [&](std::int32_t tap, std::int64_t input) {
+      for_taps_together(kernel, x, at, taps, [&](const TapRows& rows) {
         if (first) {
-          std::copy_n(x + input, channels, y + output);
-          std::fill_n(index + output, channels, tap);
-        } else {
-          max_row(x + input, tap, y + output, index + output, channels);
+          std::copy_n(rows.row[0], channels, y + output);
+          std::fill_n(index + output, channels, rows.tap[0]);
         }
         first = false;
+        max_rows(rows, y + output, index + output, channels);
       });
     });
   });
@@ -125,7 +181,7 @@ void average_pool_forward(const Kernel& kernel, const HostCall& call) {
       const WindowTaps taps(kernel, at);
       const float factor = share(kernel, taps);
       std::fill_n(call.write(0) + output, channels, 0.0F);
-      for_each_tap(kernel, at, taps, [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + input, factor, call.write(0) + output, channels); });
+      for_taps_together(kernel, call.read(0), at, taps, [&](const TapRows& rows) { add_scaled_rows(rows, factor, call.write(0) + output, channels); });
     });
   });
 }
