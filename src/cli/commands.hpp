@@ -1,0 +1,27 @@
+#pragma once
+// The subcommands. Each file adds its own to the program: options, help with examples, and what runs once the whole command
+// line has been understood. They parse, call and print; the work is done elsewhere.
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace stratplan {
+
+using CommandLine = std::vector<std::string>;  ///< the program's name first
+
+void add_autotune(CLI::App& program, const CommandLine& command_line);
+void add_profile(CLI::App& program, const CommandLine& command_line);
+void add_plan(CLI::App& program, const CommandLine& command_line);
+void add_predict(CLI::App& program, const CommandLine& command_line);
+void add_run(CLI::App& program, const CommandLine& command_line);
+void add_compare(CLI::App& program, const CommandLine& command_line);
+void add_solve(CLI::App& program, const CommandLine& command_line);
+void add_doctor(CLI::App& program, const CommandLine& command_line);
+
+/// Parses and executes; returns the documented exit code (base/error.hpp). Never throws.
+int run_program(const CommandLine& command_line);
+
+}  // namespace stratplan

@@ -1,0 +1,62 @@
+#include "cli/console.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace stratplan {
+namespace {
+
+/// Ranks under mpirun write to its pipe; their launcher tells them what that pipe ends in.
+constexpr const char* terminal_variable = "STRATPLAN_TERMINAL";
+
+/// A line may be there from another rank or the launcher, so it is erased before anything is written.
+constexpr const char* erase_line = "\r\033[K";
+
+bool terminal() {
+  if (std::getenv(terminal_variable)) return true;
+  const char* kind = std::getenv("TERM");
+  return isatty(STDERR_FILENO) && kind && std::string_view(kind) != "dumb" && !std::getenv("CI");
+}
+
+}  // namespace
+
+bool speaks() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
+  }
+  return true;
+}
+
+void note(const std::string& message) {
+  if (speaks()) fmt::print(stderr, "{}stratplan: {}\n", terminal() ? erase_line : "", message);
+}
+
+ProgressLine::ProgressLine() : terminal_(terminal()) {
+  if (terminal_) setenv(terminal_variable, "1", 1);
+}
+ProgressLine::~ProgressLine() { clear(); }
+
+void ProgressLine::clear() {
+  if (drawn_) fmt::print(stderr, erase_line);
+  drawn_ = false;
+}
+
+void ProgressLine::phase(const std::string& text) {
+  if (!speaks()) return;
+  phase_ = text;
+  if (terminal_) return update("");
+  fmt::print(stderr, "{}\n", text);
+}
+
+void ProgressLine::update(const std::string& detail) {
+  if (!terminal_ || !speaks()) return;
+  fmt::print(stderr, "{}{}{}{}", erase_line, phase_, detail.empty() ? "" : ": ", detail);
+  std::fflush(stderr);
+  drawn_ = true;
+}
+
+}  // namespace stratplan

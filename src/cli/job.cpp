@@ -1,0 +1,54 @@
+#include "cli/job.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <new>
+#include <thread>
+
+#include "cli/console.hpp"
+#include "model/base/error.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return {error.what(), error.code()};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory", ExitCode::Environment};
+  } catch (const std::exception& error) {
+    return {fmt::format("internal error: {}", error.what()), ExitCode::Environment};
+  }
+}
+
+}  // namespace
+
+int report_failure(const std::exception_ptr& failure) {
+  const auto [message, code] = describe(failure);
+  const bool rank = launched_by_mpi();
+  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak.
+  if (rank && !speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  fmt::print(stderr, "stratplan: {}\n", message);
+  std::fflush(nullptr);
+  if (rank) abort_all_ranks(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+void run_as_rank(const std::function<void(Communicator&)>& body) {
+  const MpiSession session;
+  try {
+    body(*make_mpi_communicator());
+  } catch (...) {
+    report_failure(std::current_exception());
+  }
+}
+
+void run_alone(const std::function<void(Communicator&)>& body) { run_loopback(1, body); }
+
+}  // namespace stratplan

@@ -1,0 +1,93 @@
+#include "cli/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "cli/console.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json.hpp"
+
+namespace stratplan {
+
+CLI::Option* NetworkOptions::add(CLI::App& command) {
+  auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
+  command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(CLI::PositiveNumber);
+  command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
+  return network;
+}
+
+NetworkOverrides NetworkOptions::overrides() const {
+  NetworkOverrides result;
+  if (batch > 0) result.batch = batch;
+  if (!input_size.empty()) result.input_size = parse_extents(input_size);
+  return result;
+}
+
+void add_ranks(CLI::App& command, int& ranks, bool required) {
+  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(CLI::PositiveNumber);
+  if (required) option->required();
+}
+
+void add_machine(CLI::App& command, std::string& machine) {
+  command.add_option("-m,--machine", machine, "machine file, name of a shipped one, or local: as measured here")->capture_default_str();
+}
+
+void add_json(CLI::App& command, bool& json) { command.add_flag("--json", json, "print JSON, and nothing else, on standard output"); }
+
+void add_memory(CLI::App& command, std::string& memory) {
+  command.add_option("--memory", memory, "limit per rank, for example 16GiB; default: what the machine has");
+}
+
+Bytes parse_bytes(const std::string& text) {
+  static constexpr std::array<std::pair<const char*, double>, 11> units{{{"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
+                                                                        {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}}};
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  std::string unit(end, text.data() + text.size());
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
+  const auto found = std::find_if(units.begin(), units.end(), [&](const auto& known) { return unit == known.first; });
+  if (error != std::errc{} || found == units.end() || !(number > 0) || number * found->second > 9e18) {
+    throw UsageError(fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
+  }
+  return {static_cast<std::int64_t>(std::llround(number * found->second))};
+}
+
+std::vector<std::int64_t> parse_extents(const std::string& text) {
+  std::vector<std::int64_t> extents;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at <= end) {
+    std::int64_t extent = 0;
+    const auto [next, error] = std::from_chars(at, end, extent);
+    if (error != std::errc{} || extent < 1 || (next != end && *next != ',' && *next != 'x')) {
+      throw UsageError(fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128", text));
+    }
+    extents.push_back(extent);
+    at = next + 1;
+  }
+  if (extents.size() < 2 || extents.size() > 3) throw UsageError(fmt::format("'{}' has {} extents; write H,W or D,H,W", text, extents.size()));
+  return extents;
+}
+
+void check_writable(const std::string& file) {
+  if (file.empty()) return;
+  const std::string probe = file + ".probe";
+  write_file_atomically(probe, "");
+  std::filesystem::remove(probe);
+}
+
+MachineProfile read_machine_aloud(const std::string& source, int ranks, int threads_per_rank) {
+  const MachineProfile machine = read_machine(source, ranks, threads_per_rank);
+  if (source == "local" && machine.measured_ranks == 0) {
+    note("this machine has not been measured with so many ranks: predictions are rough estimates (stratplan profile or autotune measures)");
+  } else if (machine.assumed) {
+    note("predictions are estimates from published rates of " + machine.name);
+  }
+  return machine;
+}
+
+}  // namespace stratplan

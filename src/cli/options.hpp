@@ -1,0 +1,41 @@
+#pragma once
+// What several subcommands have in common: options with one spelling everywhere, and how their texts are understood.
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/units.hpp"
+#include "model/cost/machine_profile.hpp"
+#include "model/network/network.hpp"
+
+namespace stratplan {
+
+/// NETWORK, --batch, --input-size.
+struct NetworkOptions {
+  std::string source;
+  std::int64_t batch = 0;
+  std::string input_size;
+
+  /// Returns the option of NETWORK, which is required.
+  CLI::Option* add(CLI::App& command);
+  NetworkOverrides overrides() const;
+  Network read() const { return read_network(source, overrides()); }
+};
+
+void add_ranks(CLI::App& command, int& ranks, bool required);
+void add_machine(CLI::App& command, std::string& machine);
+void add_json(CLI::App& command, bool& json);
+void add_memory(CLI::App& command, std::string& memory);
+
+/// "16GiB", "500MB", "1e9" (bytes). Throws UsageError.
+Bytes parse_bytes(const std::string& text);
+/// "128,128" or "64x128x128". Throws UsageError.
+std::vector<std::int64_t> parse_extents(const std::string& text);
+/// read_machine; says on standard error if the answer is an estimate.
+MachineProfile read_machine_aloud(const std::string& source, int ranks, int threads_per_rank);
+/// Before long work whose result goes there. Nothing happens if `file` is empty. Throws EnvironmentError.
+void check_writable(const std::string& file);
+
+}  // namespace stratplan

@@ -1,0 +1,93 @@
+// stratplan profile: measures what a network's candidate plans need of this machine. `--request` is the part that runs on the ranks.
+#include "profile/profile.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/job.hpp"
+#include "cli/measuring.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "cli/training.hpp"
+#include "model/base/error.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+struct ProfileOptions {
+  NetworkOptions network;
+  int ranks = 0;
+  std::string backend = default_backend();
+  std::string request;
+  std::string output;
+  bool json = false;
+};
+
+/// One rank of the measuring job.
+void measure(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
+  const ProfileRequest request = request_from_json(read_json_file(options.request), options.request);
+  const auto backend = make_backend(options.backend, request.threads_per_rank);
+  ProgressLine line;
+  line.phase(fmt::format("measuring {} kernels and the links between {} ranks", request.kernels.size(), request.ranks));
+  const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) { line.update(fmt::format("{} of {}, {}", done, total, what)); };
+  const MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
+  const MachineProfile machine = run_profile(request, *backend, communicator, base, make_provenance(command_line), progress);
+  if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
+  communicator.barrier();
+}
+
+Json to_json(const MachineProfile& machine, const std::string& file) {
+  return {{"machine", machine.name}, {"file", file}, {"ranks", machine.measured_ranks}, {"kernels", machine.kernels.size()}, {"collectives", machine.collectives.size()}};
+}
+
+/// Plans and measures in turns, as autotune does before it runs anything.
+void profile_network(const ProfileOptions& options, const CommandLine& command_line) {
+  const Network network = options.network.read();
+  check_writable(local_machine_path(options.ranks).string());
+  check_writable(options.output);
+  AutotuneRequest request;
+  request.network = options.network.source;
+  request.overrides = options.network.overrides();
+  request.ranks = options.ranks;
+  request.provenance = make_provenance(command_line);
+  const MachineProfile machine = plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
+  const std::string file = options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
+  if (!options.output.empty()) write_document(options.output, "machine", stratplan::to_json(machine));
+  if (options.json) {
+    fmt::print("{}\n", to_json(machine, file).dump());
+  } else {
+    fmt::print("{}: {} kernels, {} collectives, measured with {} ranks at once\n{}\n", machine.name, machine.kernels.size(), machine.collectives.size(),
+               machine.measured_ranks, file);
+  }
+}
+
+void profile(const ProfileOptions& options, const CommandLine& command_line) {
+  if (!options.request.empty()) {
+    if (options.output.empty()) throw UsageError("--request needs --output");
+    const auto as_rank = [&](Communicator& communicator) { measure(options, command_line, communicator); };
+    return launched_by_mpi() ? run_as_rank(as_rank) : run_alone(as_rank);
+  }
+  if (launched_by_mpi()) throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
+  if (options.network.source.empty() || options.ranks < 1) throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
+  profile_network(options, command_line);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<ProfileOptions>();
+  CLI::App* command = program.add_subcommand("profile", "Measure this machine: the kernels and links that a network's plans need");
+  options->network.add(*command)->required(false);
+  add_ranks(*command, options->ranks, false);
+  command->add_option("--backend", options->backend, "cpu or reference")->capture_default_str();
+  command->add_option("--request", options->request, "what to measure, as the launcher writes it; under mpirun")->group("");
+  command->add_option("-o,--output", options->output, "also write the machine profile here");
+  add_json(*command, options->json);
+  command->footer("Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 -b 16 -o machine.json");
+  command->callback([options, &command_line] { profile(*options, command_line); });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,83 @@
+// The program as a whole: its help, its subcommands, and how whatever goes wrong ends.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/job.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "model/base/error.hpp"
+#include "model/base/suggestion.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr const char* short_help = R"(stratplan chooses how each layer of a convolutional network is split over the ranks of a machine,
+predicts the time of a training step, and runs it for real.
+
+  stratplan autotune resnet50 --ranks 2 --batch 8     measure, plan, run the plan and its baselines, report
+  stratplan plan resnet50 -n 2 -b 8 -o plan.json      recommend a plan, from what is known of this machine
+  stratplan run plan.json -n 2 --verify               train with it, checked against an undivided run
+  stratplan doctor                                    what is built, found and missing
+
+stratplan --help lists everything; stratplan COMMAND --help has examples.
+)";
+
+constexpr const char* footer = R"(Networks and machines are files, or the names of shipped ones.
+Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication, 7 validation failed.)";
+
+std::vector<std::string> command_names(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const auto* command : program.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+/// A first word that is no command gets a better answer than the parser's.
+void check_command(const CLI::App& program, const CommandLine& command_line) {
+  if (command_line.size() < 2 || command_line[1].starts_with("-")) return;
+  const auto known = command_names(program);
+  if (std::find(known.begin(), known.end(), command_line[1]) != known.end()) return;
+  throw UsageError(fmt::format("there is no command \"{}\"{}; stratplan --help lists them", command_line[1], suggestion(command_line[1], known)));
+}
+
+void parse_and_execute(const CommandLine& command_line) {
+  CLI::App program("Chooses, prices and executes parallel decompositions of convolutional network training.", "stratplan");
+  program.footer(footer);
+  program.require_subcommand(0, 1);
+  program.set_version_flag("-V,--version", version_text());
+  for (const auto add : {add_autotune, add_plan, add_predict, add_run, add_compare, add_profile, add_solve, add_doctor}) add(program, command_line);
+  if (command_line.size() < 2) {
+    fmt::print("{}", short_help);
+    return;
+  }
+  check_command(program, command_line);
+  try {
+    program.parse(CommandLine(command_line.rbegin(), command_line.rend() - 1));
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      if (speaks()) program.exit(error);  // --help, --version
+      return;
+    }
+    const auto used = program.get_subcommands();
+    throw UsageError(fmt::format("{}; see stratplan {}--help", error.what(), used.empty() ? "" : used.front()->get_name() + " "));
+  }
+}
+
+}  // namespace
+
+int run_program(const CommandLine& command_line) {
+  try {
+    parse_and_execute(command_line);
+    return static_cast<int>(ExitCode::Ok);
+  } catch (const JobFailed& failure) {
+    return failure.exit_code;
+  } catch (...) {
+    return report_failure(std::current_exception());
+  }
+}
+
+}  // namespace stratplan

@@ -1,0 +1,130 @@
+// stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/job.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "cli/training.hpp"
+#include "model/base/error.hpp"
+#include "model/cost/machine_profile.hpp"
+#include "planner/launcher.hpp"
+#include "planner/prediction.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+struct RunOptions {
+  std::string plan;
+  int ranks = 0;
+  int warmup = -1;
+  TrainingRequest training;
+  std::string output;
+  bool json = false;
+};
+
+void check_ranks(const RunOptions& options, const Plan& plan) {
+  if (options.ranks > 0 && options.ranks != plan.ranks)
+    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but --ranks says {}", plan.ranks, options.ranks));
+}
+
+void warn_of_machine(const Plan& plan) {
+  const MachineProfile here = read_machine("local", plan.ranks, plan.execution.threads_per_rank);
+  if (!plan.machine_name.empty() && plan.machine_name != here.name)
+    note(fmt::format("this plan was made for the machine {}, which is not this one ({})", plan.machine_name, here.name));
+  if (plan.ranks * plan.execution.threads_per_rank > usable_cores())
+    note(fmt::format("{} ranks share {} cores: good for verification, not for timing", plan.ranks, usable_cores()));
+}
+
+void print(const Timings& timings) {
+  const Timing& timing = timings.timing;
+  fmt::print("plan    {}, {} ranks, batch {}, {} backend\n", timings.plan_name, timings.ranks, timings.batch, timings.backend);
+  fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n", milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
+             milliseconds(timing.quantile(0.9)), timing.steps.size());
+  fmt::print("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", timing.losses.front(), timing.losses.back(), timing.losses.size());
+  fmt::print("memory  {} per rank\n", readable(timings.memory));
+  if (!timings.verification) return;
+  const VerificationSummary& v = *timings.verification;
+  fmt::print("verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n", v.passed ? "passed" : "FAILED", v.loss_difference,
+             v.gradient_difference, v.worst_tensor, v.tolerance);
+}
+
+void print_json(const Timings& timings) {
+  Json losses = Json::array();
+  for (const double loss : timings.timing.losses) losses.push_back(loss);
+  Json document = {{"name", timings.plan_name}, {"ranks", timings.ranks}, {"batch", timings.batch}, {"backend", timings.backend},
+                   {"step_seconds", step_seconds_to_json(timings.timing)}, {"losses", losses}, {"memory_bytes", timings.memory.value}};
+  if (timings.verification) document["verification"] = to_json(*timings.verification);
+  fmt::print("{}\n", document.dump());
+}
+
+void run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const CommandLine& command_line) {
+  const Plan& plan = planned.plan;
+  if (communicator.size() != plan.ranks)
+    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", plan.ranks, communicator.size()));
+  const Timings timings = train_plan(planned, options.training, communicator);
+  if (communicator.rank() != 0) return;
+  if (!options.output.empty()) {
+    const auto programs = programs_of(plan, planned.network);
+    write_document(options.output, "timings", to_json(timings, programs, planned.network, make_provenance(command_line)));
+  }
+  options.json ? print_json(timings) : print(timings);
+  std::fflush(stdout);
+  if (timings.verification && !timings.verification->passed)
+    throw ValidationError(fmt::format("the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}", timings.verification->worst_tensor,
+                                      timings.verification->gradient_difference, timings.verification->tolerance));
+}
+
+void run(RunOptions options, const CommandLine& command_line) {
+  options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
+  const auto as_rank = [&](Communicator& communicator) {
+    const PlanAndNetwork planned = read_plan(options.plan);
+    check_ranks(options, planned.plan);
+    run_rank(options, planned, communicator, command_line);
+  };
+  if (launched_by_mpi()) return run_as_rank(as_rank);
+
+  const PlanAndNetwork planned = read_plan(options.plan);
+  check_ranks(options, planned.plan);
+  warn_of_machine(planned.plan);
+  for (const auto& file : {options.output, options.training.dump}) check_writable(file);
+  if (planned.plan.ranks == 1) return run_alone(as_rank);
+  if (!mpi_part().built) throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI): it can only run plans for one rank");
+  const LaunchResult result =
+      launch({planned.plan.ranks, planned.plan.execution.threads_per_rank, {command_line.begin() + 1, command_line.end()}, {}});
+  if (result.exit_code != 0) throw JobFailed{result.exit_code};
+}
+
+constexpr const char* footer = R"(Examples:
+  stratplan run plan.json                           starts as many ranks as the plan says
+  stratplan run plan.json --verify                  holds the first step against an undivided run
+  stratplan run plan.json --steps 50 -o timings.json
+  mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+
+}  // namespace
+
+void add_run(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  TrainingRequest& training = options->training;
+  training.backend = default_backend();
+  CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
+  command->add_option("PLAN", options->plan, "plan.json")->required();
+  add_ranks(*command, options->ranks, false);
+  command->add_option("--steps", training.steps, "training steps that are timed")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
+  command->add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
+  command->add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
+  command->add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
+  command->add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
+  command->add_option("--seed", training.seed, "of parameters, data and dropout")->capture_default_str();
+  command->add_option("-o,--output", options->output, "write timings.json here");
+  add_json(*command, options->json);
+  command->footer(footer);
+  command->callback([options, &command_line] { run(*options, command_line); });
+}
+
+}  // namespace stratplan

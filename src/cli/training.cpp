@@ -1,0 +1,90 @@
+#include "cli/training.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/console.hpp"
+#include "model/base/error.hpp"
+#include "model/cost/machine_profile.hpp"
+#include "model/partition/lower.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/safetensors.hpp"
+#include "runtime/trainer.hpp"
+#include "runtime/verify.hpp"
+
+namespace stratplan {
+namespace {
+
+/// A dump may come from anywhere: its tensors must be this network's before they are compared.
+void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual) {
+  if (expected.size() != actual.size()) throw InputError(file, "", fmt::format("expected {} tensors of this network, found {}", actual.size(), expected.size()));
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
+      throw InputError(file, "", fmt::format("expected tensor {} of this network, found {}", actual[i].name, expected[i].name));
+  }
+}
+
+VerificationSummary verify(const PlanAndNetwork& planned, const TrainingRequest& request, const TrainingSettings& settings, Backend& backend,
+                           const std::vector<NamedTensor>& actual) {
+  std::vector<NamedTensor> expected;
+  if (request.against.empty()) {
+    expected = undivided_iteration(planned.network, planned.plan.execution, backend, settings);
+  } else {
+    expected = read_safetensors(request.against);
+    check_tensors(request.against, expected, actual);
+  }
+  const Verification result = compare(expected, actual, verification_tolerance(planned.network));
+  return {result.loss_difference, result.worst_difference, result.worst_tensor, result.tolerance, result.passed};
+}
+
+Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) {
+  const Plan& plan = planned.plan;
+  const MachineProfile machine = read_machine("local", plan.ranks, plan.execution.threads_per_rank);
+  Timings timings;
+  timings.plan_name = plan.name;
+  timings.network_source = plan.network_source;
+  timings.network_fingerprint = planned.network.fingerprint();
+  timings.plan_fingerprint = fingerprint(plan);
+  timings.batch = planned.network.batch;
+  timings.ranks = plan.ranks;
+  timings.machine_name = machine.name;
+  timings.machine_fingerprint = machine.fingerprint();
+  timings.backend = request.backend;
+  timings.threads_per_rank = plan.execution.threads_per_rank;
+  timings.seed = request.seed;
+  return timings;
+}
+
+}  // namespace
+
+std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
+
+Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator) {
+  const auto& [plan, network] = planned;
+  Timings timings = describe(planned, request);
+  const TrainingSettings settings{.seed = request.seed};
+  const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
+  const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
+  SyntheticData data(request.seed);
+  Executor executor(network, program, *backend, communicator, data, settings);
+  initialize_parameters(network, program, request.seed, executor);
+
+  std::vector<NamedTensor> first_step;
+  const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
+  ProgressLine progress;
+  progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+  const int iterations = request.warmup + request.steps;
+  const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
+    if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
+    progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
+  };
+  timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step});
+  timings.memory = executor.memory().total();
+  if (communicator.rank() == 0) {
+    if (!request.dump.empty()) write_safetensors(request.dump, first_step);
+    if (request.verify || !request.against.empty()) timings.verification = verify(planned, request, settings, *backend, first_step);
+  }
+  communicator.barrier();
+  return timings;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,241 @@
+#include "planner/autotune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "model/base/error.hpp"
+#include "planner/launcher.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Planning and measuring in turns ends by itself, for every turn measures something new; this only bounds a defect.
+constexpr int most_turns = 12;
+/// Foreign load above which a run is repeated, and how often.
+constexpr double tolerated_load = 0.04;
+constexpr int most_repetitions = 2;
+
+double quantile(std::vector<double> values, double fraction) {
+  std::sort(values.begin(), values.end());
+  const double place = fraction * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const auto above = std::min(below + 1, values.size() - 1);
+  return values[below] + (values[above] - values[below]) * (place - static_cast<double>(below));
+}
+
+// ---------------------------------------------------------------- plans
+
+bool same_decompositions(const Plan& a, const Plan& b) { return a.ranks == b.ranks && a.layers == b.layers && a.execution == b.execution; }
+
+/// "H2 W2" -> "h2-w2"
+std::string folder_name(const std::string& name) {
+  std::string text;
+  for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+  return text;
+}
+
+/// The recommended plan, then each other baseline; baselines that are the recommended plan become its aliases.
+std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
+  std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
+  for (const Considered& baseline : planning.baselines) {
+    if (baseline.plan && same_decompositions(*baseline.plan, planning.recommended)) {
+      auto& aliases = plans.front().aliases;
+      aliases.push_back(baseline.name);
+      aliases.insert(aliases.end(), baseline.aliases.begin(), baseline.aliases.end());
+      continue;
+    }
+    plans.push_back({baseline.name, baseline.aliases, baseline.plan, baseline.infeasible, {}, folder / "plans" / folder_name(baseline.name)});
+  }
+  return plans;
+}
+
+// ---------------------------------------------------------------- running
+
+/// What one run of `stratplan run` measured, from its timings.json.
+struct Run {
+  std::vector<double> steps;
+  double median = 0;
+  double foreign_load = 0;
+  double first_loss = 0;
+  Json verification;
+};
+
+class Runner {
+ public:
+  Runner(const AutotuneRequest& request, const AutotuneHooks& hooks) : request_(request), hooks_(hooks) {}
+
+  /// The first step on one rank: what all others are held against.
+  void run_undivided(const Network& network) {
+    Plan plan = uniform_plan(network, Decomposition::parse("N1"));
+    plan.name = "undivided";
+    plan.network_source = request_.network;
+    plan.overrides.input_size = request_.overrides.input_size;
+    const fs::path file = request_.folder / "undivided.json";
+    write_document(file, "plan", to_json(plan, network, request_.provenance));
+    hooks_.phase("running one undivided step, to compare with");
+    const auto result = launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}), "/dev/null"});
+    if (result.exit_code != 0) throw Error(static_cast<ExitCode>(result.exit_code), "the undivided run failed");
+  }
+
+  /// One round of one plan. Repeated if other processes got in the way; of the repetitions the least disturbed counts.
+  Run run(const TunedPlan& tuned, int round) {
+    std::optional<Run> best;
+    for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
+      hooks_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds, repetition ? ", again: others used the machine" : ""));
+      const Run run = run_once(tuned, round);
+      if (!best || run.foreign_load < best->foreign_load) best = run;
+      if (best->foreign_load <= tolerated_load) break;
+    }
+    return *best;
+  }
+
+  fs::path timings_of(const TunedPlan& tuned, int round) const { return tuned.folder / fmt::format("timings-{}.json", round + 1); }
+  fs::path dump() const { return request_.folder / "undivided.safetensors"; }
+
+ private:
+  std::vector<std::string> arguments(const fs::path& plan, const std::vector<std::string>& more) const {
+    std::vector<std::string> all{"run", plan.string(), "--backend", request_.backend, "--seed", std::to_string(request_.seed)};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Run run_once(const TunedPlan& tuned, int round) {
+    const double wanted = request_.least_time.value / std::max(tuned.plan->prediction->step.value, 1e-6);
+    const int steps = static_cast<int>(std::clamp(std::ceil(wanted), 5.0, 200.0));
+    const fs::path timings = timings_of(tuned, round);
+    std::vector<std::string> more{"--steps", std::to_string(steps), "--warmup", "2", "-o", timings.string()};
+    if (round == 0) more.insert(more.end(), {"--against", dump().string()});
+    const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null"});
+    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
+      throw Error(static_cast<ExitCode>(result.exit_code), fmt::format("the run of {} failed", tuned.name));
+    return read(timings, result.foreign_load);
+  }
+
+  static Run read(const fs::path& timings, double foreign_load) {
+    const Json document = read_document(timings.string(), "timings");
+    Run run;
+    run.steps = document.at("step_seconds").at("samples").get<std::vector<double>>();
+    run.median = document.at("step_seconds").at("median");
+    run.foreign_load = foreign_load;
+    const Json& loss = document.at("losses").front();
+    run.first_loss = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::quiet_NaN();
+    if (document.contains("verification")) run.verification = document.at("verification");
+    return run;
+  }
+
+  const AutotuneRequest& request_;
+  const AutotuneHooks& hooks_;
+};
+
+Measured summarize(const std::vector<Run>& runs) {
+  const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity(); };
+  Measured measured;
+  std::vector<double> medians, steps;
+  for (const Run& run : runs) {
+    medians.push_back(run.median);
+    measured.rounds.push_back({run.median});
+    steps.insert(steps.end(), run.steps.begin(), run.steps.end());
+    measured.foreign_load = std::max(measured.foreign_load, run.foreign_load);
+  }
+  measured.median = {quantile(medians, 0.5)};
+  measured.p10 = {quantile(steps, 0.1)};
+  measured.p90 = {quantile(steps, 0.9)};
+  measured.samples = steps.size();
+  measured.loss = runs.front().first_loss;
+  const Json& verification = runs.front().verification;
+  measured.loss_difference = number(verification.at("loss_difference"));
+  measured.gradient_difference = number(verification.at("gradient_difference"));
+  measured.worst_tensor = verification.at("worst_tensor");
+  measured.tolerance = verification.at("tolerance");
+  measured.verified = verification.at("passed");
+  return measured;
+}
+
+/// timings.json is the round whose median is the middle one.
+void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
+  std::vector<int> order(runs.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return runs[static_cast<std::size_t>(a)].median < runs[static_cast<std::size_t>(b)].median; });
+  const int middle = order[order.size() / 2];
+  for (const int round : order)
+    if (round != middle) fs::remove(runner.timings_of(tuned, round));
+  fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
+}
+
+/// Rounds of all plans, one after the other, so that a drift of the machine meets all alike. A baseline that fails is left out, with the reason.
+void measure(AutotuneResult& result, Runner& runner, int rounds) {
+  std::vector<std::vector<Run>> runs(result.plans.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+      TunedPlan& tuned = result.plans[i];
+      if (!tuned.not_run.empty()) continue;
+      try {
+        runs[i].push_back(runner.run(tuned, round));
+      } catch (const Error& error) {
+        if (i == 0 || static_cast<int>(error.code()) > 128) throw;
+        tuned.not_run = error.what();
+      }
+    }
+  }
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    if (!result.plans[i].not_run.empty()) continue;
+    result.plans[i].measured = summarize(runs[i]);
+    keep_middle_round(runner, result.plans[i], runs[i]);
+  }
+}
+
+void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
+  write_document(request.folder / "machine.json", "machine", to_json(result.machine));
+  for (const TunedPlan& tuned : result.plans)
+    if (tuned.plan) write_document(tuned.folder / "plan.json", "plan", to_json(*tuned.plan, result.network, request.provenance));
+}
+
+}  // namespace
+
+std::vector<const TunedPlan*> AutotuneResult::faster() const {
+  std::vector<const TunedPlan*> result;
+  const Measured& ours = *plans.front().measured;
+  for (const TunedPlan& tuned : plans) {
+    if (!tuned.measured || tuned.measured->median.value > 0.99 * ours.median.value) continue;
+    bool every_round = true;
+    for (std::size_t round = 0; round < ours.rounds.size(); ++round) every_round = every_round && tuned.measured->rounds[round] < ours.rounds[round];
+    if (every_round) result.push_back(&tuned);
+  }
+  return result;
+}
+
+PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request, const AutotuneHooks& hooks) {
+  PlanningOptions options;
+  options.overrides = request.overrides;
+  options.memory_limit = request.memory_limit;
+  for (int turn = 1;; ++turn) {
+    hooks.phase(fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));
+    MachineProfile machine = read_machine("local", request.ranks, options.execution.threads_per_rank);
+    PlanningResult planning = plan(network, request.network, request.ranks, machine, options);
+    if (turn == most_turns || !hooks.measure_missing(network, plans_to_measure(planning))) return {std::move(machine), std::move(planning)};
+  }
+}
+
+AutotuneResult autotune(const AutotuneRequest& request, const AutotuneHooks& hooks) {
+  AutotuneResult result;
+  result.network = read_network(request.network, request.overrides);
+  write_file_atomically(request.folder / "command.json", request.provenance.dump(1) + "\n");
+  PlannedOnMeasurements planned = plan_and_measure(result.network, request, hooks);
+  result.machine = std::move(planned.machine);
+  result.planning = std::move(planned.planning);
+  result.plans = plans_to_run(result.planning, request.folder);
+  write_plans(result, request);
+
+  Runner runner(request, hooks);
+  runner.run_undivided(result.network);
+  measure(result, runner, request.rounds);
+  fs::remove(runner.dump());
+  return result;
+}
+
+}  // namespace stratplan

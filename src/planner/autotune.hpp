@@ -1,0 +1,80 @@
+#pragma once
+// The main job: plan and measure in turns until the best plans rest on measurements, then run the recommended plan and its baselines
+// for real and hold each against an undivided run.
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/planner.hpp"
+
+namespace stratplan {
+
+struct AutotuneRequest {
+  std::string network;
+  NetworkOverrides overrides;
+  int ranks = 1;
+  std::optional<Bytes> memory_limit;
+  std::string backend;
+  std::uint64_t seed = 1;
+  std::filesystem::path folder;       ///< for everything that it leaves
+  int rounds = 3;                     ///< in each of which every plan runs once
+  Seconds least_time{4};              ///< of timed steps of a plan in each round
+  Json provenance;
+};
+
+/// How it reaches what lies above this layer.
+struct AutotuneHooks {
+  /// A phase of the work begins.
+  std::function<void(const std::string& text)> phase;
+  /// Measures, into the local profile, what the plans' programs need and what is not measured yet. Returns whether anything was missing.
+  std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> measure_missing;
+};
+
+/// Real training with one plan.
+struct Measured {
+  Seconds median{};                ///< of the rounds' medians
+  Seconds p10{};                   ///< over the steps of all rounds
+  Seconds p90{};
+  std::vector<Seconds> rounds;     ///< each one's median
+  std::size_t samples = 0;
+  double foreign_load = 0;         ///< the worst round's: fraction of the cores that other processes used
+  double loss = 0;                 ///< of the first step
+  double loss_difference = 0;      ///< from the undivided run's, relative
+  double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
+  std::string worst_tensor;
+  double tolerance = 0;
+  bool verified = false;
+};
+
+struct TunedPlan {
+  std::string name;                  ///< "recommended", or the baseline's
+  std::vector<std::string> aliases;  ///< baselines that are the same plan
+  std::optional<Plan> plan;
+  std::string not_run;               ///< why it was not measured; empty if it was
+  std::optional<Measured> measured;
+  std::filesystem::path folder;      ///< holds plan.json and timings.json (of the middle round)
+};
+
+struct AutotuneResult {
+  Network network;
+  MachineProfile machine;         ///< as the predictions saw it, all of them made before the first run
+  PlanningResult planning;
+  std::vector<TunedPlan> plans;   ///< the recommended one first
+  /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in the median: the honest other answer.
+  std::vector<const TunedPlan*> faster() const;
+};
+
+/// The first half: plans, measures what the best plans lack, and plans again, until nothing is missing.
+struct PlannedOnMeasurements {
+  MachineProfile machine;
+  PlanningResult planning;
+};
+PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request, const AutotuneHooks& hooks);
+
+/// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each baseline. Throws EnvironmentError before anything is
+/// measured if `folder` cannot be written, and what planning and running throw.
+AutotuneResult autotune(const AutotuneRequest& request, const AutotuneHooks& hooks);
+
+}  // namespace stratplan

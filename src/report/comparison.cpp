@@ -1,0 +1,74 @@
+#include "report/comparison.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/base/error.hpp"
+#include "report/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+std::vector<std::string> row(const std::string& name, Seconds predicted, Seconds measured) {
+  return {name, milliseconds(predicted), milliseconds(measured), milliseconds(predicted - measured),
+          measured.value > 0 ? signed_percent(relative_error(predicted, measured)) : "-"};
+}
+
+Table empty_table(const std::string& first) {
+  return {{{first, Table::Align::Left}, {"predicted ms"}, {"measured ms"}, {"difference"}, {"error"}}, {}};
+}
+
+Table table_of(const Network& network, const Comparison& comparison, const std::vector<LayerIndex>& layers) {
+  Table table = empty_table("layer");
+  for (const LayerIndex layer : layers) {
+    const auto index = static_cast<std::size_t>(layer);
+    table.rows.push_back(row(network.layer(layer).name, comparison.predicted[index].total(), comparison.measured[index].total()));
+  }
+  return table;
+}
+
+std::vector<LayerIndex> layers_that_work(const Network& network) {
+  std::vector<LayerIndex> layers;
+  for (LayerIndex i = 0; i < network.size(); ++i)
+    if (network.layer(i).kind != LayerKind::Input) layers.push_back(i);
+  return layers;
+}
+
+}  // namespace
+
+Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const MachineProfile& machine, const std::string& file) {
+  const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
+  const Durations& measured = timings.timing.step_medians;
+  bool fits = measured.size() == prediction.programs.size();
+  for (std::size_t rank = 0; fits && rank < measured.size(); ++rank) fits = measured[rank].size() == prediction.programs[rank].steps.size();
+  if (!fits) throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
+  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()), prediction.step, timings.timing.median()};
+}
+
+double relative_error(Seconds predicted, Seconds measured) { return predicted / measured - 1; }
+
+Table kind_table(const Comparison& comparison) {
+  const LayerTimes predicted = sum(comparison.predicted), measured = sum(comparison.measured);
+  Table table = empty_table("steps");
+  table.rows.push_back(row("compute", predicted.compute, measured.compute));
+  table.rows.push_back(row("exchange", predicted.exchange, measured.exchange));
+  table.rows.push_back(row("collective", predicted.collective, measured.collective));
+  table.rows.push_back(row("sum of steps", predicted.total(), measured.total()));
+  table.rows.push_back(row("iteration", comparison.predicted_step, comparison.measured_step));
+  return table;
+}
+
+Table worst_layers(const Network& network, const Comparison& comparison, std::size_t most) {
+  auto layers = layers_that_work(network);
+  const auto off = [&](LayerIndex i) {
+    const auto index = static_cast<std::size_t>(i);
+    return std::abs((comparison.predicted[index].total() - comparison.measured[index].total()).value);
+  };
+  std::stable_sort(layers.begin(), layers.end(), [&](LayerIndex a, LayerIndex b) { return off(a) > off(b); });
+  layers.resize(std::min(layers.size(), most));
+  return table_of(network, comparison, layers);
+}
+
+Table layer_comparison(const Network& network, const Comparison& comparison) { return table_of(network, comparison, layers_that_work(network)); }
+
+}  // namespace stratplan

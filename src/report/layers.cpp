@@ -1,0 +1,82 @@
+#include "report/layers.hpp"
+
+#include <fmt/format.h>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
+  compute += other.compute;
+  exchange += other.exchange;
+  collective += other.collective;
+  return *this;
+}
+
+Durations durations(const Timeline& timeline, const std::vector<Program>& programs) {
+  SP_ASSERT(timeline.ranks.size() == programs.size(), "{} timelines, {} programs", timeline.ranks.size(), programs.size());
+  Durations result;
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    result.emplace_back(programs[rank].steps.size());
+    for (const Span& span : timeline.ranks[rank]) result.back()[static_cast<std::size_t>(span.step)] += span.end - span.start;
+  }
+  return result;
+}
+
+std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs, const Durations& durations, int layers) {
+  std::vector<LayerTimes> result(static_cast<std::size_t>(layers));
+  for (std::size_t rank = 0; rank < programs.size(); ++rank) {
+    const auto& steps = programs[rank].steps;
+    SP_ASSERT(durations[rank].size() == steps.size(), "{} durations, {} steps", durations[rank].size(), steps.size());
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      if (steps[s].layer < 0) continue;
+      LayerTimes& times = result[static_cast<std::size_t>(steps[s].layer)];
+      const Seconds share = durations[rank][s] / static_cast<double>(programs.size());
+      if (std::holds_alternative<ExchangeStep>(steps[s].body)) {
+        times.exchange += share;
+      } else if (std::holds_alternative<CollectiveStep>(steps[s].body)) {
+        times.collective += share;
+      } else {
+        times.compute += share;
+      }
+    }
+  }
+  return result;
+}
+
+LayerTimes sum(const std::vector<LayerTimes>& layers) {
+  LayerTimes total;
+  for (const auto& layer : layers) total += layer;
+  return total;
+}
+
+std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers) {
+  std::vector<LayerRun> runs;
+  for (LayerIndex i = 0; i < network.size(); ++i) {
+    if (network.layer(i).kind == LayerKind::Input) continue;
+    const std::string text = layers[static_cast<std::size_t>(i)].text();
+    if (runs.empty() || runs.back().decomposition != text) runs.push_back({i, i, 0, text});
+    runs.back().last = i;
+    ++runs.back().layers;
+  }
+  return runs;
+}
+
+Table decomposition_table(const Network& network, const LayerDecompositions& layers, const std::vector<LayerTimes>& times) {
+  using enum Table::Align;
+  Table table{{{"layers", Left}, {"number"}, {"decomposition", Left}}, {}};
+  if (!times.empty()) table.columns.push_back({"predicted ms"});
+  for (const LayerRun& run : fold_neighbours(network, layers)) {
+    const std::string& first = network.layer(run.first).name;
+    std::vector<std::string> row{run.layers == 1 ? first : first + " .. " + network.layer(run.last).name, std::to_string(run.layers), run.decomposition};
+    if (!times.empty()) {
+      LayerTimes total;
+      for (LayerIndex i = run.first; i <= run.last; ++i) total += times[static_cast<std::size_t>(i)];
+      row.push_back(milliseconds(total.total()));
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace stratplan

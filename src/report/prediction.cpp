@@ -1,0 +1,63 @@
+#include "report/prediction.hpp"
+
+#include <set>
+
+#include "model/cost/simulator.hpp"
+#include "planner/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+std::size_t count_unmeasured(const std::vector<Program>& programs, const MachineProfile& machine) {
+  std::set<std::string> keys;
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      const auto* compute = std::get_if<ComputeStep>(&step.body);
+      if (compute && cost_of(compute->kernel, machine).tier != Tier::Measured) keys.insert(compute->kernel.key());
+    }
+  }
+  return keys.size();
+}
+
+}  // namespace
+
+PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine) {
+  PlanPrediction result;
+  result.programs = programs_of(plan, network);
+  const Timeline timeline = simulate(result.programs, plan.execution, machine);
+  result.steps = durations(timeline, result.programs);
+  result.layers = times_by_layer(result.programs, result.steps, network.size());
+  result.step = timeline.total;
+  for (const Program& program : result.programs) {
+    const MemoryUse use = peak_memory(program);
+    if (use.total() > result.memory.total()) result.memory = use;
+  }
+  result.unmeasured = count_unmeasured(result.programs, machine);
+  return result;
+}
+
+Json memory_to_json(const MemoryUse& memory) {
+  Json persistent = Json::object(), arena = Json::object();
+  for (int i = 0; i < tensor_class_count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const std::string name(name_of(static_cast<TensorClass>(i)));
+    if (memory.persistent_by_class[index].value > 0) persistent[name] = memory.persistent_by_class[index].value;
+    if (memory.arena_by_class[index].value > 0) arena[name] = memory.arena_by_class[index].value;
+  }
+  return {{"persistent_bytes", memory.persistent.value}, {"arena_bytes", memory.arena.value}, {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
+}
+
+Table memory_table(const MemoryUse& memory) {
+  using enum Table::Align;
+  Table table{{{"tensors", Left}, {"persistent"}, {"at the fullest step"}}, {}};
+  for (int i = 0; i < tensor_class_count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const Bytes persistent = memory.persistent_by_class[index], arena = memory.arena_by_class[index];
+    if (persistent.value + arena.value == 0) continue;
+    table.rows.push_back({std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
+  }
+  table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
+  return table;
+}
+
+}  // namespace stratplan

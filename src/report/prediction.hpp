@@ -1,0 +1,28 @@
+#pragma once
+// The prediction of one plan, layer by layer and with its memory itemized.
+#include <string>
+
+#include "model/cost/machine_profile.hpp"
+#include "model/cost/memory.hpp"
+#include "model/plan.hpp"
+#include "report/layers.hpp"
+
+namespace stratplan {
+
+struct PlanPrediction {
+  std::vector<Program> programs;     ///< per rank
+  Durations steps;                   ///< per rank and step
+  std::vector<LayerTimes> layers;    ///< per layer of the network
+  Seconds step{};
+  MemoryUse memory;                  ///< of the worst rank
+  std::size_t unmeasured = 0;        ///< distinct kernels whose time is not measured exactly
+};
+
+/// Lowers the plan and simulates one step.
+PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine);
+
+Json memory_to_json(const MemoryUse& memory);
+/// One row per class of tensors.
+Table memory_table(const MemoryUse& memory);
+
+}  // namespace stratplan

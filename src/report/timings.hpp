@@ -1,0 +1,52 @@
+#pragma once
+// timings.json: what a run of a plan measured, with enough to lay it beside the plan's prediction.
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/base/json.hpp"
+#include "model/plan.hpp"
+#include "model/timeline.hpp"
+#include "report/layers.hpp"
+
+namespace stratplan {
+
+/// Step-1 loss and gradients against an undivided run.
+struct VerificationSummary {
+  double loss_difference = 0;      ///< relative
+  double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
+  std::string worst_tensor;
+  double tolerance = 0;
+  bool passed = false;
+};
+
+struct Timings {
+  std::string plan_name;
+  std::string network_source;
+  std::string network_fingerprint;
+  std::string plan_fingerprint;      ///< of what the plan decides
+  std::int64_t batch = 1;
+  int ranks = 1;
+  std::string machine_name;          ///< where it ran
+  std::string machine_fingerprint;
+  std::string backend;
+  int threads_per_rank = 1;
+  std::uint64_t seed = 0;
+  Bytes memory{};
+  Timing timing;
+  std::optional<VerificationSummary> verification;
+};
+
+/// 16 hexadecimal digits over everything that the plan decides: two plans with the same run the same program.
+std::string fingerprint(const Plan& plan);
+
+Json to_json(const VerificationSummary& verification);
+/// `programs` of all ranks label the steps.
+Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network, const Json& provenance);
+/// "step_seconds" of the document: {median, p10, p90, samples}.
+Json step_seconds_to_json(const Timing& timing);
+
+/// Throws InputError as read_document does.
+Timings read_timings(const std::string& path);
+
+}  // namespace stratplan

@@ -1,0 +1,29 @@
+# Sourced by the scripts here with their two arguments: the program and a scratch folder of their own, emptied first.
+set -uo pipefail
+program=$1 scratch=$2
+rm -rf "$scratch" && mkdir -p "$scratch"
+failures=0
+
+# expect CODE REGEX COMMAND...: the command ends with CODE and REGEX matches its standard error.
+expect() {
+  local code=$1 regex=$2 status
+  shift 2
+  "$@" >"$scratch/stdout" 2>"$scratch/stderr"
+  status=$?
+  if [ "$status" != "$code" ] || ! grep -qE -- "$regex" "$scratch/stderr"; then
+    echo "FAILED: $*"
+    echo "  exit $status, expected $code; stderr, expected to match '$regex':"
+    sed 's/^/  | /' "$scratch/stderr"
+    failures=$((failures + 1))
+  fi
+}
+
+# check DESCRIPTION COMMAND...: the command succeeds.
+check() {
+  local description=$1
+  shift
+  "$@" || { echo "FAILED: $description"; failures=$((failures + 1)); }
+}
+
+sp() { "$program" "$@"; }
+finish() { [ "$failures" = 0 ] && echo "all as expected"; exit $((failures > 0)); }

@@ -1,0 +1,35 @@
+#!/bin/bash
+# Real ranks under mpirun, started by the program and around it.
+. "$(dirname "$0")/expect.bash"
+data=$(cd "$(dirname "$0")/data" && pwd)
+if ! command -v mpirun >/dev/null; then
+  echo "skipped: no mpirun"
+  exit 77
+fi
+if ! sp doctor --json | grep -q '"mpi": {"built": true'; then
+  echo "skipped: built without MPI"
+  exit 77
+fi
+plan=$scratch/plan.json
+expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$plan"
+
+# The launcher.
+expect 0 "" sp run "$plan" -n 2 --steps 2 --backend reference -o "$scratch/timings.json" --dump "$scratch/h2.safetensors"
+check "timings are written" test -s "$scratch/timings.json"
+check "the dump is written" test -s "$scratch/h2.safetensors"
+expect 0 "" sp run "$plan" --steps 1 --verify
+expect 0 "" sp run "$plan" --steps 2 --json
+check "standard output is JSON alone" grep -q '"step_seconds"' "$scratch/stdout"
+expect 0 "" sp compare "$plan" "$scratch/timings.json"
+
+# One rank needs no mpirun.
+expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
+expect 0 "" env PATH=/nowhere "$program" run "$scratch/one.json" --steps 1
+expect 5 "mpirun is not installed" env PATH=/nowhere "$program" run "$plan" --steps 1
+
+# Started from outside, rightly and wrongly; the message comes once.
+expect 0 "" mpirun -n 2 "$program" run "$plan" --steps 1
+expect 3 "for 2 ranks.*3" mpirun -q -n 3 "$program" run "$plan" --steps 1
+check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
+expect 5 "file" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
+finish

@@ -1,0 +1,65 @@
+#include "planner/launcher.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+bool has(const std::vector<std::string>& command, const std::string& word) { return std::find(command.begin(), command.end(), word) != command.end(); }
+
+TEST(LaunchCommand, OneRankNeedsNoLauncher) {
+  const auto command = launch_command({1, 1, {"run", "a plan.json"}, {}});
+  EXPECT_EQ(command, (std::vector<std::string>{own_executable(), "run", "a plan.json"}));
+}
+
+TEST(LaunchCommand, BindsWhereCoresSuffice) {
+  if (!find_on_path("mpirun")) GTEST_SKIP() << "no mpirun";
+  const int cores = usable_cores();
+  const auto many = launch_command({cores + 1, 1, {"run"}, {}});
+  EXPECT_TRUE(has(many, "--oversubscribe"));
+  EXPECT_TRUE(has(many, std::to_string(cores + 1)));
+  EXPECT_EQ(many.back(), "run");
+  if (cores > 1) {
+    const auto few = launch_command({cores, 1, {"run"}, {}});
+    EXPECT_FALSE(has(few, "--oversubscribe"));
+    EXPECT_TRUE(has(few, "core"));
+  }
+}
+
+TEST(LaunchCommand, NamesThePackageThatIsMissing) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nowhere", 1);
+  try {
+    launch_command({2, 1, {"run"}, {}});
+    ADD_FAILURE() << "no mpirun on that path";
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("apt-get install openmpi-bin"), std::string::npos);
+  }
+  ::setenv("PATH", path.c_str(), 1);
+}
+
+TEST(FindOnPath, FindsTheShell) {
+  EXPECT_TRUE(find_on_path("sh"));
+  EXPECT_FALSE(find_on_path("no-such-program"));
+}
+
+TEST(Launch, RunsThisProgramAndWaits) {
+  const LaunchResult result = launch({1, 1, {"--gtest_list_tests"}, "/dev/null"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_GT(result.wall.value, 0);
+  EXPECT_GE(result.foreign_load, 0);
+}
+
+// A test that fails ends its program with 1, which is no code of ours.
+TEST(Launch, MapsUndocumentedCodes) {
+  EXPECT_EQ(launch({1, 1, {"--gtest_filter=Launch.DISABLED_FailsOnPurpose", "--gtest_also_run_disabled_tests"}, "/dev/null"}).exit_code, 6);
+}
+TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,125 @@
+#include "report/comparison.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+
+#include "model/base/error.hpp"
+#include "planner/prediction.hpp"
+#include "report/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+/// The shipped tiny network, all layers split alike, and a prediction of it on generic rates.
+struct Case {
+  PlanAndNetwork planned;
+  MachineProfile machine = estimate_local_machine();
+  PlanPrediction prediction;
+
+  explicit Case(const char* decomposition) {
+    planned.network = read_network("tiny");
+    planned.plan = uniform_plan(planned.network, Decomposition::parse(decomposition));
+    prediction = predict_plan(planned.plan, planned.network, machine);
+  }
+  /// Timings that are the prediction, `factor` times as long.
+  Timings timings(double factor) const {
+    Timings result;
+    result.plan_name = planned.plan.name;
+    result.network_source = "tiny";
+    result.network_fingerprint = planned.network.fingerprint();
+    result.plan_fingerprint = fingerprint(planned.plan);
+    result.batch = planned.network.batch;
+    result.ranks = planned.plan.ranks;
+    result.backend = "reference";
+    result.timing.steps = {prediction.step * factor, prediction.step * factor};
+    result.timing.losses = {2.5, std::numeric_limits<double>::quiet_NaN()};
+    for (const auto& rank : prediction.steps) {
+      result.timing.step_medians.emplace_back();
+      for (const Seconds step : rank) result.timing.step_medians.back().push_back(step * factor);
+    }
+    return result;
+  }
+};
+
+TEST(LayerTimes, AddUpToTheRanksMean) {
+  const Case c("H2");
+  double all = 0;
+  for (const auto& rank : c.prediction.steps)
+    for (const Seconds step : rank) all += step.value;
+  EXPECT_NEAR(sum(c.prediction.layers).total().value, all / 2, 1e-12 * all);
+  EXPECT_GT(sum(c.prediction.layers).compute.value, 0);
+  EXPECT_GT(sum(c.prediction.layers).exchange.value, 0) << "H2 has halos";
+  EXPECT_GT(sum(c.prediction.layers).collective.value, 0) << "H2 reduces gradients";
+}
+
+TEST(LayerTimes, OneRankSendsNothing) {
+  const Case c("N1");
+  EXPECT_EQ(sum(c.prediction.layers).exchange.value, 0);
+  EXPECT_EQ(sum(c.prediction.layers).collective.value, 0);
+}
+
+TEST(Compare, FindsTheFactor) {
+  const Case c("H2");
+  const Comparison comparison = compare(c.planned, c.timings(1.25), c.machine, "timings.json");
+  EXPECT_NEAR(relative_error(comparison.predicted_step, comparison.measured_step), -0.2, 1e-12);
+  const auto predicted = sum(comparison.predicted), measured = sum(comparison.measured);
+  EXPECT_NEAR(measured.compute / predicted.compute, 1.25, 1e-12);
+  EXPECT_NEAR(measured.exchange / predicted.exchange, 1.25, 1e-12);
+  EXPECT_EQ(kind_table(comparison).rows.back().back(), "-20.0 %");
+}
+
+TEST(Compare, PutsTheWorstLayerFirst) {
+  const Case c("H2");
+  Timings timings = c.timings(1);
+  const auto layer = c.planned.network.find(c.planned.network.layers.back().name);
+  for (std::size_t s = 0; s < c.prediction.programs[0].steps.size(); ++s)
+    if (c.prediction.programs[0].steps[s].layer == *layer) timings.timing.step_medians[0][s] += Seconds{1};
+  const Comparison comparison = compare(c.planned, timings, c.machine, "timings.json");
+  EXPECT_EQ(worst_layers(c.planned.network, comparison, 1).rows.at(0).at(0), c.planned.network.layers.back().name);
+}
+
+TEST(Compare, RejectsTimingsOfOtherPrograms) {
+  const Case c("H2");
+  Timings timings = c.timings(1);
+  timings.timing.step_medians[1].pop_back();
+  EXPECT_THROW(compare(c.planned, timings, c.machine, "timings.json"), InputError);
+}
+
+TEST(TimingsFile, ReadsWhatItWrites) {
+  const Case c("N2");
+  Timings timings = c.timings(1);
+  timings.verification = VerificationSummary{1e-8, 2e-7, "conv.weights", 1e-5, true};
+  const auto file = std::filesystem::temp_directory_path() / ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
+  write_document(file, "timings", to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
+  const Timings back = read_timings(file.string());
+  std::filesystem::remove(file);
+  EXPECT_EQ(back.plan_name, timings.plan_name);
+  EXPECT_EQ(back.plan_fingerprint, timings.plan_fingerprint);
+  EXPECT_EQ(back.timing.step_medians, timings.timing.step_medians);
+  EXPECT_EQ(back.timing.median().value, timings.timing.median().value);
+  EXPECT_EQ(back.timing.losses[0], 2.5);
+  EXPECT_TRUE(std::isnan(back.timing.losses[1]));
+  EXPECT_EQ(back.verification->gradient_difference, 2e-7);
+}
+
+TEST(Fingerprint, TellsPlansApart) {
+  EXPECT_EQ(fingerprint(Case("N2").planned.plan), fingerprint(Case("N2").planned.plan));
+  EXPECT_NE(fingerprint(Case("N2").planned.plan), fingerprint(Case("H2").planned.plan));
+}
+
+TEST(Decompositions, FoldIdenticalNeighbours) {
+  const Case c("N2");
+  const auto runs = fold_neighbours(c.planned.network, c.planned.plan.layers);
+  int layers = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    layers += runs[i].layers;
+    if (i > 0) EXPECT_NE(runs[i].decomposition, runs[i - 1].decomposition);
+  }
+  EXPECT_EQ(layers, c.planned.network.size() - 1) << "all but the input";
+}
+
+}  // namespace
+}  // namespace stratplan
