@@ -14,8 +14,8 @@ MemoryUse peak_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of what lives, by class, on entering each step.
-  std::vector<BytesByClass> changes(program.steps.size() + 1);
+  // Change of what lives, by class, on entering each step. The loss is read after the last one, so it goes two behind.
+  std::vector<BytesByClass> changes(program.steps.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;
     const auto tensor_class = static_cast<std::size_t>(buffer.tensor_class);
