@@ -46,7 +46,8 @@ class Reader {
     read_heading();
     const fs::path source = plan_.network_source;
     const fs::path beside = fs::path(file_).parent_path() / source;
-    const bool is_beside = source.is_relative() && !fs::exists(source) && fs::is_regular_file(beside);
+    std::error_code ignored;
+    const bool is_beside = source.is_relative() && !fs::exists(source, ignored) && fs::is_regular_file(beside, ignored);
     network_ = read_network(is_beside ? beside.string() : plan_.network_source, plan_.overrides);
     check_fingerprint();
     read_execution();

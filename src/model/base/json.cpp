@@ -106,7 +106,8 @@ Json read_json_file(const std::string& path) {
   } catch (const Json::parse_error& error) {
     throw InputError(file, "", fmt::format("{}: {}", place(text, error.byte == 0 ? 0 : error.byte - 1), complaint(error, text)));
   } catch (const Json::exception& error) {  // a number beyond double's range
-    throw InputError(file, "", fmt::format("not JSON: {}", error.what()));
+    const std::string words = error.what();
+    throw InputError(file, "", "not JSON: " + words.substr(words.find("] ") + 2));
   }
 }
 

@@ -232,8 +232,9 @@ std::vector<std::string> shipped_networks() {
 
 /// The file that `source` means: a bare name is a shipped network's, all else a path.
 std::string file_of(const std::string& source) {
+  std::error_code ignored;
   const bool is_path =
-      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source);
+      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source, ignored);
   if (is_path) {
     return source;
   }

@@ -32,12 +32,12 @@ TEST(ReadJsonFile, SaysWhereBadTextIsWrong) {
   const BadText table[] = {
       {"empty", "", "line 1, column 1: the file ends too early"},
       {"truncated", "{\"a\": [1,\n 2", "line 2, column 3: the file ends too early"},
-      {"trailing comma", "{\"a\": 1,\n \"b\": [2, ]}", "line 2, column 10: not JSON"},
+      {"trailing comma", "{\"a\": 1,\n \"b\": [2, ]}", "line 2, column 11: not JSON: unexpected ']'"},
       {"NaN", "{\"a\": NaN}", "line 1, column 7: not JSON"},
       {"two documents", "{}\n{}", "line 2, column 1: not JSON"},
       {"duplicate key", R"({"a": {"b": 1, "c": 2, "b": 3}})", "the key \"b\" is given twice in one object"},
       {"too deep", deep + std::string(65, ']'), "at most 64 levels of nesting"},
-      {"too large", "[1e999]", "not JSON"},
+      {"too large", "[1e999]", "not JSON: number overflow parsing '1e999'"},
       {"too large an integer", "[9223372036854775808]", "the integer 9223372036854775808 is too large"},
       {"not UTF-8", "[\"\xff\"]", "not JSON"},
   };
