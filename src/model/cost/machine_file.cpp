@@ -1,4 +1,5 @@
 // Where machine profiles come from: files, shipped names, and this very machine.
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -75,12 +75,12 @@ struct MachineProfile {
 
 Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
-/// A path, a shipped name (machines/), or "local": this machine as measured with so many ranks at once (the cache), else a rough estimate of it
-/// with `measured_ranks` 0. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
+/// A path, a shipped name (machines/), or "local": this machine as measured by so many ranks and threads at once (the cache; with fewer ranks at work kernels are
+/// faster), else a rough estimate of it with `measured_ranks` 0. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
 MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
 /// What can be said of this machine without measuring: its cores and memory, and generic rates. `assumed`, and `measured_ranks` is 0.
 MachineProfile estimate_local_machine();
-/// Where `local` is cached. Kernels that run on some ranks at once share caches and memory, so each number of ranks has a profile of its own.
-std::filesystem::path local_machine_path(int ranks = 1, int threads_per_rank = 1);
+/// Where `local` is cached.
+std::filesystem::path local_machine_path(int ranks, int threads_per_rank = 1);
 
 }  // namespace stratplan

@@ -22,7 +22,7 @@ inline Kernel fill_of(std::int64_t elements) {
   Kernel kernel;
   kernel.kind = KernelKind::Fill;
   kernel.type = DataType::F32;
-  kernel.y[Axis::C] = elements / 4;
+  kernel.x[Axis::C] = kernel.y[Axis::C] = elements / 4;
   return kernel;
 }
 

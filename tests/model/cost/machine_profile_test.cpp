@@ -129,8 +129,10 @@ TEST(ReadMachine, LocalIsTheCacheOrAnEstimate) {
   EXPECT_EQ(estimate.measured_ranks, 0);
   EXPECT_GE(estimate.levels.back().ranks, 1);
   EXPECT_EQ(estimate.topology(12), Topology{12});
-  write_document(local_machine_path(), "machine", to_json(full_machine()));
-  EXPECT_EQ(to_json(read_machine("local")), to_json(full_machine()));
+  write_document(local_machine_path(2, 3), "machine", to_json(full_machine()));
+  EXPECT_EQ(to_json(read_machine("local", 2, 3)), to_json(full_machine()));
+  EXPECT_TRUE(read_machine("local", 2, 1).assumed);
+  EXPECT_TRUE(read_machine("local", 3, 3).assumed);
   ::unsetenv("STRATPLAN_CACHE_DIR");
   std::filesystem::remove_all(folder);
 }

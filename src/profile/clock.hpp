@@ -1,0 +1,19 @@
+#pragma once
+// What tells the time: the machine's steady clock, or a made-up one in tests.
+#include <chrono>
+#include <concepts>
+
+#include "model/base/units.hpp"
+
+namespace stratplan {
+
+template <class T>
+concept Clock = requires(T& clock) {
+  { clock.now() } -> std::same_as<Seconds>;  ///< since any fixed moment; never goes back
+};
+
+struct SteadyClock {
+  Seconds now() const { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
+};
+
+}  // namespace stratplan

@@ -1,0 +1,19 @@
+#pragma once
+// Rates of one rank while all are busy, for estimates of what was not measured; and what the executor adds to each step.
+#include "model/cost/machine_profile.hpp"
+#include "profile/team.hpp"
+#include "runtime/backend.hpp"
+
+namespace stratplan {
+
+struct DeviceProfile {
+  double flops_per_s = 0;    ///< the best of some large convolutions
+  double bytes_per_s = 0;    ///< the best of some copies
+  Seconds launch{};          ///< the least of kernels
+  Measurement step_overhead; ///< of the executor, beyond the kernel's own time
+};
+
+/// The same on all ranks.
+DeviceProfile profile_device(Backend& backend, const Team& team);
+
+}  // namespace stratplan

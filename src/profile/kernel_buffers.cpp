@@ -1,0 +1,172 @@
+#include "profile/kernel_buffers.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+constexpr Bytes aligned(Bytes bytes) { return {(bytes.value + alignment - 1) / alignment * alignment}; }
+
+/// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no time.
+constexpr std::int64_t most_sets = 512;
+constexpr Bytes special_arena{64 << 20};
+
+Bytes sum(const std::vector<Operand>& operands) {
+  Bytes bytes{};
+  for (const Operand& operand : operands) bytes += aligned(operand.bytes());
+  return bytes;
+}
+
+/// Index in the writes at which a read lies, or -1: kernels that work in place.
+int in_place(KernelKind kind, std::size_t read) {
+  if (kind == KernelKind::BiasAdd && read == 0) return 0;
+  if (kind == KernelKind::SgdMomentum && read != 1) return read == 0 ? 0 : 1;
+  return -1;
+}
+
+/// Whether what lies in the buffers that are written matters.
+bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::SgdMomentum || kernel.accumulate; }
+
+/// Operands that random floats would not do for.
+bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
+
+std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::size_t>(classes));
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(std::int32_t)};
+}
+
+/// Sums and sums of squares of samples with mean 0.1 and second moment 1.01.
+std::vector<std::byte> sums(const Kernel& kernel) {
+  const double terms = static_cast<double>(kernel.sets.set_samples * kernel.sets.positions);
+  const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]), sets = static_cast<std::size_t>(kernel.sets.sets);
+  std::vector<double> values(sets * 2 * channels);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+}  // namespace
+
+DeviceMemory allocate(Backend& backend, Bytes bytes) {
+  return {static_cast<std::byte*>(backend.allocate(std::max(bytes, Bytes{alignment}))), [&backend](std::byte* memory) { backend.release(memory); }};
+}
+
+Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 10) {
+  std::minstd_rand random(1);
+  for (float& number : numbers_) {
+    number = 0.5F + static_cast<float>(random() % 4096) / 8192.0F;
+    if (signs && random() % 2) number = -number;
+  }
+}
+
+void Noise::write(void* device, Bytes bytes) const {
+  // Piece by piece from a source that stays in the second-level cache: large single copies would go round the caches.
+  const Bytes piece{static_cast<std::int64_t>(numbers_.size() * sizeof(float))};
+  for (Bytes done{}; done < bytes; done += piece)
+    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers_.data(), std::min(piece, bytes - done));
+  backend_.synchronize(Track::Compute);
+}
+
+std::vector<std::size_t> fresh_reads(KernelKind kind) {
+  using enum KernelKind;
+  switch (kind) {
+    case ConvolutionBackwardFilter:  // x was saved; dy has just been used for the other gradient
+    case ReluBackward:
+    case LeakyReluBackward:
+    case SigmoidBackward:
+    case BatchNormBackwardSums: return {1};
+    case BatchNormBackward: return {0, 1};  // both were read for the sums
+    case SgdMomentum:
+    case Fill: return {};
+    default: return {0};
+  }
+}
+
+KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
+    : backend_(backend), noise_(backend, true), arena_(std::max(aligned(largest), arena)), reads_(allocate(backend, arena_)), writes_(allocate(backend, arena_)) {
+  noise_.write(reads_.get(), arena_);
+  noise_.write(writes_.get(), arena_);
+}
+
+void KernelBuffers::arrange(const Kernel& kernel) {
+  const Operands operands = kernel.operands();
+  const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
+  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value, arena_.value);
+  const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1, reads_its_writes(kernel) ? 16 : most_sets);
+  special_.clear();
+  sets_.clear();
+  for (std::int64_t i = 0; i < sets; ++i) {
+    Set& set = sets_.emplace_back();
+    Bytes place = set_bytes * i;
+    for (const Operand& operand : operands.writes) {
+      set.writes.push_back(writes_.get() + place.value);
+      if (reads_its_writes(kernel)) noise_.write(set.writes.back(), operand.bytes());
+      place += aligned(operand.bytes());
+    }
+    place = set_bytes * i;
+    for (std::size_t read = 0; read < operands.reads.size(); ++read) {
+      const int written = in_place(kernel.kind, read);
+      set.reads.push_back(written < 0 ? reads_.get() + place.value : static_cast<std::byte*>(set.writes[static_cast<std::size_t>(written)]));
+      place += aligned(operands.reads[read].bytes());
+    }
+  }
+  for (std::size_t read = 0; read < operands.reads.size(); ++read)
+    if (is_special(kernel, operands.reads[read])) place_special(kernel, read, operands.reads[read]);
+}
+
+/// Puts valid contents in place of noise for one operand of all sets; copies, where a single one would stay in the caches.
+void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
+  const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1, std::ssize(sets_)));
+  const std::size_t first = special_.size();
+  std::vector<std::byte> contents;
+  if (kernel.kind == KernelKind::MaxPoolBackward) contents = pool_indices(kernel);
+  else contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
+  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
+  for (std::size_t i = 0; i < copies; ++i) {
+    special_.push_back(allocate(backend_, operand.bytes()));
+    backend_.upload(Track::Compute, special_.back().get(), contents.data(), operand.bytes());
+  }
+  for (std::size_t i = 0; i < sets_.size(); ++i) sets_[i].reads[read] = special_[first + i % copies].get();
+  backend_.synchronize(Track::Compute);
+}
+
+/// Where the maxima of noise are: what the forward kernel says.
+std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
+  Kernel forward = kernel;
+  forward.kind = KernelKind::MaxPoolForward;
+  const Operands operands = forward.operands();
+  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()), y = allocate(backend_, operands.writes[0].bytes()), index = allocate(backend_, operands.writes[1].bytes());
+  noise_.write(x.get(), operands.reads[0].bytes());
+  const auto prepared = backend_.prepare(forward);
+  const std::array<const void*, 1> reads{x.get()};
+  const std::array<void*, 2> writes{y.get(), index.get()};
+  backend_.enqueue(Track::Compute, *prepared, reads, writes, workspace(prepared->workspace()), {});
+  std::vector<std::byte> contents(static_cast<std::size_t>(operands.writes[1].bytes().value));
+  backend_.download(Track::Compute, contents.data(), index.get(), operands.writes[1].bytes());
+  backend_.synchronize(Track::Compute);
+  return contents;
+}
+
+void KernelBuffers::refresh(const Kernel& kernel, int run) {
+  const Operands operands = kernel.operands();
+  for (const std::size_t read : fresh_reads(kernel.kind))
+    if (!is_special(kernel, operands.reads[read])) noise_.write(const_cast<void*>(set(run).reads[read]), operands.reads[read].bytes());
+}
+
+void* KernelBuffers::workspace(Bytes bytes) {
+  if (bytes > workspace_bytes_ || !workspace_) {
+    workspace_.reset();
+    workspace_ = allocate(backend_, bytes);
+    workspace_bytes_ = bytes;
+  }
+  return workspace_.get();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,61 @@
+#pragma once
+// Memory in which kernels are measured as they would run in a program: over buffers that the caches no longer hold, but for those that the step before has just
+// written. Buffers of successive runs lie one behind the other in large arenas; what is read is never written, so that numbers stay harmless.
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "runtime/backend.hpp"
+
+namespace stratplan {
+
+/// Owned device memory.
+using DeviceMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
+DeviceMemory allocate(Backend& backend, Bytes bytes);
+
+/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, as a kernel would: through the caches.
+class Noise {
+ public:
+  explicit Noise(Backend& backend, bool signs);
+  void write(void* device, Bytes bytes) const;
+
+ private:
+  Backend& backend_;
+  std::vector<float> numbers_;
+};
+
+/// Reads of a kernel that the step before it usually has just written; the others (weights, saved activations) come from memory.
+std::vector<std::size_t> fresh_reads(KernelKind kind);
+
+class KernelBuffers {
+ public:
+  /// `largest`: bytes of the reads, and of the writes, of the largest kernel to come. Arenas are at least `arena` long each.
+  KernelBuffers(Backend& backend, Bytes largest, Bytes arena);
+
+  /// Pointers for one run.
+  struct Set {
+    std::vector<const void*> reads;
+    std::vector<void*> writes;
+  };
+  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 64), with valid labels, indices and sums. The last call's sets are void.
+  void arrange(const Kernel& kernel);
+  const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
+  /// Writes what the step before would have written.
+  void refresh(const Kernel& kernel, int run);
+  /// At least this much.
+  void* workspace(Bytes bytes);
+
+ private:
+  void place_special(const Kernel& kernel, std::size_t read, const Operand& operand);
+  std::vector<std::byte> pool_indices(const Kernel& kernel);
+
+  Backend& backend_;
+  Noise noise_;
+  Bytes arena_;
+  DeviceMemory reads_, writes_, workspace_;
+  Bytes workspace_bytes_{};
+  std::vector<DeviceMemory> special_;  ///< integers and sums of the kernel at hand
+  std::vector<Set> sets_;
+};
+
+}  // namespace stratplan

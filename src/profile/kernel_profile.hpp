@@ -1,0 +1,55 @@
+#pragma once
+// Measures local kernels on all ranks at once, each in the circumstances that it meets in a program: its partners compute too, its weights and saved
+// activations come from memory, its other input has just been written.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/cost/machine_profile.hpp"
+#include "profile/kernel_buffers.hpp"
+#include "profile/sampler.hpp"
+
+namespace stratplan {
+
+/// Called on every rank as measurements are made: so many of so many, and what comes next.
+using Progress = std::function<void(std::size_t done, std::size_t total, const std::string& what)>;
+
+struct KernelProfile {
+  std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
+  double foreign_load = 0;                     ///< worst share of the machine that others had during a measurement that was kept
+};
+
+/// The same on all ranks. Kernels are measured in bunches of about a second; a bunch during which others used the machine is measured again, at most
+/// twice, and of each kernel the shortest median is kept. Throws EnvironmentError: no memory.
+KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const StoppingRule& rule, const Progress& progress);
+
+/// One kernel; `buffers` are large enough for it.
+template <Clock AnyClock>
+Measurement measure_kernel(const Kernel& kernel, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule) {
+  const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel);
+  void* workspace = buffers.workspace(prepared->workspace());
+  buffers.arrange(kernel);
+  KernelContext context;
+  context.layer = "profile";
+  context.global = kernel.y;
+  context.region = whole(kernel.y);
+  context.learning_rate = 1e-3;
+  context.momentum = 0.9;
+  const auto refresh = [&](int run) { buffers.refresh(kernel, run); };
+  const auto execute = [&](int run) {
+    const KernelBuffers::Set& set = buffers.set(run);
+    backend.enqueue(Track::Compute, *prepared, set.reads, set.writes, workspace, context);
+    backend.synchronize(Track::Compute);
+  };
+  Measurement measurement = sample(clock, team, rule, true, refresh, execute);
+  measurement.implementation = prepared->implementation();
+  return measurement;
+}
+
+/// Bytes of reads or writes, whichever are more, of the largest kernel.
+Bytes largest_operands(const std::vector<Kernel>& kernels);
+
+/// Long enough that what was written an arena ago has left every cache.
+inline constexpr Bytes kernel_arena{256 << 20};
+
+}  // namespace stratplan

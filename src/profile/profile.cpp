@@ -1,0 +1,84 @@
+#include "profile/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/error.hpp"
+#include "profile/device_profile.hpp"
+#include "profile/link_profile.hpp"
+
+namespace stratplan {
+namespace {
+
+/// What measurements are only comparable under.
+std::string description(const Backend& backend) { return backend.name() + (backend.name() == "cpu" ? ", " + cpu_part().description : std::string()); }
+
+/// What remains of an earlier profile.
+MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request, const Backend& backend) {
+  const bool same_backend = base.provenance.is_object() && base.provenance.value("backend", "") == description(backend);
+  if (same_backend && serves(base, request.ranks, request.threads_per_rank)) return base;
+  MachineProfile fresh;
+  fresh.name = base.name;
+  fresh.levels = base.levels;
+  fresh.device = base.device;
+  return fresh;
+}
+
+/// The neighbours' link as a level's two numbers.
+void describe_link(Level& level, const SizeTable& one_way) {
+  const auto& [least, latency] = one_way.points.front();
+  const auto& [most, longest] = one_way.points.back();
+  level.latency = latency.median;
+  if (longest.median > latency.median) level.bandwidth_bytes_per_s = static_cast<double>((most - least).value) / (longest.median - latency.median).value;
+}
+
+/// No estimate shall exceed what was seen: rates are raised to the best of all kernels.
+void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const std::map<std::string, Measurement>& measured) {
+  for (const Kernel& kernel : kernels) {
+    const Seconds seconds = measured.at(kernel.key()).median;
+    if (seconds > device.launch * 10) device.flops_per_s = std::max(device.flops_per_s, kernel.flops().value / (seconds - device.launch).value);
+  }
+}
+
+}  // namespace
+
+MachineProfile run_profile(const ProfileRequest& request, Backend& backend, Communicator& communicator, const MachineProfile& base, const Json& provenance,
+                           const Progress& progress) {
+  if (communicator.size() != request.ranks)
+    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started", request.ranks, communicator.size()));
+  const Team team(communicator);
+  MachineProfile machine = start_from(base, request, backend);
+  const bool anew = machine.measured_ranks == 0;
+  machine.assumed = false;
+  machine.measured_ranks = request.ranks;
+  machine.threads_per_rank = request.threads_per_rank;
+
+  const std::size_t total = request.kernels.size();
+  if (request.device || anew) {
+    if (progress) progress(0, total, "rates of the device");
+    const DeviceProfile device = profile_device(backend, team);
+    machine.device = {device.flops_per_s, device.bytes_per_s, device.launch, machine.device.memory};
+    machine.step_overhead = device.step_overhead;
+  }
+  LinkProfile links = profile_links(request, backend, team, [&](const std::string& what) {
+    if (progress) progress(0, total, what);
+  });
+  if (!links.one_way.points.empty()) {
+    machine.one_way = std::move(links.one_way);
+    machine.both_ways = std::move(links.both_ways);
+    describe_link(machine.levels.back(), machine.one_way);
+  }
+  for (auto& [key, table] : links.collectives) machine.collectives[key] = std::move(table);
+  const KernelProfile kernels = profile_kernels(request.kernels, backend, team, {}, progress);
+  for (const auto& [key, measurement] : kernels.kernels) machine.kernels[key] = measurement;
+  raise_rates(machine.device, request.kernels, kernels.kernels);
+  if (progress) progress(total, total, "done");
+
+  machine.provenance = provenance.is_object() ? provenance : Json::object();
+  machine.provenance["backend"] = description(backend);
+  machine.provenance["foreign_load_worst"] = kernels.foreign_load;
+  return machine;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,52 @@
+#pragma once
+// Takes samples of something that all ranks do at once, until the rule is content. Ranks meet between rounds only: within a round each runs on its own, as in a
+// program, so that what they wait for each other is part of what is measured.
+#include <vector>
+
+#include "profile/clock.hpp"
+#include "profile/statistics.hpp"
+#include "profile/stopping_rule.hpp"
+#include "profile/team.hpp"
+
+namespace stratplan {
+
+/// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes along, and its samples do not count. The
+/// first run is a rehearsal. The same on all ranks.
+template <Clock AnyClock, class Prepare, class Run>
+Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run) {
+  int runs = 0;
+  const auto timed = [&] {
+    prepare(runs);
+    const Seconds start = clock.now();
+    run(runs);
+    ++runs;
+    return (clock.now() - start).value;
+  };
+  timed();
+  std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
+  std::vector<double> means;  ///< per sample, over the ranks that take part
+  team.barrier();
+  const Seconds start = clock.now();
+  Seconds spent{};
+  while (const int round = rule.further_samples(means, spent)) {
+    std::vector<double> mine;
+    for (int i = 0; i < round; ++i) mine.push_back(timed());
+    mine.push_back((clock.now() - start).value);
+    mine.push_back(takes_part ? 1 : 0);
+    const auto all = team.gather(mine);
+    std::vector<double> sums(static_cast<std::size_t>(round), 0.0);
+    double participants = 0;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      const auto size = static_cast<std::size_t>(round);
+      spent = std::max(spent, Seconds{all[rank][size]});
+      if (all[rank][size + 1] == 0) continue;
+      ++participants;
+      samples[rank].insert(samples[rank].end(), all[rank].begin(), all[rank].begin() + round);
+      for (std::size_t i = 0; i < size; ++i) sums[i] += all[rank][i];
+    }
+    for (const double sum : sums) means.push_back(sum / participants);
+  }
+  return summarize(samples);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,141 @@
+#include "model/cost/layer_cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include "model/cost/example_machine.hpp"
+#include "model/cost/plan_table.hpp"
+#include "model/cost/simulator.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr Window window3{.kernel = 3, .pad_before = 1, .pad_after = 1};
+
+/// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + itself -> relu -> pool -> fc -> loss: two equal 8-to-8 convolutions.
+Network residual_network() {
+  test::NetworkBuilder net(4, 2);
+  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3)));
+  const LayerIndex inner = net.relu(net.batch_norm(net.convolution(stem, 8, window3)));
+  const LayerIndex sum = net.relu(net.add({net.batch_norm(net.convolution(inner, 8, window3)), stem}));
+  net.cross_entropy(net.fully_connected(net.global_average_pool(sum), 10));
+  return net.finish();
+}
+
+Decomposition on(const char* text) { return Decomposition::parse(text); }
+
+Seconds sum_of_steps(const Program& program, const MachineProfile& machine) {
+  Seconds sum{};
+  for (const Step& step : program.steps) sum += cost_of(step, program, machine).seconds;
+  return sum;
+}
+
+TEST(LayerCosts, ABlockCostsTheStepsOfItsWorstRank) {
+  const Network network = residual_network();
+  const MachineProfile machine = round_machine();
+  const Execution execution;
+  LayerCosts costs(network, execution, machine);
+  const std::vector<Block> blocks = fold(network);
+  for (const char* text : {"N1", "N2", "H2", "H3", "C2", "F2", "R2", "N2 H2"}) {
+    for (const Block& block : blocks) {
+      if (check(network, block, on(text))) continue;
+      const ProcessGrid grid = on(text).grid;
+      Seconds worst{};
+      for (int rank = 0; rank < grid.ranks(); ++rank) {
+        Seconds sum{};
+        for (const Program& program : block_programs(network, block, on(text), execution, rank)) sum += sum_of_steps(program, machine);
+        worst = std::max(worst, sum);
+      }
+      EXPECT_NEAR(costs.block(block, on(text)).total().value, worst.value, 1e-12) << text << " " << network.layer(block.root()).name;
+    }
+  }
+}
+
+TEST(LayerCosts, CommunicationIsItemizedAndAbsentOnOneRank) {
+  const Network network = residual_network();
+  const MachineProfile machine = round_machine();
+  const Execution execution;
+  LayerCosts costs(network, execution, machine);
+  const Block stem = fold(network).front();
+  EXPECT_EQ(costs.block(stem, on("N1")).communication.value, 0);
+  EXPECT_GT(costs.block(stem, on("N2")).communication.value, 0) << "gradients";
+  EXPECT_GT(costs.block(stem, on("N1")).forward.value, costs.block(stem, on("N2")).forward.value);
+  // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each in multiples of 16 elements; value, gradient, velocity.
+  EXPECT_EQ(costs.block(stem, on("N1")).persistent.value, 3 * 4 * (224 + 16 + 16));
+  EXPECT_EQ(costs.block(stem, on("C3")).tier, Tier::Estimated);
+}
+
+TEST(LayerCosts, EqualBlocksArePricedOnce) {
+  test::NetworkBuilder net(2);
+  LayerIndex x = net.relu(net.convolution(net.input({4, 1, 8, 8}), 4, window3));
+  for (int i = 0; i < 3; ++i) x = net.relu(net.convolution(x, 4, window3));
+  net.squared_error(net.convolution(x, 4, window3));
+  const Network network = net.finish();
+  const std::vector<Block> blocks = fold(network);
+  ASSERT_EQ(blocks.size(), 5u);
+  const MachineProfile machine = round_machine();
+  const Execution execution;
+  LayerCosts costs(network, execution, machine);
+  const LayerCost* second = &costs.block(blocks[1], on("H2"));
+  EXPECT_EQ(&costs.block(blocks[2], on("H2")), second);
+  EXPECT_EQ(&costs.block(blocks[3], on("H2")), second);
+  EXPECT_NE(&costs.block(blocks[0], on("H2")), second) << "the first has no gradient to pass on";
+  EXPECT_NE(&costs.block(blocks[2], on("W2")), second);
+}
+
+TEST(LayerCosts, TellingRanksOfALargeGrid) {
+  EXPECT_EQ(telling_ranks(ProcessGrid::parse("N2 H4")).size(), 8u);
+  EXPECT_EQ(telling_ranks(ProcessGrid::parse("H16")), (std::vector<int>{0, 1, 15}));
+  EXPECT_EQ(telling_ranks(ProcessGrid::parse("R16")), std::vector<int>{0});
+  EXPECT_EQ(telling_ranks(ProcessGrid::parse("N2 | H2 W4")).size(), 2u * 2 * 3);
+}
+
+class PlanTableTest : public testing::Test {
+ protected:
+  Network network = residual_network();
+  MachineProfile machine = round_machine();
+  Execution execution;
+  std::vector<Block> blocks = fold(network);
+  std::vector<std::vector<Decomposition>> candidates = std::vector<std::vector<Decomposition>>(blocks.size(), {on("N2"), on("R2")});
+};
+
+TEST_F(PlanTableTest, NodesAreBlocksAndEdgesTheirConnections) {
+  const PlanTable table(network, blocks, candidates, execution, machine);
+  EXPECT_EQ(table.nodes(), static_cast<int>(blocks.size()));
+  EXPECT_EQ(table.node_name(0), network.layer(blocks[0].root()).name);
+  std::vector<std::pair<int, int>> edges;
+  for (const auto& [from, to] : table.edges()) edges.emplace_back(from, to);
+  // stem, inner, outer with the addition, pooling, fc, loss; the stem is read by inner and by the addition
+  EXPECT_EQ(edges, (std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {4, 5}}));
+}
+
+TEST_F(PlanTableTest, AnEdgeCostsNothingUntilTheDecompositionChanges) {
+  const PlanTable table(network, blocks, candidates, execution, machine);
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    EXPECT_EQ(table.edge_cost(edge, 0, 0).value, 0) << edge;
+    EXPECT_EQ(table.edge_cost(edge, 1, 1).value, 0) << edge;
+    EXPECT_GT(table.edge_cost(edge, 0, 1).value, 0) << edge;
+    EXPECT_EQ(table.edge_cost(edge, 0, 1).value, table.edge_cost(edge, 0, 1).value) << edge;
+  }
+}
+
+TEST(PlanTable, ItsSumIsWhatTheSimulatorSaysOfOneRank) {
+  test::NetworkBuilder net(4, 2);
+  const LayerIndex x = net.max_pool(net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3))), {.kernel = 2, .stride = 2});
+  net.cross_entropy(net.fully_connected(net.global_average_pool(net.relu(net.convolution(x, 8, window3, true))), 10));
+  const Network network = net.finish();
+  const MachineProfile machine = round_machine();
+  const Execution execution;
+  const std::vector<Block> blocks = fold(network);
+  const std::vector<std::vector<Decomposition>> candidates(blocks.size(), {on("N1")});
+  const PlanTable table(network, blocks, candidates, execution, machine);
+  Seconds sum{};
+  for (int node = 0; node < table.nodes(); ++node) sum += table.node_cost(node, 0);
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) sum += table.edge_cost(edge, 0, 0);
+  const LayerDecompositions all = spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
+  const std::vector<Program> program{lower(network, all, execution, 0)};
+  EXPECT_NEAR(sum.value, simulate(program, execution, machine).total.value, 1e-12);
+}
+
+}  // namespace
+}  // namespace stratplan

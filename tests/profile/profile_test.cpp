@@ -1,0 +1,106 @@
+#include "profile/profile.hpp"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "model/base/error.hpp"
+#include "model/cost/example_machine.hpp"
+#include "profile/link_profile.hpp"
+#include "runtime/comm/loopback.hpp"
+
+namespace stratplan {
+namespace {
+
+TEST(MeasureBySize, LooksCloserWhereTimesJump) {
+  // Ten times slower from 100 bytes on, faster again from 1000 on.
+  std::vector<std::int64_t> asked;
+  const SizeTable table = measure_by_size({4}, {5000}, [&](Bytes bytes) {
+    asked.push_back(bytes.value);
+    const double seconds = bytes.value < 100 ? 1e-6 : bytes.value < 1000 ? 1e-5 : 2e-6;
+    return measured(seconds);
+  });
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{4, 16, 64, 256, 128, 1024, 512, 4096, 5000}));
+  std::vector<std::int64_t> sizes;
+  for (const auto& [bytes, measurement] : table.points) sizes.push_back(bytes.value);
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{4, 16, 64, 128, 256, 512, 1024, 4096, 5000}));
+}
+
+TEST(MeasureBySize, StopsAtSlowMessages) {
+  const SizeTable table = measure_by_size({4}, {1 << 30}, [](Bytes bytes) { return measured(1e-3 * static_cast<double>(bytes.value)); });
+  EXPECT_EQ(table.points.back().first.value, 256);
+}
+
+/// One small kernel of each kind.
+std::vector<Kernel> one_of_each() {
+  std::vector<Kernel> kernels;
+  for (int kind = 0; kind < kernel_kind_count; ++kind) {
+    Kernel kernel;
+    kernel.kind = static_cast<KernelKind>(kind);
+    kernel.x = kernel.y = kernel.region = {{2, 3, 1, 6, 6}};
+    const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter || (kernel.kind >= KernelKind::MaxPoolForward && kernel.kind <= KernelKind::AveragePoolBackward);
+    if (windowed) {
+      kernel.y[Axis::H] = kernel.y[Axis::W] = 3;
+      for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 2, 1, 1, 1};
+    }
+    if (kernel.kind == KernelKind::SpatialMeanForward || kernel.kind == KernelKind::SpatialMeanBackward) kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    kernel.scalar = 0.5;
+    kernel.sets = {.set_samples = 2, .sets = 1, .batch = 2, .positions = 36};
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
+  ProfileRequest request{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {1000}, .collectives = {}, .kernels = one_of_each()};
+  request.collectives = {{Collective::AllReduce, DataType::F64, 2, {800}}, {Collective::ReduceScatter, DataType::F32, 2, {1}}, {Collective::AllGather, DataType::F32, 2, {1}}};
+  std::mutex mutex;
+  std::vector<Json> results;
+  std::size_t reports = 0;
+  run_loopback(2, [&](Communicator& communicator) {
+    const auto backend = make_reference_backend();
+    MachineProfile base = round_machine();
+    const Progress progress = [&](std::size_t, std::size_t, const std::string&) {
+      const std::scoped_lock lock(mutex);
+      ++reports;
+    };
+    const MachineProfile machine = run_profile(request, *backend, communicator, base, {{"host", "here"}}, progress);
+    EXPECT_EQ(machine.measured_ranks, 2);
+    EXPECT_FALSE(machine.assumed);
+    for (const Kernel& kernel : request.kernels) {
+      const Measurement& measurement = machine.kernels.at(kernel.key());
+      EXPECT_GT(measurement.median.value, 0) << kernel.key();
+      EXPECT_GE(measurement.samples, 3) << kernel.key();
+      EXPECT_FALSE(measurement.implementation.empty()) << kernel.key();
+    }
+    for (const SizeTable* table : {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f64 2"), &machine.collectives.at("all_gather f32 2")})
+      EXPECT_TRUE(covers(*table, {4 << 20}));
+    EXPECT_GT(machine.device.flops_per_s, 0);
+    EXPECT_GT(machine.device.launch.value, 0);
+    EXPECT_EQ(machine.device.memory, base.device.memory);
+    validate_json(to_json(machine), "machine", "test");
+
+    // Asked again for one kernel more, nothing else is touched.
+    MachineProfile doctored = machine;
+    doctored.kernels[request.kernels[0].key()].median = {123};
+    ProfileRequest more{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {}, .collectives = {}, .kernels = {fill_of(64)}};
+    const MachineProfile larger = run_profile(more, *backend, communicator, doctored, {});
+    EXPECT_EQ(larger.kernels.size(), machine.kernels.size() + 1);
+    EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).median.value, 123);
+    EXPECT_EQ(larger.device.flops_per_s, machine.device.flops_per_s);
+    const std::scoped_lock lock(mutex);
+    results.push_back(to_json(larger));
+  });
+  EXPECT_EQ(results.at(0), results.at(1)) << "the same on all ranks";
+  EXPECT_GT(reports, request.kernels.size());
+}
+
+TEST(Profile, AnotherNumberOfRanksIsAnError) {
+  run_loopback(1, [](Communicator& communicator) {
+    const auto backend = make_reference_backend();
+    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, communicator, round_machine(), {}), EnvironmentError);
+  });
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,71 @@
+#include "profile/sampler.hpp"
+
+#include <gtest/gtest.h>
+
+#include "profile/load_guard.hpp"
+#include "runtime/comm/loopback.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Advances only when told to.
+struct HandClock {
+  Seconds time{};
+  Seconds now() const { return time; }
+};
+
+TEST(Sampler, TimesTheRunAlone) {
+  run_loopback(1, [](Communicator& communicator) {
+    const Team team(communicator);
+    HandClock clock;
+    int prepared = 0;
+    const Measurement measurement = sample(
+        clock, team, {}, true, [&](int run) { EXPECT_EQ(run, prepared++), clock.time += {100}; }, [&](int) { clock.time += {0.001}; });
+    EXPECT_NEAR(measurement.median.value, 0.001, 1e-12);
+    EXPECT_EQ(measurement.samples, 3) << "preparing has used up the time";
+    EXPECT_EQ(prepared, 4) << "a rehearsal and three samples";
+  });
+}
+
+TEST(Sampler, AveragesTheRanksThatTakePart) {
+  run_loopback(3, [](Communicator& communicator) {
+    const Team team(communicator);
+    HandClock clock;
+    const double mine = communicator.rank() + 1;  // 1, 2, and 3 seconds by a rank that only watches
+    const Measurement measurement = sample(clock, team, {}, communicator.rank() < 2, [](int) {}, [&](int) { clock.time += {mine}; });
+    EXPECT_DOUBLE_EQ(measurement.median.value, 1.5);
+  });
+}
+
+TEST(Team, GathersByRank) {
+  run_loopback(3, [](Communicator& communicator) {
+    const Team team(communicator);
+    const double rank = communicator.rank();
+    EXPECT_EQ(team.gather({rank, 10 + rank}), (std::vector<std::vector<double>>{{0, 10}, {1, 11}, {2, 12}}));
+    EXPECT_EQ(team.greatest(-rank), 0);
+    EXPECT_EQ(team.sum(rank), 3);
+  });
+}
+
+TEST(LoadGuard, ForeignShareIsWhatNeitherIdledNorWasOurs) {
+  const CpuReading before{{100}, {10}, {1000}}, after{{103}, {11}, {1002}};
+  // Two cores for two seconds: 3 s busy, of which all ranks together used 2.
+  EXPECT_DOUBLE_EQ(foreign_share(before, after, {2}, 2), 0.25);
+  EXPECT_DOUBLE_EQ(foreign_share(before, after, {5}, 2), 0);
+  EXPECT_DOUBLE_EQ(foreign_share(before, before, {0}, 2), 0);
+}
+
+TEST(LoadGuard, OwnWorkIsNotForeign) {
+  run_loopback(1, [](Communicator& communicator) {
+    const Team team(communicator);
+    const CpuReading before = read_cpu();
+    volatile double work = 0;
+    while (read_cpu().own - before.own < Seconds{0.05}) work = work + 1;
+    const CpuReading after = read_cpu();
+    EXPECT_GE((after.own - before.own).value, 0.05);
+    EXPECT_GE((after.busy - before.busy).value + 0.02, 0.05 * (after.busy.value > 0));
+  });
+}
+
+}  // namespace
+}  // namespace stratplan

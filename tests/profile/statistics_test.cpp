@@ -1,0 +1,59 @@
+#include "profile/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include "profile/stopping_rule.hpp"
+
+namespace stratplan {
+namespace {
+
+TEST(Statistics, QuantilesAreLinearBetweenSamples) {
+  const std::vector<double> samples{4, 1, 3, 2, 5};
+  struct Case {
+    double fraction, value;
+  };
+  for (const auto& [fraction, value] : {Case{0, 1}, Case{0.1, 1.4}, Case{0.25, 2}, Case{0.5, 3}, Case{0.9, 4.6}, Case{1, 5}})
+    EXPECT_DOUBLE_EQ(quantile(samples, fraction), value) << fraction;
+  EXPECT_DOUBLE_EQ(median(std::vector<double>{1, 2}), 1.5);
+  EXPECT_DOUBLE_EQ(median(std::vector<double>{7}), 7);
+}
+
+TEST(Statistics, RanksAreAveragedNotMixed) {
+  const Measurement measurement = summarize({{1, 2, 3}, {}, {11, 12, 13}});
+  EXPECT_DOUBLE_EQ(measurement.median.value, 7);
+  EXPECT_DOUBLE_EQ((measurement.p90 - measurement.p10).value, 1.6);
+  EXPECT_EQ(measurement.samples, 3);
+}
+
+TEST(Statistics, AnOutlierDoesNotCountInTheError) {
+  EXPECT_EQ(relative_error_of_median(std::vector<double>{1, 1, 1, 1, 100}), 0);
+  EXPECT_GT(relative_error_of_median(std::vector<double>{1, 2, 1, 2, 1, 2}), 0.1);
+}
+
+TEST(StoppingRule, Decides) {
+  const StoppingRule rule{.least_samples = 5, .least_expensive = 3, .most_samples = 100, .enough = {1}, .patience = {10}, .precision = 0.01};
+  const std::vector<double> steady(5, 1.0), wild{1, 2, 1, 2, 1, 2, 1, 2};
+  struct Case {
+    const char* name;
+    std::vector<double> samples;
+    double spent;
+    int further;
+  };
+  const std::vector<Case> cases{
+      {"the first", {}, 0, 3},
+      {"one short", {1, 1}, 100, 1},
+      {"expensive", {1, 1, 1}, 11, 0},
+      {"not so expensive", {1, 1, 1}, 5, 2},
+      {"steady, time spent", steady, 1.5, 0},
+      {"steady, but quick: as many again", steady, 0.25, 5},
+      {"wild: as many again", wild, 1.5, 8},
+      {"wild, but only one more is affordable", wild, 9, 1},
+      {"wild, out of patience", wild, 10, 0},
+      {"as many as allowed", std::vector<double>(100, 1.0), 0.5, 0},
+      {"nearly as many as allowed", std::vector<double>(98, 1.0), 0.5, 2},
+  };
+  for (const Case& row : cases) EXPECT_EQ(rule.further_samples(row.samples, {row.spent}), row.further) << row.name;
+}
+
+}  // namespace
+}  // namespace stratplan
