@@ -110,16 +110,19 @@ struct Illegal {
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const int parts = grid.parts(dim);
   if (parts == 1 || dim == Dim::R) return {};
+  const std::string factor = fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], parts);
   const auto too_many = [&](std::int64_t extent, const char* what) -> std::optional<std::string> {
     if (parts <= extent) return {};
-    return fmt::format("{}{} splits {} {}", dim_letters[static_cast<std::size_t>(dim)], parts, extent, what);
+    return fmt::format("{} splits {} {}", factor, extent, what);
   };
   const Shape extents = iteration_extents(layer);
   if (dim == Dim::N) return too_many(extents[Axis::N], "samples");
-  if (layer.kind == LayerKind::SoftmaxCrossEntropy && (dim == Dim::C || dim == Dim::F)) return "the softmax runs over all channels";
+  if (layer.kind == LayerKind::SoftmaxCrossEntropy && (dim == Dim::C || dim == Dim::F))
+    return "the softmax runs over all channels, which " + factor + " would split";
   if (dim == Dim::F && is_contraction(layer.kind)) return too_many(layer.filters, "filters");
   if (dim == Dim::C || dim == Dim::F) return too_many(extents[Axis::C], "channels");
-  if (layer.kind == LayerKind::FullyConnected) return "the kernel of a fully connected layer is the whole spatial extent";
+  if (layer.kind == LayerKind::FullyConnected)
+    return "the kernel of a fully connected layer is the whole spatial extent, which " + factor + " would split";
   const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
   return too_many(extents[axis], sums_over_space(layer) ? "input positions" : "output positions");
 }
@@ -143,7 +146,9 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     const Needed& input = made.inputs.front();
     std::array<int, dim_count> at{};
     int& index = at[static_cast<std::size_t>(dim_of(axis))];
-    for (index = 0; index < decomposition.grid.parts(dim_of(axis)); ++index)
+    const int parts = decomposition.grid.parts(dim_of(axis));
+    if (parts == 1) continue;  // as undivided
+    for (index = 0; index < parts; ++index)
       if (input.region(axis, decomposition.grid.rank_at(at)).empty())
         return Illegal{dim_of(axis), fmt::format("{} gives a rank output positions that read nothing but padding", decomposition.text())};
   }
