@@ -49,9 +49,11 @@ std::string Distribution::text() const {
       if (grid.parts(dim) > 1) by += fmt::format("{}{}{}", by.empty() ? "" : "x", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
     if (!by.empty()) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", axis_names[static_cast<std::size_t>(axis)], by);
   }
+  std::string rest;
   for (const auto& [role, word] : {std::pair{Role::Gathered, "gathered"}, {Role::Partial, "partial"}, {Role::Redundant, "redundant"}})
-    for (const Dim dim : dims_with(role)) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word, dim_letters[static_cast<std::size_t>(dim)]);
-  return text.empty() ? "whole" : text;
+    for (const Dim dim : dims_with(role)) rest += fmt::format("{}{} {}", rest.empty() ? "" : ", ", word, dim_letters[static_cast<std::size_t>(dim)]);
+  if (text.empty()) text = "whole";
+  return rest.empty() ? text : text + " | " + rest;
 }
 
 Interval Needed::region(Axis axis, int rank) const {
