@@ -20,9 +20,13 @@ struct HostCall {
   const KernelContext& context;
 
   template <class T = float>
-  const T* read(std::size_t index) const { return static_cast<const T*>(reads[index]); }
+  const T* read(std::size_t index) const {
+    return static_cast<const T*>(reads[index]);
+  }
   template <class T = float>
-  T* write(std::size_t index) const { return static_cast<T*>(writes[index]); }
+  T* write(std::size_t index) const {
+    return static_cast<T*>(writes[index]);
+  }
 };
 
 class HostKernel : public PreparedKernel {

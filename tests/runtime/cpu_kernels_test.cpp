@@ -18,7 +18,8 @@ std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kern
 
 // ---------------------------------------------------------------- cases
 
-/// Input extents for these outputs, with elements at the end that no window reaches: a random number or, without `random`, all that the stride allows.
+/// Input extents for these outputs, with elements at the end that no window reaches: a random number or, without `random`, all that the stride
+/// allows.
 void set_input_extents(Kernel& kernel, Random* random) {
   for (Axis axis : spatial_axes) {
     Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
@@ -51,26 +52,21 @@ Kernel random_window_kernel(KernelKind kind, int index, Random& random, bool sam
 }
 
 struct ConvolutionRow {
-  std::int64_t n, c, f, d, h, w;         // of the output
+  std::int64_t n, c, f, d, h, w;  // of the output
   std::int64_t kernel_d, kernel, stride, pad_before, pad_after;
 };
 /// One row at least for each way in which the cpu backend computes one of the passes.
 const ConvolutionRow convolution_rows[] = {
     // n   c   f  d   h    w  kd k s pb pa
-    {2,  64, 72, 1,  5,   6,  1, 3, 1, 1, 1},   // whole blocks of channels
-    {1,  72, 64, 1,  4,   5,  1, 3, 2, 1, 0},
-    {1,  16, 16, 1,  2, 200,  1, 3, 1, 1, 1},   // long rows
-    {1,   3, 16, 1,  3, 200,  1, 7, 2, 3, 2},
-    {2, 200, 216, 1, 12, 25,  1, 1, 1, 0, 0},   // points, many channels, more than 512 rows
-    {1, 200, 216, 1, 10, 30,  1, 1, 2, 0, 0},
-    {1,  24, 40, 1,  7,   7,  1, 1, 1, 0, 0},   // points, few rows
-    {1,  13, 17, 1, 40,  20,  1, 1, 1, 0, 0},
-    {3,   7, 10, 1,  1,   1,  1, 6, 1, 0, 0},   // the window covers the input: a matrix product
-    {2,   8, 16, 1,  1,   1,  4, 4, 1, 0, 0},
-    {5,  20, 30, 1,  1,   1,  1, 1, 1, 0, 0},
-    {2,   5,  6, 1,  1,   1,  1, 3, 3, 0, 0},   // almost: two rows and columns are not read
-    {1,  64, 64, 3,  4,   5,  3, 3, 1, 1, 1},   // 3-D
-    {1,   9, 18, 1,  6,   6,  1, 5, 2, 2, 2},
+    {2, 64, 72, 1, 5, 6, 1, 3, 1, 1, 1},                                               // whole blocks of channels
+    {1, 72, 64, 1, 4, 5, 1, 3, 2, 1, 0},     {1, 16, 16, 1, 2, 200, 1, 3, 1, 1, 1},    // long rows
+    {1, 3, 16, 1, 3, 200, 1, 7, 2, 3, 2},    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // points, many channels, more than 512 rows
+    {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0}, {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},      // points, few rows
+    {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},   {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},       // the window covers the input: a matrix product
+    {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
+    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
+    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
+    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},
 };
 
 std::vector<Kernel> convolutions(KernelKind kind) {
@@ -100,7 +96,8 @@ std::vector<Kernel> pools(KernelKind kind) {
   return kernels;
 }
 
-const Shape odd_shapes[] = {{{1, 1, 1, 1, 1}}, {{2, 3, 1, 5, 7}}, {{3, 19, 2, 3, 5}}, {{2, 64, 1, 9, 9}}, {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}};
+const Shape odd_shapes[] = {{{1, 1, 1, 1, 1}},    {{2, 3, 1, 5, 7}},  {{3, 19, 2, 3, 5}},  {{2, 64, 1, 9, 9}},
+                            {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}};
 
 std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
   std::vector<Kernel> kernels;
@@ -228,8 +225,8 @@ std::int64_t accumulation_length(const Kernel& kernel) {
   }
 }
 
-/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than sqrt(L):
-/// the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
+/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than
+/// sqrt(L): the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
 double tolerance(const Kernel& kernel, DataType type) {
   const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums && kernel.kind != SoftmaxCrossEntropy;
   const double length = static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
@@ -334,15 +331,18 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
 TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of times slower
   for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     const auto backend = make_cpu_backend(1);
-    for (const Kernel& kernel : convolutions(kind)) EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
+    for (const Kernel& kernel : convolutions(kind))
+      EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
   }
 }
 
 TEST(Backends, AreMadeByName) {
   EXPECT_EQ(make_backend("reference", 1)->name(), "reference");
   EXPECT_THROW(make_backend("abacus", 1), std::runtime_error);
-  if (cpu_part().built) EXPECT_EQ(make_backend("cpu", 1)->name(), "cpu");
-  else EXPECT_THROW(make_backend("cpu", 1), std::runtime_error);
+  if (cpu_part().built)
+    EXPECT_EQ(make_backend("cpu", 1)->name(), "cpu");
+  else
+    EXPECT_THROW(make_backend("cpu", 1), std::runtime_error);
   EXPECT_THROW(make_backend("cuda", 1), std::runtime_error);
 }
 

@@ -49,7 +49,8 @@ inline KernelContext whole_context(const Kernel& kernel) {
 }
 
 /// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is given), so that what is left out shows.
-inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const KernelContext& context, std::vector<Values> before = {}) {
+inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const KernelContext& context,
+                               std::vector<Values> before = {}) {
   std::vector<Values> writes = std::move(before);
   if (writes.empty()) {
     for (const Operand& operand : kernel.operands().writes) {
@@ -75,18 +76,24 @@ inline std::vector<Values> run(Backend& backend, const Kernel& kernel, const std
 }
 
 using Random = std::mt19937;
-inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(random); }
+inline std::int64_t between(Random& random, std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
+}
 
 /// In [-1, 1]; integers in [0, bound).
 inline Values random_values(const Operand& operand, Random& random, std::int64_t bound = 1) {
   Values values = zeros(operand);
   std::uniform_real_distribution<float> unit(-1, 1);
-  std::visit([&](auto& v) {
-    for (auto& value : v) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int32_t>) value = static_cast<std::int32_t>(between(random, 0, bound - 1));
-      else value = unit(random);
-    }
-  }, values);
+  std::visit(
+      [&](auto& v) {
+        for (auto& value : v) {
+          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int32_t>)
+            value = static_cast<std::int32_t>(between(random, 0, bound - 1));
+          else
+            value = unit(random);
+        }
+      },
+      values);
   return values;
 }
 

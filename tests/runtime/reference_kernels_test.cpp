@@ -106,7 +106,8 @@ TEST(ReferenceElementWise, ByHand) {
   EXPECT_THAT(floats(run(point_wise(KernelKind::ReluBackward, shape), {Floats{0, 0, 4}, dy})[0]), ElementsAre(0, 0, 3));
   EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluForward, shape, 0.5), {x})[0]), ElementsAre(-1, 0, 4));
   EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluBackward, shape, 0.5), {Floats{-1, 0, 4}, dy})[0]), ElementsAre(0.5, 1, 3));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidForward, shape), {Floats{0, std::log(3.0F), 0}})[0]), Pointwise(FloatNear(1e-7F), Floats{0.5, 0.75, 0.5}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidForward, shape), {Floats{0, std::log(3.0F), 0}})[0]),
+              Pointwise(FloatNear(1e-7F), Floats{0.5, 0.75, 0.5}));
   EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidBackward, shape), {Floats{0.5, 0.75, 1}, Floats{4, 16, 5}})[0]), ElementsAre(1, 3, 0));
   Kernel sum = point_wise(KernelKind::Add, shape);
   sum.inputs = 3;
@@ -136,7 +137,12 @@ TEST(ReferenceLosses, ByHand) {
 }
 
 TEST(ReferenceCopyRegion, MovesAndAdds) {  // the last column of a 2 x 3 image into the first of a 2 x 2 one
-  Kernel kernel{.kind = KernelKind::CopyRegion, .x = {{1, 1, 1, 2, 3}}, .y = {{1, 1, 1, 2, 2}}, .type = DataType::I32, .region = {{1, 1, 1, 2, 1}}, .from = {0, 0, 0, 0, 2}};
+  Kernel kernel{.kind = KernelKind::CopyRegion,
+                .x = {{1, 1, 1, 2, 3}},
+                .y = {{1, 1, 1, 2, 2}},
+                .type = DataType::I32,
+                .region = {{1, 1, 1, 2, 1}},
+                .from = {0, 0, 0, 0, 2}};
   const auto backend = make_reference_backend();
   const Integers source{1, 2, 3, 4, 5, 6}, destination{10, 20, 30, 40};
   const KernelContext context = test::whole_context(kernel);
@@ -203,8 +209,18 @@ TEST(ReferenceGradient, Convolution) {
   filter.kind = KernelKind::ConvolutionBackwardFilter;
   const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
   const Floats weights = random_floats(forward.operands().reads[1].elements, random);
-  expect_near(floats(run(data, {dy, weights})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v, weights})[0]), dy); }), 1e-5, "dx");
-  expect_near(floats(run(filter, {x, dy})[0]), differences(weights, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {x, v})[0]), dy); }), 1e-5, "dw");
+  expect_near(floats(run(data, {dy, weights})[0]),
+              differences(x, 0.5F,
+                          [&](const Floats& v) {
+                            return dot(floats(run(forward, {v, weights})[0]), dy);
+                          }),
+              1e-5, "dx");
+  expect_near(floats(run(filter, {x, dy})[0]),
+              differences(weights, 0.5F,
+                          [&](const Floats& v) {
+                            return dot(floats(run(forward, {x, v})[0]), dy);
+                          }),
+              1e-5, "dw");
 }
 
 TEST(ReferenceGradient, Pools) {
@@ -214,7 +230,8 @@ TEST(ReferenceGradient, Pools) {
     forward.count_padding = backward.count_padding = count_padding;
     backward.kind = KernelKind::AveragePoolBackward;
     const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
-    expect_near(floats(run(backward, {dy})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-5, "average");
+    expect_near(floats(run(backward, {dy})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-5,
+                "average");
   }
   Kernel forward = odd_window(KernelKind::MaxPoolForward, 3), backward = forward;
   backward.kind = KernelKind::MaxPoolBackward;
@@ -223,7 +240,8 @@ TEST(ReferenceGradient, Pools) {
   std::shuffle(x.begin(), x.end(), random);
   const Floats dy = random_floats(forward.y.elements(), random);
   const Values index = run(forward, {x})[1];
-  expect_near(floats(run(backward, {dy, index})[0]), differences(x, 0.25F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-3, "maximum");
+  expect_near(floats(run(backward, {dy, index})[0]), differences(x, 0.25F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
+              1e-3, "maximum");
 }
 
 TEST(ReferenceGradient, BatchNormThroughItsStatistics) {  // 5 samples in sets of 2: the last set is one sample
@@ -270,12 +288,13 @@ TEST(ReferenceGradient, ElementWise) {
   for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // away from the kink
   const Floats dy = random_floats(40, random);
   const std::pair<KernelKind, KernelKind> kinds[] = {{KernelKind::ReluForward, KernelKind::ReluBackward},
-                                                    {KernelKind::LeakyReluForward, KernelKind::LeakyReluBackward},
-                                                    {KernelKind::SigmoidForward, KernelKind::SigmoidBackward}};
+                                                     {KernelKind::LeakyReluForward, KernelKind::LeakyReluBackward},
+                                                     {KernelKind::SigmoidForward, KernelKind::SigmoidBackward}};
   for (const auto& [forward, backward] : kinds) {
     const Kernel f = point_wise(forward, shape, 0.25), b = point_wise(backward, shape, 0.25);
     const Floats y = floats(run(f, {x})[0]);
-    expect_near(floats(run(b, {y, dy})[0]), differences(x, 0x1p-6F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }), 1e-4, name_of(backward).data());
+    expect_near(floats(run(b, {y, dy})[0]), differences(x, 0x1p-6F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }), 1e-4,
+                name_of(backward).data());
   }
 }
 

@@ -21,9 +21,9 @@ struct CopyLoop {
 };
 
 struct CopyLoops {
-  std::int64_t source = 0;       ///< element to start at
+  std::int64_t source = 0;  ///< element to start at
   std::int64_t destination = 0;
-  std::vector<CopyLoop> loops;   ///< outermost first; at least one
+  std::vector<CopyLoop> loops;  ///< outermost first; at least one
 };
 
 /// Requires kernel.kind == CopyRegion, and the moved region inside both tensors.

@@ -8,13 +8,15 @@
 namespace stratplan {
 namespace {
 
+// clang-format off
 constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
-    "conv_forward",       "conv_backward_data",    "conv_backward_filter",  "bias_add",      "bias_gradient",
-    "max_pool_forward",   "max_pool_backward",     "average_pool_forward",  "average_pool_backward", "spatial_mean_forward",
-    "spatial_mean_backward", "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
-    "relu_forward",       "relu_backward",         "leaky_relu_forward",    "leaky_relu_backward", "sigmoid_forward",
-    "sigmoid_backward",   "add",                   "dropout",               "softmax_cross_entropy", "mean_squared_error",
-    "copy_region",        "fill",                  "sgd_momentum"};
+    "conv_forward", "conv_backward_data", "conv_backward_filter", "bias_add", "bias_gradient",
+    "max_pool_forward", "max_pool_backward", "average_pool_forward", "average_pool_backward", "spatial_mean_forward", "spatial_mean_backward",
+    "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
+    "relu_forward", "relu_backward", "leaky_relu_forward", "leaky_relu_backward", "sigmoid_forward", "sigmoid_backward",
+    "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
+    "copy_region", "fill", "sgd_momentum"};
+// clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
 
@@ -32,8 +34,9 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
 }
 
 std::string window_key(const Kernel& kernel) {
-  return along_windows(kernel, "k", &Window::kernel, 1) + along_windows(kernel, "s", &Window::stride, 1) + along_windows(kernel, "d", &Window::dilation, 1) +
-         along_windows(kernel, "pb", &Window::pad_before, 0) + along_windows(kernel, "pa", &Window::pad_after, 0);
+  return along_windows(kernel, "k", &Window::kernel, 1) + along_windows(kernel, "s", &Window::stride, 1) +
+         along_windows(kernel, "d", &Window::dilation, 1) + along_windows(kernel, "pb", &Window::pad_before, 0) +
+         along_windows(kernel, "pa", &Window::pad_after, 0);
 }
 
 std::string copy_key(const Kernel& kernel) {
@@ -56,28 +59,20 @@ std::string details(const Kernel& kernel) {
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
-    case AveragePoolBackward:
-      return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), window_key(kernel));
+    case AveragePoolBackward: return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), window_key(kernel));
     case SpatialMeanForward:
-    case SpatialMeanBackward:
-      return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
+    case SpatialMeanBackward: return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
     case BiasAdd:
-    case BiasGradient:
-      return fmt::format(" rows{} c{}", y[Axis::N] * positions(y), y[Axis::C]);
+    case BiasGradient: return fmt::format(" rows{} c{}", y[Axis::N] * positions(y), y[Axis::C]);
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
-    case BatchNormBackward:
-      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets);
+    case BatchNormBackward: return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets);
     case Dropout:
-    case SoftmaxCrossEntropy:
-      return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
-    case Add:
-      return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
-    case Fill:
-      return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
-    case CopyRegion:
-      return copy_key(kernel);
+    case SoftmaxCrossEntropy: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
+    case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
+    case CopyRegion: return copy_key(kernel);
     case ReluForward:
     case ReluBackward:
     case LeakyReluForward:
@@ -85,8 +80,7 @@ std::string details(const Kernel& kernel) {
     case SigmoidForward:
     case SigmoidBackward:
     case MeanSquaredError:
-    case SgdMomentum:
-      return fmt::format(" e{}", y.elements());
+    case SgdMomentum: return fmt::format(" e{}", y.elements());
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";

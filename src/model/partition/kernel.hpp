@@ -22,7 +22,7 @@
 //   ReluForward, LeakyRelu..., Sigmoid...   x                          y
 //   ...Backward                 y, dy                                  dx
 //   Add                         x0, x1, ...                            y (may be one of the reads)
-//   Dropout                     x                                      y: zero or x / (1 - p), by global element index; backward is the same kernel on dy
+//   Dropout                     x                                      y: zero or x / (1 - p), by global element index; backward: the same on dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per sample and position)   loss (F64 scalar: local sum / terms), dx (of the mean loss)
 //   MeanSquaredError            x, target                              loss (F64 scalar), dx
 //   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
@@ -108,23 +108,25 @@ struct Operands {
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
-  Shape x{};                       ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
-  Shape y{};                       ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
-  std::array<Window, 3> windows{}; ///< along D, H, W, with local padding
-  bool bias = false;               ///< ConvolutionForward adds one
-  bool count_padding = true;       ///< AveragePool
-  bool accumulate = false;         ///< CopyRegion adds
-  int inputs = 1;                  ///< Add: number of reads
-  DataType type = DataType::F32;   ///< of the elements moved or filled; F32 for all others
-  double scalar = 0;               ///< BatchNorm: epsilon; LeakyRelu: slope; Dropout: probability; losses: terms of the global mean; SpatialMean: positions
-  StatisticsSets sets{};           ///< BatchNorm
-  Shape region{};                  ///< CopyRegion: extents moved
+  Shape x{};                        ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
+  Shape y{};                        ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
+  std::array<Window, 3> windows{};  ///< along D, H, W, with local padding
+  bool bias = false;                ///< ConvolutionForward adds one
+  bool count_padding = true;        ///< AveragePool
+  bool accumulate = false;          ///< CopyRegion adds
+  int inputs = 1;                   ///< Add: number of reads
+  DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
+  /// BatchNorm: epsilon. LeakyRelu: slope. Dropout: probability. Losses: terms of the global mean. SpatialMean: global positions.
+  double scalar = 0;
+  StatisticsSets sets{};                        ///< BatchNorm
+  Shape region{};                               ///< CopyRegion: extents moved
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
 
   /// The buffers of the table above, in order.
   Operands operands() const;
-  /// The key under which its time is stored: everything that decides how long it takes, nothing else ("conv_forward n4 c64 f64 x1.56.56 k1.3.3 s1.1.1 ...").
+  /// The key under which its time is stored: everything that decides how long it takes, nothing else:
+  /// "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".
   std::string key() const;
   /// Operations, and bytes read and written once each: for estimates and floors.
   Flops flops() const;

@@ -1,5 +1,5 @@
-// Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are made in double once per set, the passes over the data
-// are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits.
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are made in double once per set, the passes over
+// the data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits.
 #include <cmath>
 
 #include "runtime/cpu/column_sums.hpp"
@@ -63,7 +63,8 @@ SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels,
   sum_columns(term, rows, channels, begin, end);
 }
 
-SP_CLONES void normalize_rows(const float* x, float* y, const float* mean, const float* factor, const float* shift, std::int64_t rows, std::int64_t channels) {
+SP_CLONES void normalize_rows(const float* x, float* y, const float* mean, const float* factor, const float* shift, std::int64_t rows,
+                              std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) y[c] = (x[c] - mean[c]) * factor[c] + shift[c];

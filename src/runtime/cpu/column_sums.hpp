@@ -16,7 +16,8 @@ using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 /// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element, column, first, last) those of four columns,
 /// add_one(element, column, channels) those of one, straight into term.sums, [count][channels].
 template <class Term>
-[[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row, std::int64_t last_row, std::int64_t column, std::int64_t channels) {
+[[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row, std::int64_t last_row, std::int64_t column,
+                                             std::int64_t channels) {
   Double4* const first = reinterpret_cast<Double4*>(term.sums + column);
   Double4* const last = reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
   Double4 a0 = first[0], a1 = first[1], a2 = first[2], a3 = first[3];  // named, so that they are registers

@@ -72,14 +72,14 @@ void relu_forward(const Kernel& kernel, const HostCall& call) {
 }
 
 void relu_backward(const Kernel& kernel, const HostCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin);
-  });
+  in_parallel(kernel.y.elements(), grain,
+              [&](auto begin, auto end) { relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
 }
 
 void leaky_relu_forward(const Kernel& kernel, const HostCall& call) {
   const float slope = static_cast<float>(kernel.scalar);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) { leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin); });
+  in_parallel(kernel.y.elements(), grain,
+              [&](auto begin, auto end) { leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin); });
 }
 
 void leaky_relu_backward(const Kernel& kernel, const HostCall& call) {
@@ -96,15 +96,15 @@ void sigmoid_forward(const Kernel& kernel, const HostCall& call) {
 }
 
 void sigmoid_backward(const Kernel& kernel, const HostCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin);
-  });
+  in_parallel(kernel.y.elements(), grain,
+              [&](auto begin, auto end) { sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
 }
 
 /// Any of the reads may be the destination: the sum of a block is built in a small buffer of its own.
 void add(const Kernel& kernel, const HostCall& call) {
   if (call.reads.size() == 2) {
-    in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) { add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
+    in_parallel(kernel.y.elements(), grain,
+                [&](auto begin, auto end) { add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
     return;
   }
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {

@@ -27,9 +27,8 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     if (count > 0) body(std::int64_t{0}, count);
     return;
   }
-#pragma omp parallel for schedule(static) num_threads(static_cast<int>(pieces))
-  for (std::int64_t piece = 0; piece < pieces; ++piece)
-    body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
+#pragma omp parallel for schedule(static) num_threads(static_cast <int>(pieces))
+  for (std::int64_t piece = 0; piece < pieces; ++piece) body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
 /// Sums over rows in double: sums[c] += sum of x[row][c].

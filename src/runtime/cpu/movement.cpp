@@ -32,7 +32,8 @@ void add_run(const T* source, T* destination, const CopyLoop& run) {
 
 class CopyKernel : public HostKernel {
  public:
-  explicit CopyKernel(const Kernel& kernel) : type_(kernel.type), accumulate_(kernel.accumulate), elements_(kernel.region.elements()), copy_(copy_loops(kernel)) {}
+  explicit CopyKernel(const Kernel& kernel)
+      : type_(kernel.type), accumulate_(kernel.accumulate), elements_(kernel.region.elements()), copy_(copy_loops(kernel)) {}
   std::string implementation() const override { return "own"; }
   void run(const HostCall& call) override {
     switch (type_) {
@@ -50,7 +51,8 @@ class CopyKernel : public HostKernel {
     if (elements_ == 0) return;
     const CopyLoop& outer = copy_.loops.front();
     const std::int64_t grain = std::max<std::int64_t>(1, 16384 * outer.count / elements_);
-    in_parallel(outer.count, grain, [&](auto begin, auto end) { walk(call.read<T>(0) + copy_.source, call.write<T>(0) + copy_.destination, 0, begin, end); });
+    in_parallel(outer.count, grain,
+                [&](auto begin, auto end) { walk(call.read<T>(0) + copy_.source, call.write<T>(0) + copy_.destination, 0, begin, end); });
   }
 
   /// Iterations [begin, end) of loop `depth` and all inside it.

@@ -78,7 +78,8 @@ struct Passes {
   }
 #else
   Forward::primitive_desc forward() const {
-    return {{dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine()};
+    return {
+        {dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine()};
   }
   BackwardData::primitive_desc backward_data() const {
     return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
@@ -174,7 +175,8 @@ class ConvolutionPrimitive : public HostKernel {
   void read(int argument, const memory::desc& outside, const memory::desc& inside) { add(reads_, argument, outside, inside, outside, inside); }
   void write(int argument, const memory::desc& outside, const memory::desc& inside) { add(writes_, argument, outside, inside, inside, outside); }
 
-  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, const memory::desc& from, const memory::desc& to) {
+  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, const memory::desc& from,
+           const memory::desc& to) {
     Port port{ports.size(), memory(outside, engine(), DNNL_MEMORY_NONE), {}, outside != inside};
     if (port.is_reordered) {
       const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes());
@@ -209,12 +211,15 @@ bool has_avx512() {
 std::string library_text() {
   const dnnl_version_t* version = dnnl_version();
   const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), avx2 = static_cast<int>(dnnl::cpu_isa::avx2);
-  return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch, has_avx512() ? "AVX-512" : (isa & avx2) == avx2 ? "AVX2" : "SSE4.1");
+  return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch,
+                     has_avx512()           ? "AVX-512"
+                     : (isa & avx2) == avx2 ? "AVX2"
+                                            : "SSE4.1");
 }
 
 void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns, std::int64_t inner, bool accumulate) {
-  const dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1, a.data, a.transposed ? rows : inner,
-                                          b.data, b.transposed ? inner : columns, accumulate ? 1 : 0, c, columns);
+  const dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1, a.data,
+                                          a.transposed ? rows : inner, b.data, b.transposed ? inner : columns, accumulate ? 1 : 0, c, columns);
   SP_ASSERT(status == dnnl_success, "rows={} columns={} inner={}", rows, columns, inner);
 }
 

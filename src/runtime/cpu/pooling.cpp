@@ -167,9 +167,8 @@ void max_pool_backward(const Kernel& kernel, const HostCall& call) {
   in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
     clear_samples(kernel, call.write(0), begin, end);
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
-      for_each_tap(kernel, at, WindowTaps(kernel, at), [&](std::int32_t tap, std::int64_t input) {
-        scatter_row(dy + output, index + output, tap, call.write(0) + input, channels);
-      });
+      for_each_tap(kernel, at, WindowTaps(kernel, at),
+                   [&](std::int32_t tap, std::int64_t input) { scatter_row(dy + output, index + output, tap, call.write(0) + input, channels); });
     });
   });
 }
@@ -181,7 +180,8 @@ void average_pool_forward(const Kernel& kernel, const HostCall& call) {
       const WindowTaps taps(kernel, at);
       const float factor = share(kernel, taps);
       std::fill_n(call.write(0) + output, channels, 0.0F);
-      for_taps_together(kernel, call.read(0), at, taps, [&](const TapRows& rows) { add_scaled_rows(rows, factor, call.write(0) + output, channels); });
+      for_taps_together(kernel, call.read(0), at, taps,
+                        [&](const TapRows& rows) { add_scaled_rows(rows, factor, call.write(0) + output, channels); });
     });
   });
 }
@@ -193,7 +193,8 @@ void average_pool_backward(const Kernel& kernel, const HostCall& call) {
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
       const WindowTaps taps(kernel, at);
       const float factor = share(kernel, taps);
-      for_each_tap(kernel, at, taps, [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + output, factor, call.write(0) + input, channels); });
+      for_each_tap(kernel, at, taps,
+                   [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + output, factor, call.write(0) + input, channels); });
     });
   });
 }

@@ -68,8 +68,8 @@ Route window_route(const Kernel& kernel) {
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
   const std::int64_t f = kernel.y[Axis::C];
   if (covers_input(kernel)) return MatrixShape{kernel.x[Axis::N], kernel.x.elements() / kernel.x[Axis::N], f};
-  if (is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] && kernel.x[Axis::H] == kernel.y[Axis::H] &&
-      kernel.x[Axis::W] == kernel.y[Axis::W])
+  if (is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] &&
+      kernel.x[Axis::H] == kernel.y[Axis::H] && kernel.x[Axis::W] == kernel.y[Axis::W])
     return MatrixShape{kernel.y.elements() / f, kernel.x[Axis::C], f};
   return std::nullopt;
 }

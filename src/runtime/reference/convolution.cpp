@@ -27,7 +27,8 @@ void round_to(float* destination, const std::vector<double>& sums) {
 void convolution_forward(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *weights = call.read(1);
   std::vector<double> y(static_cast<std::size_t>(kernel.y.elements()));
-  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi]; });
+  for_each_product(kernel,
+                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi]; });
   if (kernel.bias) {
     const std::size_t filters = static_cast<std::size_t>(kernel.y[Axis::C]);
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += call.read(2)[i % filters];
@@ -38,14 +39,16 @@ void convolution_forward(const Kernel& kernel, const HostCall& call) {
 void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
   const float *dy = call.read(0), *weights = call.read(1);
   std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
-  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi]; });
+  for_each_product(kernel,
+                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi]; });
   round_to(call.write(0), dx);
 }
 
 void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
   std::vector<double> dweights(static_cast<std::size_t>(kernel.y[Axis::C] * kernel.x[Axis::C] * taps(kernel)));
-  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
+  for_each_product(kernel,
+                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
   round_to(call.write(0), dweights);
 }
 

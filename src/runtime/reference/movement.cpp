@@ -25,10 +25,14 @@ void copy_region(const Kernel& kernel, const HostCall& call) {
     case DataType::F64: return copy_elements<double>(kernel, call);
     case DataType::I32: return copy_elements<std::int32_t>(kernel, call);
     case DataType::F16:
-    case DataType::BF16: SP_ASSERT(!kernel.accumulate, "no arithmetic in {}", name_of(kernel.type)); return copy_elements<std::uint16_t>(kernel, call);
+    case DataType::BF16:
+      SP_ASSERT(!kernel.accumulate, "no arithmetic in {}", name_of(kernel.type));
+      return copy_elements<std::uint16_t>(kernel, call);
   }
 }
 
-void fill(const Kernel& kernel, const HostCall& call) { std::memset(call.writes[0], 0, static_cast<std::size_t>(kernel.y.elements() * size_of(kernel.type))); }
+void fill(const Kernel& kernel, const HostCall& call) {
+  std::memset(call.writes[0], 0, static_cast<std::size_t>(kernel.y.elements() * size_of(kernel.type)));
+}
 
 }  // namespace stratplan::reference

@@ -65,7 +65,8 @@ void average_pool_backward(const Kernel& kernel, const HostCall& call) {
 
 void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
   std::vector<double> sums(static_cast<std::size_t>(kernel.x[Axis::N] * kernel.x[Axis::C]));
-  for_each_index(kernel.x, [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
+  for_each_index(kernel.x,
+                 [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
   for (std::size_t i = 0; i < sums.size(); ++i) call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
 }
 

@@ -22,8 +22,9 @@ TEST(Philox, KnownAnswers) {  // kat_vectors of the Random123 distribution
 }
 
 TEST(Philox, EachPartOfTheKeyMatters) {
-  const std::set<PhiloxBlock> distinct{RandomStream(1, "conv1", 0).words(0), RandomStream(2, "conv1", 0).words(0), RandomStream(1, "conv2", 0).words(0),
-                                       RandomStream(1, "conv1", 1).words(0), RandomStream(1, "conv1", 0).words(1), RandomStream(1, "conv1", 0).words(1ULL << 32)};
+  const std::set<PhiloxBlock> distinct{RandomStream(1, "conv1", 0).words(0), RandomStream(2, "conv1", 0).words(0),
+                                       RandomStream(1, "conv2", 0).words(0), RandomStream(1, "conv1", 1).words(0),
+                                       RandomStream(1, "conv1", 0).words(1), RandomStream(1, "conv1", 0).words(1ULL << 32)};
   EXPECT_EQ(distinct.size(), 6u);
 }
 

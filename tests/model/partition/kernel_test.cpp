@@ -25,9 +25,7 @@ TEST(Kernel, NamesAreDistinct) {
   EXPECT_FALSE(names.contains(""));
 }
 
-TEST(Kernel, KeyOfAConvolution) {
-  EXPECT_EQ(convolution().key(), "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1");
-}
+TEST(Kernel, KeyOfAConvolution) { EXPECT_EQ(convolution().key(), "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1"); }
 
 TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
   const Kernel base = convolution();
@@ -49,7 +47,8 @@ TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
 }
 
 TEST(Kernel, KeyHoldsNothingElse) {
-  Kernel first{.kind = KernelKind::BatchNormForward, .x = {{4, 8, 1, 5, 5}}, .y = {{4, 8, 1, 5, 5}}, .scalar = 1e-5, .sets = {.set_samples = 32, .batch = 64}};
+  Kernel first{
+      .kind = KernelKind::BatchNormForward, .x = {{4, 8, 1, 5, 5}}, .y = {{4, 8, 1, 5, 5}}, .scalar = 1e-5, .sets = {.set_samples = 32, .batch = 64}};
   Kernel second = first;
   second.scalar = 1e-3;
   second.sets.first_sample = 4;
