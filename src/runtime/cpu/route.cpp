@@ -32,7 +32,7 @@ bool is_point(const Kernel& kernel) {
 //                       forward   data   filter    sum
 //   channels last         384     368     524     1276
 //   blocked               398     381     460     1239     (without the reorders of activations: 354  340  413  1108)
-//   by these rules        367     353     441     1161
+//   by these rules        367     355     446     1168    (the best of all per shape: 1161)
 // A blocked convolution is faster; whether by more than its reorders depends on the multiply-adds per element moved.
 
 /// Point convolutions do least per element, so reorders of activations hardly ever pay, except for the filter's gradient over many channels.
