@@ -24,6 +24,7 @@ struct AutotuneOptions {
   std::string backend = default_backend();
   std::uint64_t seed = 1;
   int rounds = 3;
+  bool fresh = false;
   std::string output;
   bool json = false;
 };
@@ -74,6 +75,7 @@ Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
           {"candidates", result.planning.candidates},
           {"plans", plans},
           {"decompositions", layers},
+          {"reused", result.reused},
           {"remarks", remarks(result)}};
 }
 
@@ -99,6 +101,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.backend = options.backend;
   request.seed = options.seed;
   request.rounds = options.rounds;
+  request.fresh = options.fresh;
   request.folder = options.output.empty() ? default_folder(options.network.read(), options.ranks) : std::filesystem::path(options.output);
   request.provenance = make_provenance(command_line);
   return request;
@@ -133,7 +136,8 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
   add_memory(*command, options->memory);
   command->add_option("--backend", options->backend, "cpu or reference")->capture_default_str();
   command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
-  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")->check(positive())->capture_default_str();
+  command->add_flag("--fresh", options->fresh, "run the plans again even if the results folder has undisturbed runs of the very same ones");
   command->add_option("-o,--output", options->output, "results folder; default: stratplan_results/NETWORK-RANKSxBATCH");
   add_json(*command, options->json);
   command->footer(footer);

@@ -30,7 +30,8 @@ void check_match(const CompareOptions& options, const PlanAndNetwork& planned, c
   require(timings.network_fingerprint == planned.network.fingerprint(), "/plan/network_fingerprint",
           fmt::format("measured with another network ({}) than the plan's ({})", timings.network_fingerprint, planned.network.fingerprint()));
   require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint", fmt::format("measured with another plan ({}) than {}", timings.plan_name, options.plan));
-  require(timings.machine_name == machine.name, "/machine/name",
+  // Estimates of a machine that was not measured have no name of their own.
+  require(timings.machine_name == machine.name || machine.name == "local", "/machine/name",
           fmt::format("measured on the machine {}, but the prediction is for {}; choose with --machine", timings.machine_name, machine.name));
 }
 

@@ -13,9 +13,19 @@
 
 namespace stratplan {
 
+CLI::Validator positive() {
+  return {[](const std::string& text) {
+            std::int64_t value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool good = error == std::errc{} && end == text.data() + text.size() && value > 0;
+            return good ? std::string() : "expected a positive integer, found " + text;
+          },
+          "", "positive"};
+}
+
 CLI::Option* NetworkOptions::add(CLI::App& command) {
   auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
-  command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(CLI::PositiveNumber);
+  command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
   return network;
 }
@@ -28,7 +38,7 @@ NetworkOverrides NetworkOptions::overrides() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(CLI::PositiveNumber);
+  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(positive());
   if (required) option->required();
 }
 
@@ -76,7 +86,11 @@ std::vector<std::int64_t> parse_extents(const std::string& text) {
 void check_writable(const std::string& file) {
   if (file.empty()) return;
   const std::string probe = file + ".probe";
-  write_file_atomically(probe, "");
+  try {
+    write_file_atomically(probe, "");
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("{}: cannot be written{}", file, std::string(error.what()).substr(std::string(error.what()).rfind(": "))));
+  }
   std::filesystem::remove(probe);
 }
 

@@ -24,6 +24,8 @@ struct NetworkOptions {
   Network read() const { return read_network(source, overrides()); }
 };
 
+/// Accepts whole numbers from 1.
+CLI::Validator positive();
 void add_ranks(CLI::App& command, int& ranks, bool required);
 void add_machine(CLI::App& command, std::string& machine);
 void add_json(CLI::App& command, bool& json);

@@ -33,7 +33,8 @@ void measure(const ProfileOptions& options, const CommandLine& command_line, Com
   ProgressLine line;
   line.phase(fmt::format("measuring {} kernels and the links between {} ranks", request.kernels.size(), request.ranks));
   const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) { line.update(fmt::format("{} of {}, {}", done, total, what)); };
-  const MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
+  MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
+  base.name = this_machine();
   const MachineProfile machine = run_profile(request, *backend, communicator, base, make_provenance(command_line), progress);
   if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
   communicator.barrier();

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <ctime>
 #include <fstream>
@@ -21,6 +22,8 @@ std::string cpu_model() {
   }
   return "unknown";
 }
+
+std::string this_machine() { return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN)); }
 
 Json make_provenance(const std::vector<std::string>& command_line) {
   utsname system{};

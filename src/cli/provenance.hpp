@@ -13,5 +13,7 @@ std::string version_text();
 Json make_provenance(const std::vector<std::string>& command_line);
 /// "AMD EPYC", as the processor calls itself.
 std::string cpu_model();
+/// What measured profiles of this machine and timings on it are named by: "AMD EPYC, 2 cores".
+std::string this_machine();
 
 }  // namespace stratplan

@@ -9,7 +9,6 @@
 #include "cli/provenance.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
-#include "model/cost/machine_profile.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
 #include "runtime/backend.hpp"
@@ -33,9 +32,9 @@ void check_ranks(const RunOptions& options, const Plan& plan) {
 }
 
 void warn_of_machine(const Plan& plan) {
-  const MachineProfile here = read_machine("local", plan.ranks, plan.execution.threads_per_rank);
-  if (!plan.machine_name.empty() && plan.machine_name != here.name)
-    note(fmt::format("this plan was made for the machine {}, which is not this one ({})", plan.machine_name, here.name));
+  // A plan on estimates says "local", which may have been any machine.
+  if (!plan.machine_name.empty() && plan.machine_name != "local" && plan.machine_name != this_machine())
+    note(fmt::format("this plan was made for the machine {}, which is not this one ({})", plan.machine_name, this_machine()));
   if (plan.ranks * plan.execution.threads_per_rank > usable_cores())
     note(fmt::format("{} ranks share {} cores: good for verification, not for timing", plan.ranks, usable_cores()));
 }
@@ -114,13 +113,14 @@ void add_run(CLI::App& program, const CommandLine& command_line) {
   CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_ranks(*command, options->ranks, false);
-  command->add_option("--steps", training.steps, "training steps that are timed")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
   command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
   command->add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
   command->add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
   command->add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
   command->add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
   command->add_option("--seed", training.seed, "of parameters, data and dropout")->capture_default_str();
+  command->add_flag("-q,--quiet", training.quiet, "no progress");
   command->add_option("-o,--output", options->output, "write timings.json here");
   add_json(*command, options->json);
   command->footer(footer);

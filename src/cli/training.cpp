@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cli/console.hpp"
+#include "cli/provenance.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/lower.hpp"
@@ -46,7 +47,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.plan_fingerprint = fingerprint(plan);
   timings.batch = planned.network.batch;
   timings.ranks = plan.ranks;
-  timings.machine_name = machine.name;
+  timings.machine_name = this_machine();
   timings.machine_fingerprint = machine.fingerprint();
   timings.backend = request.backend;
   timings.threads_per_rank = plan.execution.threads_per_rank;
@@ -71,11 +72,11 @@ Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request
   std::vector<NamedTensor> first_step;
   const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
   ProgressLine progress;
-  progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+  if (!request.quiet) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
   const int iterations = request.warmup + request.steps;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
-    progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
+    if (!request.quiet) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
   };
   timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step});
   timings.memory = executor.memory().total();

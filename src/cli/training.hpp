@@ -16,6 +16,7 @@ struct TrainingRequest {
   std::uint64_t seed = 1;
   bool verify = false;         ///< hold the first step against an undivided run
   std::string against;         ///< a dump of one, instead of making one; empty: none
+  bool quiet = false;          ///< no progress
   std::string dump;            ///< where to write the first step's loss and gradients; empty: nowhere
 };
 

@@ -7,9 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "planner/measured.hpp"
 #include "planner/planner.hpp"
 
 namespace stratplan {
+
+/// Share of the machine's cores used by other processes above which a run counts as disturbed.
+inline constexpr double tolerated_load = 0.04;
 
 struct AutotuneRequest {
   std::string network;
@@ -21,6 +25,7 @@ struct AutotuneRequest {
   std::filesystem::path folder;       ///< for everything that it leaves
   int rounds = 3;                     ///< in each of which every plan runs once
   Seconds least_time{4};              ///< of timed steps of a plan in each round
+  bool fresh = false;                 ///< run everything even if the folder holds measurements of the very same plans by the very same program
   Json provenance;
 };
 
@@ -30,22 +35,6 @@ struct AutotuneHooks {
   std::function<void(const std::string& text)> phase;
   /// Measures, into the local profile, what the plans' programs need and what is not measured yet. Returns whether anything was missing.
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> measure_missing;
-};
-
-/// Real training with one plan.
-struct Measured {
-  Seconds median{};                ///< of the rounds' medians
-  Seconds p10{};                   ///< over the steps of all rounds
-  Seconds p90{};
-  std::vector<Seconds> rounds;     ///< each one's median
-  std::size_t samples = 0;
-  double foreign_load = 0;         ///< the worst round's: fraction of the cores that other processes used
-  double loss = 0;                 ///< of the first step
-  double loss_difference = 0;      ///< from the undivided run's, relative
-  double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
-  std::string worst_tensor;
-  double tolerance = 0;
-  bool verified = false;
 };
 
 struct TunedPlan {
@@ -62,6 +51,7 @@ struct AutotuneResult {
   MachineProfile machine;         ///< as the predictions saw it, all of them made before the first run
   PlanningResult planning;
   std::vector<TunedPlan> plans;   ///< the recommended one first
+  bool reused = false;            ///< the measurements are those that the folder held already
   /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in the median: the honest other answer.
   std::vector<const TunedPlan*> faster() const;
 };

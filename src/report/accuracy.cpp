@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "report/timings.hpp"
 
 namespace stratplan {
@@ -31,6 +33,18 @@ std::string faster_remark(const AutotuneResult& result) {
     text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name, milliseconds(tuned->measured->median),
                         signed_percent(tuned->measured->median / ours - 1));
   return text.empty() ? text : "Measured faster than the recommended plan in every round: " + text + ". The prediction chose wrongly here; their plans are in plans/.";
+}
+
+std::string disturbed_remark(const AutotuneResult& result) {
+  std::vector<std::string> names;
+  double worst = 0;
+  for (const TunedPlan& tuned : result.plans) {
+    if (!tuned.measured || tuned.measured->foreign_load <= tolerated_load) continue;
+    names.push_back(tuned.name);
+    worst = std::max(worst, tuned.measured->foreign_load);
+  }
+  if (names.empty()) return {};
+  return fmt::format("Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their times; measure again when it is quiet.", 100 * worst, joined(names));
 }
 
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
@@ -85,13 +99,13 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
     if (!tuned.aliases.empty()) lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
   const std::string faster = faster_remark(result);
   if (!faster.empty()) lines.push_back(faster);
-  for (const TunedPlan& tuned : result.plans) {
-    if (tuned.measured && tuned.measured->foreign_load > 0.04)
-      lines.push_back(fmt::format("{}: other processes used up to {:.0f} % of the machine during its runs.", tuned.name, 100 * tuned.measured->foreign_load));
+  const std::string disturbed = disturbed_remark(result);
+  if (!disturbed.empty()) lines.push_back(disturbed);
+  for (const TunedPlan& tuned : result.plans)
     if (tuned.measured && !tuned.measured->verified)
       lines.push_back(fmt::format("{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).", tuned.name, tuned.measured->worst_tensor,
                                   tuned.measured->gradient_difference, tuned.measured->tolerance));
-  }
+  if (result.reused) lines.push_back("Plans and program are those of an earlier call, so its measurements were kept; --fresh measures again.");
   return lines;
 }
 

@@ -7,7 +7,7 @@ plan=$scratch/plan.json
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$plan"
 check "plan.json is written" test -s "$plan"
 expect 0 "" sp predict "$plan"
-expect 0 "" sp predict "$plan" -m lassen --json
+expect 0 "published rates" sp predict "$plan" -m "$data/machine.json" --json
 
 # A hand-written plan needs no more than this.
 echo "{\"schema_version\": 1, \"network\": {\"source\": \"$data/small.json\"}, \"batch\": 2, \"ranks\": 2, \"decomposition\": \"N2\"}" >"$scratch/hand.json"
@@ -17,7 +17,8 @@ expect 0 "" sp predict "$scratch/hand.json"
 sed 's/"ranks": 2/"ranks": 3/' "$scratch/hand.json" >"$scratch/ranks.json"
 expect 3 "ranks\.json.*(rank|N2)" sp predict "$scratch/ranks.json"
 expect 3 "2 ranks" sp run "$plan" -n 3
-expect 3 "rejects|cannot|splits|samples" sp predict <(sed 's/"ranks": 2/"ranks": 64/; s/N2/N64/' "$scratch/hand.json")
+sed 's/"decomposition": "N2"/"decomposition": "N2", "layers": {"conv": {"grid": "D2"}}/' "$scratch/hand.json" >"$scratch/illegal.json"
+expect 3 "illegal\.json: at /layers/conv.*D2" sp predict "$scratch/illegal.json"
 expect 4 "" sp plan "$data/small.json" -n 64 --uniform N64
 expect 4 "memory|MiB|KiB" sp plan "$data/small.json" -n 2 --memory 1KiB
 

@@ -6,7 +6,7 @@ if ! command -v mpirun >/dev/null; then
   echo "skipped: no mpirun"
   exit 77
 fi
-if ! sp doctor --json | grep -q '"mpi": {"built": true'; then
+if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
   echo "skipped: built without MPI"
   exit 77
 fi
@@ -31,5 +31,5 @@ expect 5 "mpirun is not installed" env PATH=/nowhere "$program" run "$plan" --st
 expect 0 "" mpirun -n 2 "$program" run "$plan" --steps 1
 expect 3 "for 2 ranks.*3" mpirun -q -n 3 "$program" run "$plan" --steps 1
 check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
-expect 5 "file" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
+expect 5 "stdout/timings\.json" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
 finish

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
-#include <utility>
 #include <vector>
 
 namespace stratplan {
@@ -11,19 +9,24 @@ namespace {
 
 bool same_letter(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); }
 
-/// Levenshtein distance, upper and lower case taken as equal.
+/// Letters to insert, delete, replace or swap with their neighbour (optimal string alignment), upper and lower case taken as equal.
 std::size_t edits(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (same_letter(a[i - 1], b[j - 1]) ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+  std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        least[i][j] = i + j;
+        continue;
+      }
+      const bool same = same_letter(a[i - 1], b[j - 1]);
+      least[i][j] = std::min({least[i - 1][j] + 1, least[i][j - 1] + 1, least[i - 1][j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
+      if (swapped) {
+        least[i][j] = std::min(least[i][j], least[i - 2][j - 2] + 1);
+      }
     }
   }
-  return row[b.size()];
+  return least[a.size()][b.size()];
 }
 
 }  // namespace

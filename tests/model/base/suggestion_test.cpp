@@ -17,6 +17,7 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
       {"strde", " (did you mean \"stride\"?)"},
       {"Stride", " (did you mean \"stride\"?)"},
       {"stride", " (did you mean \"stride\"?)"},
+      {"srtide", " (did you mean \"stride\"?)"},
       {"pading", " (did you mean \"padding\"?)"},
       {"resnet5", " (did you mean \"resnet50\"?)"},
       {"resnet", " (did you mean \"resnet50\"?)"},
@@ -27,6 +28,8 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
   for (const Row& row : table) {
     EXPECT_EQ(suggestion(row.word, known), row.expected) << row.word;
   }
+  const std::vector<std::string> commands{"autotune", "plan", "run"};
+  EXPECT_EQ(suggestion("plna", commands), " (did you mean \"plan\"?)") << "swapped letters are one error";
   EXPECT_EQ(suggestion("stride", {}), "");
 }
 
