@@ -3,6 +3,8 @@
 // inside a property only.
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <array>
 #include <vector>
 
 #include "model/network/window.hpp"
@@ -28,6 +30,16 @@ inline Window any_window(std::int64_t extent) {
   const std::int64_t padded = extent + window.pad_before + window.pad_after;
   const std::int64_t largest = std::min<std::int64_t>(5, (padded - 1) / window.dilation + 1);
   window.kernel = any_int(1, static_cast<int>(largest));
+  return window;
+}
+
+/// As any_window, but each position reads some of the tensor: what pooling requires.
+inline Window any_pooling_window(std::int64_t extent) {
+  Window window = any_window(extent);
+  window.dilation = 1;
+  window.kernel = std::min(window.kernel, extent);
+  window.pad_before = std::min(window.pad_before, window.kernel - 1);
+  window.pad_after = std::min(window.pad_after, window.kernel - 1);
   return window;
 }
 

@@ -108,6 +108,23 @@ class NetworkBuilder {
   Network network_;
 };
 
+/// Every layer kind, a residual addition, two consumers of one tensor.
+inline Network small_network(std::int64_t batch, std::int64_t statistics_samples) {
+  NetworkBuilder net(batch, statistics_samples);
+  const LayerIndex x = net.input({6, 1, 9, 8});
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(x, 8, same)));
+  const LayerIndex pooled = net.max_pool(stem, {.kernel = 3, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 1});
+  const Window even_same{.kernel = 4, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 2};
+  const LayerIndex left = net.leaky_relu(net.convolution(pooled, 8, even_same, true));
+  const LayerIndex right = net.sigmoid(net.batch_norm(net.convolution(pooled, 8, Window{})));
+  const LayerIndex sum = net.add({left, right, pooled});
+  const LayerIndex even = net.average_pool(sum, {.kernel = 2, .stride = 1, .dilation = 1, .pad_before = 0, .pad_after = 1});
+  const LayerIndex mean = net.global_average_pool(even);
+  net.cross_entropy(net.fully_connected(net.dropout(mean), 12));
+  return net.finish();
+}
+
 /// One layer of a kind over a whole small network: for tests that look at a single layer.
 struct LayerCase {
   Network network;

@@ -1,0 +1,359 @@
+// What follows from a decomposition for a layer's tensors, which decompositions are illegal and why, and what layers behind inherit.
+#include "model/partition/decomposition.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+
+#include "model/partition/transfer.hpp"
+#include "support/generators.hpp"
+#include "support/networks.hpp"
+#include "support/symbolic_values.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::any_int;
+using test::LayerCase;
+using test::single_layer;
+using testing::HasSubstr;
+
+// Letters of the tables: B Block, G Gathered, P Partial, R Redundant, x illegal, - no such tensor.
+char letter(Role role) { return "BGPR"[static_cast<int>(role)]; }
+
+/// Roles of x, w, the parameters along the channels, y as computed and y after landing.
+std::string roles(const Layer& layer, const Decomposition& decomposition, Dim dim) {
+  if (check(layer, decomposition)) return "xxxxx";
+  const LayerDistributions made = distribute(layer, decomposition);
+  const auto maybe = [&](const std::optional<Distribution>& tensor) { return tensor ? letter(tensor->role(dim)) : '-'; };
+  const char x = letter(made.inputs[0].iteration.role(dim));
+  return {x, maybe(made.weights), maybe(made.channels), letter(made.raw.role(dim)), letter(made.home.role(dim))};
+}
+
+TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
+  struct Case {
+    LayerKind kind;
+    const char* landing;
+    std::map<char, std::string> roles;  // dimension -> x, w, channels, y as computed, y at home
+  };
+  const std::string split = "B--BB", repeated = "R--RR", illegal = "xxxxx";
+  const std::vector<Case> cases{
+      {LayerKind::Convolution, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', "BGGBB"}, {'H', "BGGBB"}, {'W', "BGGBB"}, {'R', "RRRRR"}}},
+      {LayerKind::Convolution, " all-reduce", {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
+      {LayerKind::FullyConnected, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', illegal}, {'H', illegal}, {'R', "RRRRR"}}},
+      {LayerKind::MaxPool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::AveragePool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::GlobalAveragePool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', "B--PR"}, {'H', "B--PR"}, {'W', "B--PR"}, {'R', repeated}}},
+      {LayerKind::BatchNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
+      {LayerKind::ReLU, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::LeakyReLU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::Dropout, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::Add, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::SoftmaxCrossEntropy, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::MeanSquaredError, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+  };
+  for (const Case& c : cases) {
+    const LayerCase one = single_layer(c.kind, 4, {4, 6, 6, 6});
+    for (const auto& [dim, expected] : c.roles) {
+      const Decomposition decomposition = Decomposition::parse(std::string(1, dim) + "2" + c.landing);
+      const Dim which = static_cast<Dim>(std::string("NFCDHWR").find(dim));
+      EXPECT_EQ(roles(one.layer(), decomposition, which), expected) << one.layer().name << " under " << decomposition.text();
+    }
+  }
+}
+
+std::string channels(const std::vector<Interval>& intervals) {
+  std::string text;
+  for (const Interval& interval : intervals) text += (text.empty() ? "" : " ") + std::to_string(interval.begin) + "-" + std::to_string(interval.end);
+  return text;
+}
+
+TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 channels
+  const LayerCase one = single_layer(LayerKind::Convolution, 2, {4, 1, 6, 6}, 8);
+  struct Case {
+    const char* text;
+    std::string x, w_filters, w_channels, raw, home, bias;  // per rank
+  };
+  const std::vector<Case> cases{
+      {"F2 C2", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
+      {"C2 F2", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8", "0-2 4-6 2-4 6-8", "0-2 4-6 2-4 6-8"},
+      {"F2 C2 all-reduce", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8"},
+      {"C4", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8", "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
+      {"F3", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-3 3-6 6-8", "0-3 3-6 6-8"},
+  };
+  for (const Case& c : cases) {
+    const Decomposition decomposition = Decomposition::parse(c.text);
+    ASSERT_FALSE(check(one.layer(), decomposition)) << c.text;
+    const LayerDistributions made = distribute(one.layer(), decomposition);
+    std::vector<Interval> x, filters, w_channels, raw, home, bias;
+    for (int rank = 0; rank < decomposition.grid.ranks(); ++rank) {
+      x.push_back(made.inputs[0].region(Axis::C, rank));
+      filters.push_back(made.weights->owned(Axis::N, rank));
+      w_channels.push_back(made.weights->owned(Axis::C, rank));
+      raw.push_back(made.raw.owned(Axis::C, rank));
+      home.push_back(made.home.owned(Axis::C, rank));
+      bias.push_back(made.channels->owned(Axis::C, rank));
+    }
+    EXPECT_EQ(channels(x), c.x) << c.text;
+    EXPECT_EQ(channels(filters), c.w_filters) << c.text;
+    EXPECT_EQ(channels(w_channels), c.w_channels) << c.text;
+    EXPECT_EQ(channels(raw), c.raw) << c.text;
+    EXPECT_EQ(channels(home), c.home) << c.text;
+    EXPECT_EQ(channels(bias), c.bias) << c.text;
+  }
+}
+
+TEST(Decomposition, ShapesOfAllTensors) {
+  const LayerCase conv = single_layer(LayerKind::Convolution, 2, {4, 1, 6, 7}, 8);
+  const LayerDistributions made = distribute(conv.layer(), Decomposition::parse("H2"));
+  EXPECT_EQ(made.inputs[0].tensor, conv.layer().input);
+  EXPECT_EQ(made.inputs[0].region(0).shape(), (Shape{{2, 4, 1, 4, 7}}));  // 3 rows and one of halo
+  EXPECT_EQ(made.raw.shape, conv.layer().output);
+  EXPECT_EQ(made.home.shape, conv.layer().output);
+  EXPECT_EQ(made.weights->shape, (Shape{{8, 4, 1, 3, 3}}));
+  EXPECT_EQ(made.channels->shape, (Shape{{1, 8, 1, 1, 1}}));
+
+  const LayerCase fc = single_layer(LayerKind::FullyConnected, 2, {4, 1, 6, 7}, 8);
+  EXPECT_EQ(iteration_windows(fc.layer())[1].kernel, 6);
+  EXPECT_EQ(iteration_windows(fc.layer())[2].kernel, 7);
+  const LayerDistributions full = distribute(fc.layer(), Decomposition::parse("C2"));
+  EXPECT_EQ(full.weights->shape, (Shape{{8, 4, 1, 6, 7}}));
+  EXPECT_EQ(full.inputs[0].region(1), (Region{{{{0, 2}, {2, 4}, {0, 1}, {0, 6}, {0, 7}}}}));
+}
+
+TEST(Decomposition, ParametersThatALayerDoesNotHaveAreNotDistributed) {
+  EXPECT_FALSE(distribute(single_layer(LayerKind::ReLU, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2")).channels);
+  EXPECT_FALSE(distribute(single_layer(LayerKind::BatchNorm, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2")).weights);
+  test::NetworkBuilder net(2);
+  const LayerIndex y = net.convolution(net.input({4, 1, 6, 6}), 4, Window{}, false);
+  EXPECT_FALSE(distribute(net.finish().layer(y), Decomposition::parse("N2")).channels);
+}
+
+TEST(Decomposition, RejectionsAndTheirReasons) {
+  struct Case {
+    LayerKind kind;
+    std::int64_t batch;
+    std::array<std::int64_t, 4> extents;  // C D H W
+    std::int64_t filters;
+    const char* text;
+    std::vector<const char*> words;  // none: legal
+  };
+  using enum LayerKind;
+  const std::vector<Case> cases{
+      // kind             batch C  D  H  W   filters text              words of the reason
+      {Convolution,         2, {4, 1, 14, 14}, 4,  "H32",              {"H32", "14"}},
+      {Convolution,         2, {4, 1, 14, 14}, 4,  "H14",              {}},
+      {Convolution,         2, {4, 1, 14, 14}, 4,  "N3",               {"N3", "2"}},
+      {Convolution,         2, {4, 1, 14, 14}, 4,  "F5",               {"F5", "4"}},
+      {Convolution,         2, {4, 1, 14, 14}, 8,  "C5",               {"C5", "4"}},
+      {Convolution,         2, {4, 1, 14, 14}, 4,  "D2",               {"D2", "1"}},
+      {Convolution,         2, {6, 1, 14, 14}, 4,  "F2 C3",            {"C3"}},   // two filters a block do not land on three
+      {Convolution,         2, {6, 1, 14, 14}, 4,  "F2 C3 all-reduce", {}},
+      {Convolution,         2, {6, 1, 14, 14}, 6,  "F2 C3",            {}},
+      {Convolution,         2, {6, 1, 14, 14}, 2,  "C3",               {"C3", "2"}},
+      {Convolution,         2, {6, 1, 14, 14}, 2,  "C3 all-reduce",    {}},
+      {FullyConnected,      2, {4, 1, 6, 6},   8,  "H2",               {"H2"}},
+      {FullyConnected,      2, {4, 1, 6, 6},   8,  "N2 W3",            {"W3"}},
+      {FullyConnected,      2, {4, 1, 6, 6},   8,  "F4 C2",            {}},
+      {MaxPool,             2, {3, 1, 6, 6},   0,  "F2 C2",            {"3"}},    // blocks of 2 and 1
+      {MaxPool,             2, {4, 1, 6, 6},   0,  "F2 C2",            {}},
+      {BatchNorm,           2, {4, 1, 6, 6},   0,  "C6",               {"C6", "4"}},
+      {GlobalAveragePool,   2, {4, 1, 7, 7},   0,  "H7",               {}},
+      {GlobalAveragePool,   2, {4, 1, 7, 7},   0,  "H8",               {"H8", "7"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "C2",               {"C2"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "F2",               {"F2"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "N2 R3",            {}},
+      {MeanSquaredError,    2, {10, 1, 1, 1},  0,  "C5",               {}},
+      {ReLU,                2, {4, 1, 6, 6},   0,  "R12",              {}},
+      {Add,                 2, {4, 1, 6, 6},   0,  "H7",               {"H7", "6"}},
+  };
+  for (const Case& c : cases) {
+    const LayerCase one = single_layer(c.kind, c.batch, c.extents, c.filters);
+    const std::optional<Rejection> rejection = check(one.layer(), Decomposition::parse(c.text));
+    SCOPED_TRACE(one.layer().name + " under " + c.text);
+    ASSERT_EQ(rejection.has_value(), !c.words.empty()) << (rejection ? rejection->reason : "accepted");
+    if (!rejection) continue;
+    EXPECT_THAT(rejection->reason, HasSubstr(one.layer().name));
+    for (const char* word : c.words) EXPECT_THAT(rejection->reason, HasSubstr(word));
+    EXPECT_EQ(rejection->reason.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Decomposition, TextAndItsInverse) {
+  for (const char* text : {"C2 F2", "C2 F2 all-reduce", "N1", "N4 | H2 W2", "N2 | C2 all-reduce"}) EXPECT_EQ(Decomposition::parse(text).text(), text);
+  EXPECT_EQ(Decomposition::parse("C2 all-reduce").landing, Landing::AllReduce);
+  EXPECT_EQ(Decomposition::parse("C2").landing, Landing::ReduceScatter);
+  for (const char* text : {"", "all-reduce", "C2 sideways", "C2 all-reduce all-reduce", "all-reduce C2"})
+    EXPECT_THROW(Decomposition::parse(text), std::invalid_argument) << text;
+}
+
+TEST(Decomposition, InheritedTable) {
+  struct Case {
+    LayerKind kind;
+    const char* text;
+    const char* inherited;  // grid
+  };
+  using enum LayerKind;
+  const std::vector<Case> cases{
+      {Convolution, "N2 H2", "N2 H2"},          {Convolution, "F2 C2", "F2 C2"},      {Convolution, "F2 C2 all-reduce", "F2 R2"},
+      {Convolution, "C2 H2 all-reduce", "R2 H2"}, {Convolution, "C2 | C2 all-reduce", "R2 | R2"}, {MaxPool, "H2 W2", "H2 W2"},
+      {MaxPool, "C2 all-reduce", "C2"},         {GlobalAveragePool, "N2 H2", "N2 R2"}, {GlobalAveragePool, "H2 C2 W2", "R2 C2 R2"},
+      {FullyConnected, "C2 all-reduce", "R2"},  {ReLU, "N2 R2", "N2 R2"},
+  };
+  for (const Case& c : cases)
+    EXPECT_EQ(inherited(single_layer(c.kind, 4, {4, 1, 6, 6}).layer(), Decomposition::parse(c.text)).grid.text(), c.inherited) << c.text;
+}
+
+TEST(Decomposition, NearestLegalTable) {
+  struct Case {
+    LayerKind kind;
+    const char* wanted;
+    const char* nearest;
+  };
+  using enum LayerKind;
+  const std::vector<Case> cases{
+      // on batch 4, 4 channels, 6 x 6, 4 filters
+      {Convolution, "H2", "H2"},
+      {Convolution, "H8", "R8"},
+      {Convolution, "N2 D2", "N2 R2"},
+      {FullyConnected, "H4", "R4"},
+      {FullyConnected, "N2 H2", "N2 R2"},
+      {FullyConnected, "H2 N2", "R2 N2"},
+      {FullyConnected, "N2 | H2 W2", "N2 | R4"},
+      {SoftmaxCrossEntropy, "C2 N2", "R2 N2"},
+      {SoftmaxCrossEntropy, "F4", "R4"},
+      {ReLU, "R4", "R4"},
+  };
+  for (const Case& c : cases) {
+    const LayerCase one = single_layer(c.kind, 4, {4, 1, 6, 6});
+    const Nearest nearest = nearest_legal(one.layer(), Decomposition::parse(c.wanted));
+    EXPECT_EQ(nearest.decomposition.text(), c.nearest) << one.layer().name << " " << c.wanted;
+    EXPECT_EQ(nearest.reason.empty(), std::string(c.wanted) == c.nearest) << nearest.reason;
+    EXPECT_EQ(nearest.reason.find('\n'), std::string::npos);
+  }
+}
+
+TEST(Decomposition, NearestLegalEndsWhereEvenTheUndividedLayerReadsOnlyPadding) {
+  test::NetworkBuilder net(2);
+  const Window beside{.kernel = 1, .stride = 3, .dilation = 1, .pad_before = 1, .pad_after = 0};  // reads position -1 of one row
+  const LayerIndex y = net.convolution(net.input({4, 1, 1, 6}), 4, {Window{}, beside, Window{}});
+  const Network network = net.finish();
+  EXPECT_FALSE(check(network.layer(y), Decomposition::parse("N2")));
+  EXPECT_EQ(nearest_legal(network.layer(y), Decomposition::parse("H2")).decomposition.text(), "R2");
+}
+
+TEST(Decomposition, ABlockThatReadsOnlyPaddingIsRejected) {  // of 3 positions of stride 2 the first reads -2
+  test::NetworkBuilder net(2);
+  const Window beside{.kernel = 1, .stride = 2, .dilation = 1, .pad_before = 2, .pad_after = 0};
+  const LayerIndex y = net.convolution(net.input({4, 1, 4, 4}), 4, {Window{}, beside, Window{}});
+  const Network network = net.finish();
+  EXPECT_FALSE(check(network.layer(y), Decomposition::parse("N2")));
+  ASSERT_TRUE(check(network.layer(y), Decomposition::parse("H3")));
+  EXPECT_THAT(check(network.layer(y), Decomposition::parse("H3"))->reason, HasSubstr("padding"));
+}
+
+// ---------------------------------------------------------------- properties over all kinds
+
+struct Drawn {
+  LayerCase one;
+  Decomposition decomposition;
+  const Layer& layer() const { return one.layer(); }
+};
+
+Drawn any_layer_and_decomposition() {
+  const LayerKind kind = test::computing_kinds[static_cast<std::size_t>(any_int(0, static_cast<int>(test::computing_kinds.size()) - 1))];
+  const std::array<std::int64_t, 4> extents{any_int(2, 9), any_int(0, 1) == 1 ? any_int(2, 4) : 1, any_int(2, 9), any_int(2, 9)};
+  std::vector<Dim> dims;
+  while (dims.size() < 3) dims.push_back(static_cast<Dim>(any_int(0, dim_count - 1)));
+  const ProcessGrid grid = test::any_grid(test::any_topology(), dims);
+  return {single_layer(kind, any_int(1, 6), extents, any_int(2, 9)), {grid, any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}};
+}
+
+/// How often each element of a tensor is held.
+std::vector<int> copies(const Distribution& tensor) {
+  std::vector<int> held(static_cast<std::size_t>(tensor.shape.elements()), 0);
+  for (int rank = 0; rank < tensor.grid.ranks(); ++rank)
+    test::for_each_element(tensor.owned(rank), [&](const test::Element& element) { ++held[test::position_in(whole(tensor.shape), element)]; });
+  return held;
+}
+int product_of(const Distribution& tensor, std::vector<Role> roles) {
+  int product = 1;
+  for (const Role role : roles)
+    for (const Dim dim : tensor.dims_with(role)) product *= tensor.grid.parts(dim);
+  return product;
+}
+
+RC_GTEST_PROP(Decomposition, LegalOnesGiveEveryRankItsShareOfEveryTensor, ()) {
+  const Drawn drawn = any_layer_and_decomposition();
+  RC_PRE(!check(drawn.layer(), drawn.decomposition));
+  const LayerDistributions made = distribute(drawn.layer(), drawn.decomposition);
+  RC_ASSERT(made.home.dims_with(Role::Partial).empty());
+  RC_ASSERT(made.home.dims_with(Role::Gathered).empty());
+  std::vector<const Distribution*> tensors{&made.raw, &made.home};
+  if (made.weights) tensors.push_back(&*made.weights);
+  if (made.channels) tensors.push_back(&*made.channels);
+  for (const Distribution* tensor : tensors) {
+    RC_ASSERT(tensor->grid.ranks() == drawn.decomposition.grid.ranks());
+    for (int rank = 0; rank < tensor->grid.ranks(); ++rank) RC_ASSERT(!tensor->owned(rank).empty());
+    const int expected = product_of(*tensor, {Role::Gathered, Role::Partial, Role::Redundant});
+    for (const int held : copies(*tensor)) RC_ASSERT(held == expected);
+  }
+  RC_ASSERT(made.inputs.size() == drawn.layer().inputs.size());
+}
+
+RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork, ()) {  // no rejection without a cause that the definitions know
+  const Drawn drawn = any_layer_and_decomposition();
+  const Layer& layer = drawn.layer();
+  const ProcessGrid& grid = drawn.decomposition.grid;
+  const auto too_many = [&](std::int64_t extent, Dim dim) { return grid.parts(dim) > extent; };
+  const bool contraction = is_contraction(layer.kind), spatial = layer.kind != LayerKind::FullyConnected;
+  const Shape& space = layer.kind == LayerKind::GlobalAveragePool ? layer.input : layer.output;
+  bool cause = too_many(layer.output[Axis::N], Dim::N);
+  for (const auto& [axis, dim] : {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
+    cause = cause || (spatial ? too_many(space[axis], dim) : grid.parts(dim) > 1);
+  if (contraction) cause = cause || too_many(layer.input[Axis::C], Dim::C);
+  if (layer.kind == LayerKind::SoftmaxCrossEntropy) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
+  const bool blocks_of_blocks = !contraction || drawn.decomposition.landing == Landing::ReduceScatter;
+  const std::int64_t outputs = layer.output[Axis::C], smallest_block = outputs / grid.parts(Dim::F);
+  cause = cause || smallest_block < 1 || (blocks_of_blocks && smallest_block < grid.parts(Dim::C));
+  RC_ASSERT(check(layer, drawn.decomposition).has_value() == cause);
+}
+
+RC_GTEST_PROP(Decomposition, NearestLegalIsLegalAndKeepsEveryRanksOtherIndices, ()) {
+  const Drawn drawn = any_layer_and_decomposition();
+  const Nearest nearest = nearest_legal(drawn.layer(), drawn.decomposition);
+  const bool legal = !check(drawn.layer(), drawn.decomposition);
+  RC_ASSERT(!check(drawn.layer(), nearest.decomposition));
+  RC_ASSERT(nearest.reason.empty() == legal);
+  if (legal) RC_ASSERT(nearest.decomposition == drawn.decomposition);
+  RC_ASSERT(nearest.decomposition.grid.ranks() == drawn.decomposition.grid.ranks());
+  for (const Dim dim : all_dims) {
+    if (dim == Dim::R || nearest.decomposition.grid.parts(dim) == 1) continue;
+    for (int rank = 0; rank < drawn.decomposition.grid.ranks(); ++rank)
+      RC_ASSERT(nearest.decomposition.grid.index(dim, rank) == drawn.decomposition.grid.index(dim, rank));
+  }
+}
+
+RC_GTEST_PROP(Decomposition, WhatIsInheritedFindsItsTensorInPlace, ()) {
+  const Drawn drawn = any_layer_and_decomposition();
+  RC_PRE(!check(drawn.layer(), drawn.decomposition));
+  RC_PRE(!is_loss(drawn.layer().kind));
+  Layer behind;
+  behind.kind = LayerKind::ReLU;
+  behind.name = "behind";
+  behind.inputs = {drawn.one.index};
+  behind.input = behind.output = drawn.layer().output;
+  const Decomposition handed_on = inherited(drawn.layer(), drawn.decomposition);
+  RC_ASSERT(!check(behind, handed_on));
+  const Distribution home = distribute(drawn.layer(), drawn.decomposition).home;
+  const Needed needed = distribute(behind, handed_on).inputs[0];
+  for (int rank = 0; rank < home.grid.ranks(); ++rank) RC_ASSERT(needed.region(rank) == home.owned(rank));
+  RC_ASSERT(summarize(home, needed).total_messages == 0);
+  RC_ASSERT(summarize_adjoint(home, needed).total_messages == 0);
+}
+
+}  // namespace
+}  // namespace stratplan

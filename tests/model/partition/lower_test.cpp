@@ -1,0 +1,204 @@
+// Programs of all ranks together: run on made-up values, every kernel must find just what the undivided network would hold there.
+#include "model/partition/lower.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "model/partition/transfer.hpp"
+#include "support/generators.hpp"
+#include "support/networks.hpp"
+#include "support/program_run.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::NetworkBuilder;
+using test::everywhere;
+using test::problem_with;
+using test::small_network;
+
+LayerDecompositions each(const Network& network, const std::vector<const char*>& texts) {
+  LayerDecompositions decompositions;
+  for (int i = 0; i < network.size(); ++i)
+    decompositions.push_back(network.layer(i).kind == LayerKind::Input ? Decomposition{} : Decomposition::parse(texts[static_cast<std::size_t>(i)]));
+  return decompositions;
+}
+
+TEST(Lower, EveryUniformDecompositionOfASmallNetwork) {
+  const Network network = small_network(6, 4);
+  for (const char* text :
+       {"N1",      "N2",         "N3",      "N5",      "N6",       "H2",       "H3",            "H5",               "W2",               "W4",
+        "C2",      "C3",         "F2",      "F3",      "F5",       "R2",       "R6",            "N2 H2",            "H2 W2",            "H3 W2",
+        "F2 C2",   "C2 F2",      "F2 C3",   "N2 F2",   "N2 C2",    "H2 R2",    "N2 R2",         "R2 N2",            "N2 | H2",          "N2 | H2 W2",
+        "H2 | H2", "N3 | F2",    "C2 | C2", "N3 H2 W2", "F2 C2 H3", "C2 all-reduce", "C3 F2 all-reduce", "N2 C2 all-reduce", "H2 C2 R2 all-reduce",
+        "N2 H2 F2 C2"}) {
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+  }
+}
+
+TEST(Lower, VolumesAndSplitsAlongDepth) {
+  NetworkBuilder net(2);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex x = net.input({3, 7, 6, 6});
+  LayerIndex y = net.relu(net.convolution(x, 4, {same, same, same}, true));
+  y = net.pool(LayerKind::MaxPool, y, {Window{.kernel = 2, .stride = 2}, Window{.kernel = 2, .stride = 2}, Window{.kernel = 2, .stride = 2}});
+  y = net.convolution(y, 6, {same, same, same});
+  const Network network = net.finish_with_loss(net.fully_connected(y, 5));
+  for (const char* text : {"D2", "D3", "D2 H2", "D3 W2", "N2 D2", "D2 C2", "F2 D3", "D2 R2", "D2 H2 W3"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+}
+
+TEST(Lower, BlocksSmallerThanTheHalo) {
+  NetworkBuilder net(1);
+  const Window wide{.kernel = 7, .stride = 1, .dilation = 1, .pad_before = 3, .pad_after = 3};
+  const Window sparse{.kernel = 3, .stride = 1, .dilation = 3, .pad_before = 3, .pad_after = 3};
+  const LayerIndex x = net.input({2, 1, 6, 6});
+  const Network network = net.finish_with_loss(net.convolution(net.convolution(net.convolution(x, 2, wide), 2, wide), 2, sparse));
+  for (const char* text : {"H6", "H5", "W4", "H3 W2", "H4 W3"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+}
+
+TEST(Lower, RedistributionBetweenLayersThatAllDiffer) {
+  NetworkBuilder net(4);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  LayerIndex y = net.input({6, 1, 8, 8});
+  for (int i = 0; i < 4; ++i) y = net.relu(net.convolution(y, 6, same, i % 2 == 0));
+  const Network network = net.finish_with_loss(net.fully_connected(y, 8));
+  const std::vector<std::vector<const char*>> plans{
+      // input, conv, relu, conv, relu, conv, relu, conv, relu, fc, loss
+      {"", "H4", "H4", "R4", "R4", "H4", "H4", "W4", "W4", "N4", "N4"},
+      {"", "H4", "R4", "H4", "R4", "H4", "R4", "H4", "R4", "R4", "H1 R4"},
+      {"", "N4", "C4", "H4", "W4", "F4", "N2 H2", "C2 F2", "H2 W2", "F4", "N4"},
+      {"", "C2 F2", "F2 C2", "C4 all-reduce", "R2 N2", "N2 R2", "R2 W2", "W2 R2", "R4", "C4", "N2 R2"},
+      {"", "N2 | H2", "H2 | N2", "C2 | F2", "F2 | C2", "R2 | W2", "H2 | R2", "N4", "W2 | W2", "C2 | N2", "N2 | R2"},
+      {"", "N3", "H3", "C3", "F3", "R3", "W3", "C3 all-reduce", "N3", "F3", "R3"},
+      {"", "N2 H3", "H6", "F3 C2", "R6", "W3 N2", "H2 W3", "C2 F3 all-reduce", "N3 R2", "C6", "N2 R3"},
+  };
+  for (const auto& plan : plans) {
+    const LayerDecompositions decompositions = each(network, plan);
+    for (int i = 1; i < network.size(); ++i) {
+      const auto rejection = check(network.layer(i), decompositions[static_cast<std::size_t>(i)]);
+      ASSERT_FALSE(rejection) << rejection->reason;
+    }
+    EXPECT_EQ(problem_with(network, decompositions), "") << testing::PrintToString(plan);
+  }
+}
+
+TEST(Lower, StatisticsSetsThatLieInGroupsOrStraddleThem) {
+  struct Case {
+    std::int64_t batch, samples;
+    const char* text;
+  };
+  const std::vector<Case> cases{
+      // batch samples
+      {8, 8, "N2"}, {8, 4, "N2"}, {8, 2, "N2"}, {8, 4, "N4"}, {8, 4, "N3"}, {8, 3, "N2"}, {8, 3, "N4"}, {7, 2, "N3"}, {5, 5, "N5"}, {12, 1, "N3"},
+      {8, 4, "N2 H2"}, {8, 4, "N4 W2"}, {8, 4, "H2 R2"}, {8, 4, "N4 R2"}, {8, 4, "N3 H2"}, {8, 3, "N2 C2"}, {8, 4, "N2 | N2"}, {8, 4, "N2 H2 | N2"},
+      {8, 4, "H2 N4"}, {8, 4, "F2 N4"}, {8, 4, "N4 F2"}, {9, 3, "N3 R2 H2"}, {8, 4, "R2 N4"},
+  };
+  for (const Case& c : cases) {
+    NetworkBuilder net(c.batch, c.samples);
+    const LayerIndex x = net.input({4, 1, 4, 4});
+    const Network network = net.finish_with_loss(net.relu(net.batch_norm(net.convolution(x, 4, Window{}))));
+    SCOPED_TRACE(testing::Message() << c.batch << " in sets of " << c.samples << " on " << c.text);
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(c.text))), "");
+  }
+}
+
+TEST(Lower, WhichSetsARankSumsAndWithWhom) {
+  struct Rank {
+    std::int64_t first_set, sets;
+    std::vector<int> group;  // of the all-reduce; none if the rank has all that it needs
+  };
+  struct Case {
+    std::int64_t batch, samples;
+    const char* grid;
+    std::vector<Rank> ranks;
+  };
+  const std::vector<Case> cases{
+      // batch, samples of a set, grid, per rank: first set, sets, all-reduced over
+      {8, 2, "N2", {{0, 2, {}}, {2, 2, {}}}},
+      {8, 4, "N2", {{0, 1, {}}, {1, 1, {}}}},
+      {8, 8, "N2", {{0, 1, {0, 1}}, {0, 1, {0, 1}}}},
+      {8, 4, "N4", {{0, 1, {0, 1}}, {0, 1, {0, 1}}, {1, 1, {2, 3}}, {1, 1, {2, 3}}}},
+      {8, 4, "N3", {{0, 2, {0, 1, 2}}, {0, 2, {0, 1, 2}}, {0, 2, {0, 1, 2}}}},
+      {8, 4, "N2 H2", {{0, 1, {0, 1}}, {0, 1, {0, 1}}, {1, 1, {2, 3}}, {1, 1, {2, 3}}}},
+      {8, 4, "H2 R2", {{0, 2, {0, 2}}, {0, 2, {1, 3}}, {0, 2, {0, 2}}, {0, 2, {1, 3}}}},
+      {8, 4, "C2", {{0, 2, {}}, {0, 2, {}}}},
+  };
+  for (const Case& c : cases) {
+    NetworkBuilder net(c.batch, c.samples);
+    const LayerIndex norm = net.batch_norm(net.input({4, 1, 4, 4}));
+    const Network network = net.finish_with_loss(norm);
+    for (int rank = 0; rank < static_cast<int>(c.ranks.size()); ++rank) {
+      SCOPED_TRACE(testing::Message() << c.batch << " in sets of " << c.samples << " on " << c.grid << ", rank " << rank);
+      const Rank& expected = c.ranks[static_cast<std::size_t>(rank)];
+      const Program program = lower_layer(network, norm, Decomposition::parse(c.grid), {}, rank);
+      std::vector<int> group;
+      for (const Step& step : program.steps) {
+        const auto* compute = std::get_if<ComputeStep>(&step.body);
+        if (compute && compute->kernel.kind == KernelKind::BatchNormStatistics) {
+          EXPECT_EQ(compute->kernel.sets.first_set, expected.first_set);
+          EXPECT_EQ(compute->kernel.sets.sets, expected.sets);
+        }
+        const auto* collective = std::get_if<CollectiveStep>(&step.body);
+        if (collective && step.phase == Phase::Forward) group = collective->group;
+      }
+      EXPECT_EQ(group, expected.group);
+    }
+  }
+}
+
+// ---------------------------------------------------------------- properties
+
+/// A legal decomposition of this layer over so many ranks: any grid made legal, or repetition.
+Decomposition any_decomposition(const Layer& layer, const Topology& topology) {
+  const ProcessGrid grid = test::any_grid(topology, {all_dims.begin(), all_dims.end()});
+  return nearest_legal(layer, {grid, test::any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}).decomposition;
+}
+
+RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
+  using test::any_int;
+  const std::int64_t batch = any_int(1, 4);
+  NetworkBuilder net(batch, any_int(1, static_cast<int>(batch)));
+  std::vector<LayerIndex> made{net.input({any_int(1, 5), any_int(0, 3) == 0 ? any_int(2, 4) : 1, any_int(2, 7), any_int(2, 7)})};
+  for (int i = any_int(1, 5); i > 0; --i) {
+    const LayerIndex from = any_int(0, 3) > 0 ? made.back() : test::any_of(made);
+    const Shape shape = net.finish().layer(from).output;
+    const int which = any_int(0, 8);
+    std::array<Window, 3> windows;
+    for (const Axis axis : spatial_axes)
+      windows[static_cast<std::size_t>(spatial_index(axis))] = which == 3 ? test::any_pooling_window(shape[axis]) : test::any_window(shape[axis]);
+    switch (which) {
+      case 0:
+      case 1:
+      case 2: made.push_back(net.convolution(from, any_int(1, 5), windows, any_int(0, 1) == 1)); break;
+      case 3: made.push_back(net.pool(any_int(0, 1) == 0 ? LayerKind::MaxPool : LayerKind::AveragePool, from, windows)); break;
+      case 4: made.push_back(net.batch_norm(from)); break;
+      case 5: made.push_back(net.relu(from)); break;
+      case 6: made.push_back(net.add({from, net.sigmoid(from)})); break;
+      case 7: made.push_back(net.global_average_pool(from)); break;
+      default: made.push_back(net.dropout(from));
+    }
+  }
+  std::vector<LayerIndex> heads;  // every tensor must be read: fully connected layers bring all that is left to one shape
+  for (const LayerIndex layer : made)
+    if (net.finish().consumers(layer).empty()) heads.push_back(net.fully_connected(layer, 3));
+  const Network network = net.finish_with_loss(heads.size() == 1 ? heads[0] : net.add(heads));
+  const Topology topology = test::any_of<Topology>({{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {2, 3}});
+  LayerDecompositions decompositions;
+  for (const Layer& layer : network.layers)
+    decompositions.push_back(layer.kind == LayerKind::Input ? Decomposition{} : any_decomposition(layer, topology));
+  std::string plan;
+  for (int i = 0; i < network.size(); ++i) plan += network.layer(i).name + " " + decompositions[static_cast<std::size_t>(i)].text() + "; ";
+  RC_LOG(plan);
+  Execution execution;
+  execution.bucket_bytes = {64 * any_int(1, 8)};
+  RC_ASSERT(problem_with(network, decompositions, execution) == "");
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,276 @@
+#pragma once
+// What each kernel of a program does to made-up values, and what it must find: the second half of program_run.hpp.
+#include "support/program_run.hpp"
+
+namespace stratplan::test {
+
+inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x, BufferId y) {
+  if (x >= 0) expect(kernel.x == buffer(rank, x).region.shape(), "the kernel's x has another shape than the buffer " + buffer(rank, x).name);
+  if (y >= 0) expect(kernel.y == buffer(rank, y).region.shape(), "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
+  const Layer& layer = network_.layer(step.layer);
+  if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
+  const Region output = values_.of(step.layer).raw.owned(rank);
+  const std::array<Window, 3> windows = iteration_windows(layer);
+  for (const Axis axis : spatial_axes) {
+    const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+    expect(kernel.windows[i] == local_window(windows[i], output[axis], layer.input[axis]),
+           std::string("another window than the local one along ") + axis_names[static_cast<std::size_t>(axis)]);
+  }
+}
+
+inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
+  if (kernel.kind == KernelKind::ConvolutionForward) {
+    expect_shapes(rank, step, kernel, step.reads.at(0), step.writes.at(0));
+    expect_input(rank, step.layer, 0, step.reads.at(0));
+    expect_parameter(rank, step.reads.at(1), weights);
+    if (kernel.bias) {
+      expect_parameter(rank, step.reads.at(2), here.channels->owned(rank));
+      expect(here.raw.dims_with(Role::Partial).empty(), "a bias is added before the sum over ranks");
+    }
+    write_output(rank, step.layer, step.writes.at(0));
+  } else if (kernel.kind == KernelKind::ConvolutionBackwardData) {
+    expect_shapes(rank, step, kernel, step.writes.at(0), step.reads.at(0));
+    expect_gradient(rank, step.layer, step.reads.at(0), output);
+    expect_parameter(rank, step.reads.at(1), weights);
+    write_contribution(rank, step.layer, step.writes.at(0));
+  } else {
+    expect_shapes(rank, step, kernel, step.reads.at(0), step.reads.at(1));
+    expect_input(rank, step.layer, 0, step.reads.at(0));
+    expect_gradient(rank, step.layer, step.reads.at(1), output);
+    write(rank, step.writes.at(0), weights, [&](const Element&) { return rank + 1.0; });
+  }
+}
+
+/// Sums as counts of the terms that went into them.
+inline void ProgramRun::count_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums) {
+  const StatisticsSets& sets = kernel.sets;
+  const auto into = view(rank, sums);
+  const std::int64_t channels = x[Axis::C].size(), positions = x[Axis::D].size() * x[Axis::H].size() * x[Axis::W].size();
+  expect(into.size() == sets.sets * 2 * channels, "sums of another size than [sets][2][C]");
+  expect(sets.first_sample == x[Axis::N].begin && sets.set_samples == network_.statistics_samples && sets.batch == network_.batch,
+         "the sets do not describe this rank's samples");
+  into.fill(0);
+  for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
+    const std::int64_t set = n / sets.set_samples - sets.first_set;
+    if (set < 0 || set >= sets.sets) fail("a sample's set is not in the buffer");
+    for (std::int64_t i = 0; i < 2 * channels; ++i) into[set * 2 * channels + i] += static_cast<double>(positions);
+  }
+}
+
+inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums) {
+  const StatisticsSets& sets = kernel.sets;
+  const auto from = view(rank, sums);
+  const std::int64_t channels = x[Axis::C].size();
+  for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
+    const std::int64_t set = n / sets.set_samples;
+    const std::int64_t samples = std::min(network_.batch, (set + 1) * sets.set_samples) - set * sets.set_samples;
+    for (std::int64_t i = 0; i < 2 * channels; ++i) {
+      const double found = from[(set - sets.first_set) * 2 * channels + i];
+      if (found != static_cast<double>(samples * sets.positions))
+        fail(fmt::format("set {} has {} terms of {}", set, found, samples * sets.positions));
+    }
+  }
+}
+
+inline void ProgramRun::run_batch_norm(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  const Layer& layer = network_.layer(step.layer);
+  const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
+  expect(kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W], "a set has another number of positions");
+  expect(kernel.scalar == layer.epsilon, "another epsilon than the layer's");
+  if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty()) expect_input(rank, step.layer, 0, step.reads.at(0));
+  switch (kernel.kind) {
+    case KernelKind::BatchNormStatistics: count_sums(rank, kernel, home, step.writes.at(0)); break;
+    case KernelKind::BatchNormForward:
+      expect_sums(rank, kernel, home, step.reads.at(1));
+      expect_parameter(rank, step.reads.at(2), channels);
+      expect_parameter(rank, step.reads.at(3), channels);
+      write_output(rank, step.layer, step.writes.at(0));
+      break;
+    case KernelKind::BatchNormBackwardSums:
+      expect_gradient(rank, step.layer, step.reads.at(1), home);
+      expect_sums(rank, kernel, home, step.reads.at(2));
+      count_sums(rank, kernel, home, step.writes.at(0));
+      for (const std::size_t i : {1U, 2U}) write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
+      break;
+    default:
+      expect_gradient(rank, step.layer, step.reads.at(1), home);
+      expect_sums(rank, kernel, home, step.reads.at(2));
+      expect_sums(rank, kernel, home, step.reads.at(3));
+      expect_parameter(rank, step.reads.at(4), channels);
+      write_contribution(rank, step.layer, step.writes.at(0));
+  }
+}
+
+inline void ProgramRun::run_loss(int rank, const Step& step, const Kernel& kernel) {
+  const Region region = values_.of(step.layer).home.owned(rank);
+  const bool per_channel = kernel.kind == KernelKind::MeanSquaredError;
+  const auto terms = [&](const Shape& shape) { return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]); };
+  expect(kernel.scalar == terms(network_.layer(step.layer).input), "the mean is over another number of terms");
+  expect_input(rank, step.layer, 0, step.reads.at(0));
+  const auto labels = view(rank, step.reads.at(1));
+  expect(static_cast<double>(labels.size()) == terms(region.shape()), "labels of another size than the terms");
+  for (std::int64_t i = 0; i < labels.size(); ++i)
+    if (labels[i] != label) fail("labels that were not loaded");
+  const auto loss = view(rank, step.writes.at(0));
+  expect(loss.size() == 1 && buffer(rank, step.writes.at(0)).type == DataType::F64, "the loss is no F64 scalar");
+  loss[0] = terms(region.shape());
+  write_contribution(rank, step.layer, step.writes.at(1));
+}
+
+inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kernel) {
+  const auto dense = [](const Shape& shape) { return whole(shape); };
+  const auto from = view(rank, step.reads.at(0)), into = view(rank, step.writes.at(0));
+  expect(kernel.x.elements() == from.size() && kernel.y.elements() == into.size(), "a copy's shapes differ from its buffers'");
+  Region source;
+  for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U}) source.interval[axis] = {kernel.from[axis], kernel.from[axis] + kernel.region.extent[axis]};
+  expect(dense(kernel.x).contains(source), "copies from outside of the source");
+  for_each_element(source, [&](const Element& element) {
+    Element target = element;
+    for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U}) {
+      target[axis] += kernel.to[axis] - kernel.from[axis];
+      if (target[axis] < 0 || target[axis] >= kernel.y.extent[axis]) fail("copies outside of the destination");
+    }
+    const double value = from[static_cast<std::int64_t>(position_in(dense(kernel.x), element))];
+    double& place = into[static_cast<std::int64_t>(position_in(dense(kernel.y), target))];
+    if (std::isnan(value)) fail("copies what was never written: " + buffer(rank, step.reads.at(0)).name);
+    if (kernel.accumulate && std::isnan(place)) fail("adds to what was never written: " + buffer(rank, step.writes.at(0)).name);
+    place = kernel.accumulate ? place + value : value;
+  });
+}
+
+inline void ProgramRun::run_update(int rank, const Step& step) {
+  const auto value = view(rank, step.writes.at(0)), gradient = view(rank, step.reads.at(1)), velocity = view(rank, step.writes.at(1));
+  expect(step.reads.at(0) == step.writes.at(0) && step.reads.at(2) == step.writes.at(1), "the update is not in place");
+  expect(value.size() == gradient.size() && value.size() == velocity.size(), "the update's buffers differ in size");
+  for (std::int64_t i = 0; i < value.size(); ++i) {
+    if (std::isnan(gradient[i])) fail("a gradient that was never written");
+    value[i] += 1;
+    velocity[i] += gradient[i];  // remembered for finish()
+  }
+}
+
+inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kernel) {
+  switch (kernel.kind) {
+    case KernelKind::MaxPoolForward:
+      view(rank, step.writes.at(1)).fill(position_of_maximum);
+      [[fallthrough]];
+    case KernelKind::AveragePoolForward:
+    case KernelKind::SpatialMeanForward:
+      expect_shapes(rank, step, kernel, step.reads.at(0), step.writes.at(0));
+      expect_input(rank, step.layer, 0, step.reads.at(0));
+      return write_output(rank, step.layer, step.writes.at(0));
+    case KernelKind::MaxPoolBackward:
+      for (const double position : view(rank, step.reads.at(1)).copy(0, view(rank, step.reads.at(1)).size()))
+        if (position != position_of_maximum) fail("positions of maxima were lost");
+      [[fallthrough]];
+    default:
+      expect_shapes(rank, step, kernel, step.writes.at(0), step.reads.at(0));
+      expect_gradient(rank, step.layer, step.reads.at(0), values_.of(step.layer).raw.owned(rank));
+      write_contribution(rank, step.layer, step.writes.at(0));
+  }
+}
+
+inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeStep& compute) {
+  const Layer& layer = network_.layer(step.layer);
+  const Region home = values_.of(step.layer).home.owned(rank);
+  expect(compute.region == home && compute.global == layer.output, "dropout is misplaced in its global tensor");
+  expect(compute.kernel.scalar == layer.probability, "another probability than the layer's");
+  if (step.phase == Phase::Forward) {
+    expect_input(rank, step.layer, 0, step.reads.at(0));
+    return write_output(rank, step.layer, step.writes.at(0));
+  }
+  expect_gradient(rank, step.layer, step.reads.at(0), home);
+  write_contribution(rank, step.layer, step.writes.at(0));
+}
+
+/// Forward the layer of that name; backward the sum of several consumers' gradients.
+inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel) {
+  expect(step.reads.size() == static_cast<std::size_t>(kernel.inputs), "an addition reads another number of buffers than it says");
+  if (step.phase == Phase::Forward) {
+    for (std::size_t input = 0; input < step.reads.size(); ++input) expect_input(rank, step.layer, input, step.reads[input]);
+    return write_output(rank, step.layer, step.writes.at(0));
+  }
+  const auto into = view(rank, step.writes.at(0));
+  std::vector<double> sums(static_cast<std::size_t>(into.size()), 0.0);
+  for (const BufferId read : step.reads)
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += view(rank, read)[static_cast<std::int64_t>(i)];
+  for (std::size_t i = 0; i < sums.size(); ++i) into[static_cast<std::int64_t>(i)] = sums[i];
+}
+
+inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep& compute) {
+  const Kernel& kernel = compute.kernel;
+  const LayerIndex layer = step.layer;
+  const auto home = [&] { return values_.of(layer).home.owned(rank); };
+  switch (kernel.kind) {
+    case KernelKind::ConvolutionForward:
+    case KernelKind::ConvolutionBackwardData:
+    case KernelKind::ConvolutionBackwardFilter: return run_convolution(rank, step, kernel);
+    case KernelKind::BiasAdd:
+      expect_output(rank, layer, step.writes.at(0));
+      return expect_parameter(rank, step.reads.at(1), values_.of(layer).channels->owned(rank));
+    case KernelKind::BiasGradient:
+      expect_gradient(rank, layer, step.reads.at(0), home());
+      return write(rank, step.writes.at(0), values_.of(layer).channels->owned(rank), [&](const Element&) { return rank + 1.0; });
+    case KernelKind::MaxPoolForward:
+    case KernelKind::MaxPoolBackward:
+    case KernelKind::AveragePoolForward:
+    case KernelKind::AveragePoolBackward:
+    case KernelKind::SpatialMeanForward:
+    case KernelKind::SpatialMeanBackward: return run_pool(rank, step, kernel);
+    case KernelKind::BatchNormStatistics:
+    case KernelKind::BatchNormForward:
+    case KernelKind::BatchNormBackwardSums:
+    case KernelKind::BatchNormBackward: return run_batch_norm(rank, step, kernel);
+    case KernelKind::ReluForward:
+    case KernelKind::LeakyReluForward:
+    case KernelKind::SigmoidForward:
+      expect_input(rank, layer, 0, step.reads.at(0));
+      return write_output(rank, layer, step.writes.at(0));
+    case KernelKind::ReluBackward:
+    case KernelKind::LeakyReluBackward:
+    case KernelKind::SigmoidBackward:
+      expect_output(rank, layer, step.reads.at(0));
+      expect_gradient(rank, layer, step.reads.at(1), home());
+      return write_contribution(rank, layer, step.writes.at(0));
+    case KernelKind::Dropout: return run_dropout(rank, step, compute);
+    case KernelKind::Add: return run_add(rank, step, kernel);
+    case KernelKind::SoftmaxCrossEntropy:
+    case KernelKind::MeanSquaredError: return run_loss(rank, step, kernel);
+    case KernelKind::CopyRegion: return run_copy(rank, step, kernel);
+    case KernelKind::Fill: return view(rank, step.writes.at(0)).fill(0);
+    case KernelKind::SgdMomentum: return run_update(rank, step);
+  }
+}
+
+/// After the last step: nothing is left over, every parameter was updated once with the gradients of just the ranks that share it, and the
+/// loss is complete.
+inline void ProgramRun::finish() {
+  expect(mail_.empty(), "a message was sent that nobody received");
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Program& program = programs_[static_cast<std::size_t>(rank)];
+    for (const ParameterSlice& slice : program.parameters) {
+      const std::string name = "rank " + std::to_string(rank) + ", " + slice.name(network_) + ": ";
+      const LayerDistributions& here = values_.of(slice.layer);
+      const Distribution& parameter = slice.what == ParameterSlice::What::Weights ? *here.weights : *here.channels;
+      expect(slice.region == parameter.owned(rank) && slice.global == parameter.shape, name + "another region or shape than its distribution's");
+      double gradient = 0;
+      for (const int member : parameter.grid.group(rank, parameter.dims_with(Role::Gathered))) gradient += member + 1;
+      const auto value = view(rank, slice.value), velocity = view(rank, slice.velocity);
+      for (std::int64_t i = 0; i < slice.region.elements(); ++i) {
+        if (value[i] != 1) fail(fmt::format("{}updated {} times", name, value[i]));
+        if (velocity[i] != gradient) fail(fmt::format("{}updated with the gradients {} instead of {}", name, velocity[i], gradient));
+      }
+    }
+    const Layer& loss = network_.layers.back();
+    if (!is_loss(loss.kind)) continue;
+    const bool per_channel = loss.kind == LayerKind::MeanSquaredError;
+    const std::int64_t terms = per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
+    const double found = view(rank, program.loss)[0];
+    if (found != static_cast<double>(terms)) fail(fmt::format("rank {}: the loss holds {} of {} terms", rank, found, terms));
+  }
+}
+
+}  // namespace stratplan::test
