@@ -19,9 +19,12 @@ TEST(Sampler, TimesTheRunAlone) {
     const Team team(communicator);
     HandClock clock;
     int prepared = 0;
-    const Measurement measurement = sample(
-        clock, team, {}, true, [&](int run) { EXPECT_EQ(run, prepared++), clock.time += {100}; }, [&](int) { clock.time += {0.001}; });
-    EXPECT_NEAR(measurement.median.value, 0.001, 1e-12);
+    const auto prepare = [&](int run) {
+      EXPECT_EQ(run, prepared++);
+      clock.time += {100};
+    };
+    const Measurement measurement = sample(clock, team, {}, true, prepare, [&](int) { clock.time += {0.001}; });
+    EXPECT_NEAR(measurement.median.value, 0.001, 1e-9);
     EXPECT_EQ(measurement.samples, 3) << "preparing has used up the time";
     EXPECT_EQ(prepared, 4) << "a rehearsal and three samples";
   });
