@@ -31,9 +31,7 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   spans_.resize(program.steps.size());
 }
 
-Executor::DeviceMemory Executor::allocate(Bytes bytes) {
-  return {bytes.value > 0 ? backend_.allocate(bytes) : nullptr, Release{&backend_}};
-}
+Executor::DeviceMemory Executor::allocate(Bytes bytes) { return {bytes.value > 0 ? backend_.allocate(bytes) : nullptr, Release{&backend_}}; }
 
 std::byte* Executor::address(BufferId id) const {
   const Buffer& buffer = program_.buffer(id);
@@ -77,7 +75,8 @@ std::vector<Communicator::Parcel> Executor::parcels(const std::vector<Message>& 
 }
 
 void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
-  const std::vector<unsigned char> piece(std::size_t{1} << 20, static_cast<unsigned char>(value));
+  if (bytes.value == 0) return;
+  const std::vector<unsigned char> piece(static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)), static_cast<unsigned char>(value));
   for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
     backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(), std::min(bytes - begin, Bytes{std::ssize(piece)}));
   backend_.synchronize(stream);

@@ -27,14 +27,15 @@ struct TrainingSettings {
 
 class Executor {
  public:
-  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups, which
-  /// all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
+  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups,
+  /// which all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
   Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
            const TrainingSettings& settings);
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  /// One training iteration. Each step is finished before the next begins: a track is leave to run concurrently, not a duty. Throws CommunicationError.
+  /// One training iteration. Each step is finished before the next begins: a track is leave to run concurrently, not a duty. Throws
+  /// CommunicationError.
   void run(std::int64_t step);
   /// Of the last iteration, one per step.
   std::span<const Span> spans() const { return spans_; }
@@ -58,13 +59,13 @@ class Executor {
  private:
   /// A step with everything looked up that does not change from iteration to iteration.
   struct Prepared {
-    PreparedKernel* kernel = nullptr;             ///< of a compute step
+    PreparedKernel* kernel = nullptr;  ///< of a compute step
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    std::vector<Communicator::Parcel> sends;      ///< of an exchange
+    std::vector<Communicator::Parcel> sends;  ///< of an exchange
     std::vector<Communicator::Parcel> receives;
-    Communicator::Group group = 0;                ///< of a collective
+    Communicator::Group group = 0;  ///< of a collective
   };
   struct Release {
     Backend* backend;

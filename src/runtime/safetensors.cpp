@@ -41,7 +41,8 @@ NamedTensor read_tensor(const std::string& file, const std::string& name, const 
     throw InputError(file, "/" + name, R"(expected {"dtype", "shape", "data_offsets"})");
   }
   for (const std::int64_t extent : tensor.shape)
-    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements)) throw InputError(file, "/" + name + "/shape", "expected extents of a tensor");
+    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
+      throw InputError(file, "/" + name + "/shape", "expected extents of a tensor");
   if (begin < 0 || end < begin || end > std::ssize(data) || elements > std::ssize(data) || (end - begin) != elements * 4)
     throw InputError(file, "/" + name + "/data_offsets", "expected the place of as many values as the shape says, within the file");
   tensor.values.resize(static_cast<std::size_t>(elements));

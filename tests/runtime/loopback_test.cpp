@@ -128,10 +128,11 @@ TEST(Loopback, AFailureEndsAllAndIsRethrown) {
       },
   };
   for (const auto& wait : waits)
-    EXPECT_THROW(run_loopback(3, [&](Communicator& communicator) {
-                   if (communicator.rank() == 1) throw std::out_of_range("rank 1 has had enough");
-                   wait(communicator);
-                 }),
+    EXPECT_THROW(run_loopback(3,
+                              [&](Communicator& communicator) {
+                                if (communicator.rank() == 1) throw std::out_of_range("rank 1 has had enough");
+                                wait(communicator);
+                              }),
                  std::out_of_range);
 }
 
@@ -153,24 +154,34 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
        [](Communicator& c) {
          int value = 0;
          const Parcel parcel{1 - c.rank(), &value, {4}};
-         if (c.rank() == 0) c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
-         else c.exchange(Track::Halo, {}, {&parcel, 1}, 2);
+         if (c.rank() == 0)
+           c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+         else
+           c.exchange(Track::Halo, {}, {&parcel, 1}, 2);
        },
        "wait for each other"},
-      {"a collective that one leaves out", [](Communicator& c) { if (c.rank() == 0) c.barrier(); }, "wait for each other"},
+      {"a collective that one leaves out",
+       [](Communicator& c) {
+         if (c.rank() == 0) c.barrier();
+       },
+       "wait for each other"},
       {"a message of another size",
        [](Communicator& c) {
          int value = 0;
          const Parcel parcel{1 - c.rank(), &value, {c.rank() == 0 ? 4 : 2}};
-         if (c.rank() == 0) c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
-         else c.exchange(Track::Halo, {}, {&parcel, 1}, 1);
+         if (c.rank() == 0)
+           c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+         else
+           c.exchange(Track::Halo, {}, {&parcel, 1}, 1);
        },
        "expects 2 bytes with tag 1 from rank 0, which sends 4"},
       {"different collectives",
        [](Communicator& c) {
          float value = 0;
-         if (c.rank() == 0) c.barrier();
-         else c.all_reduce(Track::Compute, c.group({0, 1}), &value, 1, DataType::F32);
+         if (c.rank() == 0)
+           c.barrier();
+         else
+           c.all_reduce(Track::Compute, c.group({0, 1}), &value, 1, DataType::F32);
        },
        "another collective"},
   };
@@ -215,9 +226,11 @@ TEST(Counting, CountsWhatPasses) {
     const std::vector<std::int64_t> counts{1, 2};
     communicator.reduce_scatter(Track::Compute, communicator.group(all_ranks(2)), mine, arrived, counts, DataType::F64);
     communicator.all_gather(Track::Compute, communicator.group(all_ranks(2)), arrived, mine, counts, DataType::F64);
-    const CommunicationCounts expected{
-        .messages = 1, .message_bytes = 24, .received_messages = 1, .received_bytes = 24,
-        .collectives = {{Collective::AllReduce, 24}, {Collective::ReduceScatter, 24}, {Collective::AllGather, 24}}};
+    const CommunicationCounts expected{.messages = 1,
+                                       .message_bytes = 24,
+                                       .received_messages = 1,
+                                       .received_bytes = 24,
+                                       .collectives = {{Collective::AllReduce, 24}, {Collective::ReduceScatter, 24}, {Collective::AllGather, 24}}};
     EXPECT_EQ(communicator.counts(), expected);
   });
 }

@@ -26,12 +26,14 @@ void CountingCommunicator::all_reduce(Track track, Group group, void* data, std:
   inner_.all_reduce(track, group, data, count, type);
 }
 
-void CountingCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void CountingCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
+                                          DataType type) {
   counts_.collectives.emplace_back(Collective::ReduceScatter, total(counts) * size_of(type));
   inner_.reduce_scatter(track, group, input, output, counts, type);
 }
 
-void CountingCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void CountingCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
+                                      DataType type) {
   counts_.collectives.emplace_back(Collective::AllGather, total(counts) * size_of(type));
   inner_.all_gather(track, group, input, output, counts, type);
 }

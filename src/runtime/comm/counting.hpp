@@ -8,9 +8,9 @@
 namespace stratplan {
 
 struct CommunicationCounts {
-  std::int64_t messages = 0;          ///< parcels sent to other ranks
+  std::int64_t messages = 0;  ///< parcels sent to other ranks
   std::int64_t message_bytes = 0;
-  std::int64_t received_messages = 0; ///< parcels received from other ranks
+  std::int64_t received_messages = 0;  ///< parcels received from other ranks
   std::int64_t received_bytes = 0;
   std::vector<std::pair<Collective, std::int64_t>> collectives;  ///< operation and bytes of the longer buffer, in order of issue
   friend bool operator==(const CommunicationCounts&, const CommunicationCounts&) = default;

@@ -66,8 +66,10 @@ void perform(const Meeting& meeting) {
     switch (meeting.call.verb) {
       case Call::Verb::Barrier: break;
       case Call::Verb::AllReduce:  // in place: the first member's buffer takes the sum, then the others copy it
-        if (member == 0) sum(meeting, 0, meeting.call.counts[0], output);
-        else copy(output, meeting.outputs[0], meeting.call.counts[0] * size);
+        if (member == 0)
+          sum(meeting, 0, meeting.call.counts[0], output);
+        else
+          copy(output, meeting.outputs[0], meeting.call.counts[0] * size);
         break;
       case Call::Verb::ReduceScatter:
         sum(meeting, begin, meeting.call.counts[member], output);
@@ -125,7 +127,8 @@ class World {
     const auto member = std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) - meeting.ranks.begin();
     SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank, meeting.ranks);
     if (meeting.arrived == 0) meeting.call = call;
-    if (meeting.call != call) throw CommunicationError(fmt::format("rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
+    if (meeting.call != call)
+      throw CommunicationError(fmt::format("rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
     meeting.inputs[static_cast<std::size_t>(member)] = input;
     meeting.outputs[static_cast<std::size_t>(member)] = output;
     const std::int64_t held = meeting.held;
@@ -169,8 +172,8 @@ class World {
     wait(lock, rank, fmt::format("for rank {} to send tag {}", parcel.peer, tag), [&] { return posts_.contains(key); });
     const auto post = posts_.find(key);
     if (post->second.bytes != parcel.bytes)
-      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag, parcel.peer,
-                                           post->second.bytes.value));
+      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag,
+                                           parcel.peer, post->second.bytes.value));
     copy(parcel.data, post->second.data, parcel.bytes.value);
     posts_.erase(post);
     changed();
@@ -201,7 +204,7 @@ class World {
   std::mutex mutex_;
   std::condition_variable condition_;
   std::int64_t version_ = 1;
-  std::vector<std::int64_t> stuck_at_;  ///< per rank: the version at which its wait last looked in vain
+  std::vector<std::int64_t> stuck_at_;                               ///< per rank: the version at which its wait last looked in vain
   std::map<std::tuple<int, int, int>, Communicator::Parcel> posts_;  ///< by sender, receiver, tag
   std::map<std::vector<int>, int> groups_;
   std::map<int, Meeting> meetings_;
@@ -216,7 +219,9 @@ class LoopbackCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks(); }
   Group group(const std::vector<int>& ranks) override { return world_.group(ranks); }
-  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override { world_.exchange(rank_, sends, receives, tag); }
+  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+    world_.exchange(rank_, sends, receives, tag);
+  }
   void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::AllReduce, {count}, type}, data, data);
   }

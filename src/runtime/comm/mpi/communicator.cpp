@@ -102,7 +102,7 @@ class MpiCommunicator final : public Communicator {
   std::vector<Members> members_;
   std::vector<MPI_Request> requests_;  ///< kept, like the next ones, so that only first calls allocate
   std::vector<MPI_Status> statuses_;
-  std::vector<int> expected_;          ///< bytes that each receiving request waits for; the first ones in requests_
+  std::vector<int> expected_;  ///< bytes that each receiving request waits for; the first ones in requests_
   Displaced displaced_;
 };
 
@@ -150,14 +150,12 @@ void MpiCommunicator::exchange(Track, std::span<const Parcel> sends, std::span<c
   requests_.clear();
   expected_.clear();
   for (const Parcel& parcel : receives)
-    post(parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
-      return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request);
-    });
+    post(parcel, "MPI_Irecv",
+         [&](void* data, int bytes, MPI_Request* request) { return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request); });
   const std::size_t receiving = requests_.size();
   for (const Parcel& parcel : sends)
-    post(parcel, "MPI_Isend", [&](void* data, int bytes, MPI_Request* request) {
-      return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request);
-    });
+    post(parcel, "MPI_Isend",
+         [&](void* data, int bytes, MPI_Request* request) { return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request); });
   if (requests_.empty()) return;
   finish_requests();
   for (std::size_t i = 0; i < receiving; ++i) {
@@ -195,15 +193,18 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
 void MpiCommunicator::reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;
-  if (members(group).size == 1) std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
-  else check(MPI_Reduce_scatter(input, output, pieces.counts.data(), mpi_type(type), MPI_SUM, members(group).comm), "MPI_Reduce_scatter", rank_);
+  if (members(group).size == 1)
+    std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
+  else
+    check(MPI_Reduce_scatter(input, output, pieces.counts.data(), mpi_type(type), MPI_SUM, members(group).comm), "MPI_Reduce_scatter", rank_);
 }
 
 void MpiCommunicator::all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;
   const auto [comm, size, index] = members(group);
-  if (size == 1) std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
+  if (size == 1)
+    std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
   else
     check(MPI_Allgatherv(input, pieces.counts[static_cast<std::size_t>(index)], mpi_type(type), output, pieces.counts.data(), pieces.begins.data(),
                          mpi_type(type), comm),

@@ -1,0 +1,379 @@
+// The guard of the whole design: whatever is priced is what is done, and whatever is done gives the undivided run's numbers. Every kind of layer,
+// every legal decomposition on 1 to 6 ranks and a sample on 12, with odd shapes, executed by all ranks in this process:
+//   - messages, bytes and collectives that pass are those of the program's steps, and those that Traffic states in closed form
+//   - what the layer makes and the gradients that it passes back equal the undivided run's, element by element
+//   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "model/partition/block.hpp"
+#include "model/partition/lower.hpp"
+#include "model/partition/transfer.hpp"
+#include "runtime/comm/counting.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/recording_backend.hpp"
+#include "runtime/verify.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::NetworkBuilder;
+using test::Operand;
+using test::Recorded;
+using test::RecordingBackend;
+
+// ---------------------------------------------------------------- cases
+
+/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1: what it reads back is the layer's input gradient.
+struct Case {
+  Network network;
+  LayerIndex probe = 1;
+  LayerIndex tested = 2;
+  LayerIndex loss = 3;  ///< the tested layer itself if it is one
+};
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  /// Inclusive on both ends.
+  std::int64_t number(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine_); }
+  template <class Value>
+  const Value& of(const std::vector<Value>& values) {
+    return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
+  }
+
+  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the kernel.
+  Window window(std::int64_t extent) {
+    Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
+    window.pad_before = number(0, window.kernel - 1);
+    window.pad_after = number(0, window.kernel - 1);
+    return window.span() <= extent ? window : Window{};
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+Case make_case(LayerKind kind, Random& random) {
+  const std::int64_t batch = random.number(2, 7), depth = random.of<std::int64_t>({1, 1, 3, 5});
+  const std::int64_t height = random.number(5, depth > 1 ? 6 : 9), width = random.number(5, depth > 1 ? 6 : 9);
+  NetworkBuilder net(batch, random.number(1, batch));
+  const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
+  const std::int64_t channels = random.number(2, 7), filters = random.number(2, 7);
+  const LayerIndex probe = net.convolution(x, channels, Window{});
+  const std::array<Window, 3> windows{random.window(depth), random.window(height), random.window(width)};
+  LayerIndex y = -1;
+  switch (kind) {
+    case LayerKind::Convolution: y = net.convolution(probe, filters, windows, random.number(0, 1) == 1); break;
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool: y = net.pool(kind, probe, windows); break;
+    case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
+    case LayerKind::BatchNorm: y = net.batch_norm(probe); break;
+    case LayerKind::ReLU: y = net.relu(probe); break;
+    case LayerKind::LeakyReLU: y = net.leaky_relu(probe); break;
+    case LayerKind::Sigmoid: y = net.sigmoid(probe); break;
+    case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
+    case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
+    case LayerKind::Dropout: y = net.dropout(probe); break;
+    case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
+    default: y = net.squared_error(probe); break;
+  }
+  if (is_loss(kind)) return {net.finish(), probe, y, y};
+  return {net.finish_with_loss(y), probe, y, y + 1};
+}
+
+/// All canonical grids of a topology, both landings where they differ, that the tested layer takes.
+std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topology& topology) {
+  std::vector<Decomposition> legal;
+  for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
+    for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+      const Decomposition decomposition{grid, landing};
+      const bool lands = is_contraction(layer.kind) && grid.parts(Dim::C) > 1;
+      if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition)) legal.push_back(decomposition);
+    }
+  return legal;
+}
+
+/// The decomposition under test, with neighbours of any other.
+LayerDecompositions surround(const Case& at, const Decomposition& tested, const Topology& topology, Random& random) {
+  const std::vector<ProcessGrid> grids = all_grids(topology, {all_dims.begin(), all_dims.end()});
+  LayerDecompositions decompositions(at.network.layers.size());
+  for (LayerIndex i = 1; i < at.network.size(); ++i)
+    decompositions[static_cast<std::size_t>(i)] = i == at.tested ? tested : nearest_legal(at.network.layer(i), {random.of(grids)}).decomposition;
+  return decompositions;
+}
+
+// ---------------------------------------------------------------- running
+
+/// Small integers by global index: forward sums are exact in any order, so that no maximum or sign hangs on rounding.
+float small_integer(std::uint64_t salt, std::int64_t element) {
+  const std::uint64_t hash = (static_cast<std::uint64_t>(element) + 31 * salt + 1) * 0x9E3779B97F4A7C15;
+  return static_cast<float>(static_cast<std::int64_t>((hash >> 40) % 5) - 2);
+}
+
+class IntegerData final : public DataSource {
+ public:
+  std::span<const std::byte> load(const LoadStep& load, std::int64_t) override {
+    values_.resize(static_cast<std::size_t>(load.region.elements()));
+    labels_.resize(values_.size());
+    for_each_row(load.region, load.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float value = small_integer(static_cast<std::uint64_t>(load.what), global + i);
+        values_[static_cast<std::size_t>(local + i)] = value;
+        labels_[static_cast<std::size_t>(local + i)] =
+            static_cast<std::int32_t>(value + 2) % std::max<std::int32_t>(static_cast<std::int32_t>(load.classes), 1);
+      }
+    });
+    return load.what == LoadStep::What::Labels ? std::as_bytes(std::span(labels_)) : std::as_bytes(std::span(values_));
+  }
+
+ private:
+  std::vector<float> values_;
+  std::vector<std::int32_t> labels_;
+};
+
+void set_integer_parameters(const Program& program, Executor& executor) {
+  for (std::size_t p = 0; p < program.parameters.size(); ++p) {
+    const ParameterSlice& slice = program.parameters[p];
+    std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
+    const auto salt = static_cast<std::uint64_t>(7 * slice.layer + static_cast<int>(slice.what));
+    for_each_row(slice.region, slice.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(local + i)] = small_integer(salt, global + i);
+    });
+    executor.upload(slice.value, values.data());
+  }
+}
+
+struct RankRun {
+  Program program;
+  std::unique_ptr<Backend> reference = make_reference_backend();
+  std::unique_ptr<RecordingBackend> backend;
+  CommunicationCounts counts;
+};
+
+struct Recording {
+  std::vector<std::unique_ptr<RankRun>> ranks;
+  std::vector<NamedTensor> gathered;  ///< loss and parameter gradients
+};
+
+Recording execute(const Network& network, const LayerDecompositions& decompositions) {
+  Recording run;
+  const int ranks = decompositions.back().grid.ranks();
+  for (int rank = 0; rank < ranks; ++rank) {
+    run.ranks.push_back(std::make_unique<RankRun>());
+    RankRun& mine = *run.ranks.back();
+    mine.program = lower(network, decompositions, Execution{}, rank);
+    mine.backend = std::make_unique<RecordingBackend>(*mine.reference, mine.program);
+  }
+  run_loopback(ranks, [&](Communicator& inner) {
+    RankRun& mine = *run.ranks[static_cast<std::size_t>(inner.rank())];
+    CountingCommunicator communicator(inner);
+    IntegerData data;
+    Executor executor(network, mine.program, *mine.backend, communicator, data, {.learning_rate = 0});
+    set_integer_parameters(mine.program, executor);
+    executor.poison();
+    executor.run(0);
+    mine.counts = communicator.counts();
+    auto gathered = gather_iteration(network, mine.program, executor, communicator);
+    if (inner.rank() == 0) run.gathered = std::move(gathered);
+  });
+  return run;
+}
+
+// ---------------------------------------------------------------- priced and sent
+
+CommunicationCounts priced(const Program& program) {
+  CommunicationCounts counts;
+  for (const Step& step : program.steps) {
+    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+      counts.messages += std::ssize(exchange->sends);
+      counts.received_messages += std::ssize(exchange->receives);
+      for (const Message& message : exchange->sends) counts.message_bytes += message.bytes.value;
+      for (const Message& message : exchange->receives) counts.received_bytes += message.bytes.value;
+    } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+      counts.collectives.emplace_back(collective->op, collective->bytes().value);
+    }
+  }
+  return counts;
+}
+
+/// What summarize() says of all edges in both directions, in messages and bytes over all ranks.
+CommunicationCounts summarized(const Network& network, const LayerDecompositions& decompositions) {
+  CommunicationCounts counts;
+  for (LayerIndex consumer = 1; consumer < network.size(); ++consumer) {
+    const auto& inputs = network.layer(consumer).inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input) {
+      const Layer& producer = network.layer(inputs[input]);
+      if (producer.kind == LayerKind::Input) continue;
+      const Distribution home = distribute(producer, decompositions[static_cast<std::size_t>(inputs[input])]).home;
+      const Needed needed = distribute(network.layer(consumer), decompositions[static_cast<std::size_t>(consumer)]).inputs[input];
+      for (const Traffic& traffic : {summarize(home, needed), summarize_adjoint(home, needed)}) {
+        counts.messages += traffic.total_messages;
+        counts.message_bytes += traffic.total_elements * size_of(DataType::F32);
+      }
+    }
+  }
+  return counts;
+}
+
+void expect_priced_is_sent(const Network& network, const LayerDecompositions& decompositions, const Recording& run) {
+  CommunicationCounts sent;
+  for (const auto& rank : run.ranks) {
+    EXPECT_EQ(rank->counts.messages, priced(rank->program).messages);
+    EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
+    sent.messages += rank->counts.messages;
+    sent.message_bytes += rank->counts.message_bytes;
+  }
+  const CommunicationCounts stated = summarized(network, decompositions);
+  EXPECT_EQ(sent.messages, stated.messages);
+  EXPECT_EQ(sent.message_bytes, stated.message_bytes);
+}
+
+// ---------------------------------------------------------------- numbers
+
+double largest(const std::vector<float>& values) {
+  double result = 0;
+  for (const float value : values) result = std::max(result, std::abs(static_cast<double>(value)));
+  return result;
+}
+
+/// `part` against the same region of the undivided tensor, which `all` holds whole.
+void expect_part(const Recorded* part, const Recorded* all, const char* what) {
+  ASSERT_NE(part, nullptr) << what;
+  ASSERT_NE(all, nullptr) << what;
+  const double allowed = 1e-5 * largest(all->values);
+  for_each_row(part->region, all->region.shape(), [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double found = part->values[static_cast<std::size_t>(local + i)], expected = all->values[static_cast<std::size_t>(global + i)];
+      ASSERT_LE(std::abs(found - expected), allowed)
+          << what << " at " << global + i << " of " << to_string(part->region) << ": " << found << ", expected " << expected;
+    }
+  });
+}
+
+KernelKind loss_kernel(const Case& at) {
+  return at.network.layer(at.loss).kind == LayerKind::SoftmaxCrossEntropy ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError;
+}
+
+/// Loss and gradients of the tested layer's own parameters. The probe's weights are left out: behind a normalization they have hardly any gradient.
+std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTensor>& tensors) {
+  std::vector<NamedTensor> own;
+  for (const NamedTensor& tensor : tensors)
+    if (tensor.name == "loss" || tensor.name.starts_with(at.network.layer(at.tested).name + ".")) own.push_back(tensor);
+  return own;
+}
+
+/// The layer's output as the loss reads it, its input gradient as the probe reads it, and its parameters' gradients.
+void expect_undivided_numbers(const Case& at, const Recording& run, const Recording& undivided) {
+  const RecordingBackend& whole = *undivided.ranks[0]->backend;
+  for (const auto& rank : run.ranks) {
+    expect_part(rank->backend->find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0),
+                whole.find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0), "output");
+    expect_part(rank->backend->find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1),
+                whole.find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1), "input gradient");
+  }
+  const Verification verification = compare(own_tensors(at, undivided.gathered), own_tensors(at, run.gathered), 1e-5);
+  EXPECT_TRUE(verification.passed) << verification.worst_tensor << " " << verification.worst_difference << ", loss " << verification.loss_difference;
+}
+
+// ---------------------------------------------------------------- the adjoint identity
+
+/// What the tested layer reads from the probe, and the gradient that it makes of it; of the kernels that have both.
+struct EdgeKernels {
+  KernelKind forward, backward;
+  int gradient = 0;  ///< which of the backward kernel's writes
+};
+std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
+  using K = KernelKind;
+  switch (kind) {
+    case LayerKind::Convolution:
+    case LayerKind::FullyConnected: return EdgeKernels{K::ConvolutionForward, K::ConvolutionBackwardData};
+    case LayerKind::MaxPool: return EdgeKernels{K::MaxPoolForward, K::MaxPoolBackward};
+    case LayerKind::AveragePool: return EdgeKernels{K::AveragePoolForward, K::AveragePoolBackward};
+    case LayerKind::GlobalAveragePool: return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
+    case LayerKind::BatchNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
+    case LayerKind::ReLU: return EdgeKernels{K::ReluForward, K::ReluBackward};
+    case LayerKind::LeakyReLU: return EdgeKernels{K::LeakyReluForward, K::LeakyReluBackward};
+    case LayerKind::Sigmoid: return EdgeKernels{K::SigmoidForward, K::SigmoidBackward};
+    case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
+    default: return std::nullopt;  // losses do both at once; an addition passes its gradient on without a kernel
+  }
+}
+
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+/// A brings the probe's output x to where it is needed; y is the gradient that each rank makes of what it needed; A* y is what the probe reads back.
+void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions, const Recording& run, const Recording& undivided) {
+  const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
+  if (!kernels) return;
+  const Distribution iteration = distribute(at.network.layer(at.tested), decompositions[static_cast<std::size_t>(at.tested)]).inputs[0].iteration;
+  const Shape& shape = at.network.layer(at.probe).output;
+  std::vector<float> returned(static_cast<std::size_t>(shape.elements()));  // A* y, whole
+  double left = 0, magnitude = 0;
+  for (const auto& rank : run.ranks) {
+    const Recorded* needed = rank->backend->find(at.tested, Phase::Forward, kernels->forward, Operand::Read, 0);
+    const Recorded* made = rank->backend->find(at.tested, Phase::Backward, kernels->backward, Operand::Write, kernels->gradient);
+    const Recorded* back = rank->backend->find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1);
+    ASSERT_TRUE(needed && made && back);
+    ASSERT_EQ(needed->region, made->region);
+    for_each_row(back->region, shape, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+      std::copy_n(back->values.begin() + local, count, returned.begin() + global);
+    });
+    if (iteration.grid.group(rank->program.rank, iteration.dims_with(Role::Redundant)).front() != rank->program.rank) continue;
+    left += dot(needed->values, made->values);
+    magnitude += std::sqrt(dot(needed->values, needed->values) * dot(made->values, made->values));
+  }
+  const Recorded* x = undivided.ranks[0]->backend->find(at.probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0);
+  ASSERT_NE(x, nullptr);
+  EXPECT_NEAR(left, dot(x->values, returned), 1e-5 * magnitude);
+}
+
+// ---------------------------------------------------------------- all of it
+
+void guard(const Case& at, const Recording& undivided, const Decomposition& tested, const Topology& topology, Random& random) {
+  const LayerDecompositions decompositions = surround(at, tested, topology, random);
+  std::string text;
+  for (const Decomposition& decomposition : decompositions) text += decomposition.text() + "; ";
+  SCOPED_TRACE(text);
+  const Recording run = execute(at.network, decompositions);
+  expect_priced_is_sent(at.network, decompositions, run);
+  expect_undivided_numbers(at, run, undivided);
+  expect_adjoint_identity(at, decompositions, run, undivided);
+}
+
+class Guard : public testing::TestWithParam<LayerKind> {};
+
+TEST_P(Guard, EveryLegalDecomposition) {
+  int executed = 0;
+  for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
+    const bool sampled = topology.front() == 12 || topology.size() > 1;
+    for (unsigned seed = 0; seed < 2; ++seed) {
+      Random random(seed);
+      const Case at = make_case(GetParam(), random);
+      const Layer& layer = at.network.layer(at.tested);
+      const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
+      const std::vector<Decomposition> legal = legal_decompositions(layer, topology);
+      for (std::size_t i = 0; i < legal.size() && !HasFailure(); ++i) {
+        if (sampled && random.number(0, 9) != 0) continue;
+        SCOPED_TRACE(layer.name + ", seed " + std::to_string(seed) + ", under test: " + legal[i].text());
+        guard(at, undivided, legal[i], topology, random);
+        ++executed;
+      }
+    }
+  }
+  EXPECT_GT(executed, 20);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds),
+                         [](const auto& parameter) { return std::string(name_of(parameter.param)); });
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,136 @@
+// Run under mpirun with any number of ranks: the verbs over MPI do what they do over loopback. With the argument "fail", one rank ends by an
+// exception while the others wait for it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "model/base/error.hpp"
+#include "runtime/comm/mpi.hpp"
+
+namespace stratplan {
+namespace {
+
+using Parcel = Communicator::Parcel;
+
+Communicator* world = nullptr;
+
+std::vector<int> all_ranks() {
+  std::vector<int> all(static_cast<std::size_t>(world->size()));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+/// This rank and the others with the same remainder by `modulus`.
+std::vector<int> residue_class(int modulus) {
+  std::vector<int> ranks;
+  for (int rank = world->rank() % modulus; rank < world->size(); rank += modulus) ranks.push_back(rank);
+  return ranks;
+}
+
+TEST(Mpi, KnowsItsLauncher) { EXPECT_TRUE(launched_by_mpi()); }
+
+TEST(Mpi, ExchangeWithAll) {
+  // Rank a sends 100 a + b to b, b + 1 times; to itself too.
+  const int me = world->rank(), ranks = world->size();
+  std::vector<std::vector<std::int32_t>> out, in;
+  for (int peer = 0; peer < ranks; ++peer) {
+    out.emplace_back(static_cast<std::size_t>(peer + 1), 100 * me + peer);
+    in.emplace_back(static_cast<std::size_t>(me + 1), -1);
+  }
+  std::vector<Parcel> sends, receives;
+  for (int peer = 0; peer < ranks; ++peer) {
+    sends.push_back({peer, out[static_cast<std::size_t>(peer)].data(), {4 * (peer + 1)}});
+    receives.push_back({peer, in[static_cast<std::size_t>(peer)].data(), {4 * (me + 1)}});
+  }
+  for (int round = 0; round < 3; ++round) world->exchange(Track::Halo, sends, receives, 7);
+  for (int peer = 0; peer < ranks; ++peer)
+    EXPECT_EQ(in[static_cast<std::size_t>(peer)], std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
+  world->exchange(Track::Halo, {}, {}, 7);
+}
+
+TEST(Mpi, AMessageOfAnotherSizeIsAnError) {
+  if (world->size() < 2 || world->rank() > 1) return;
+  double value = 0;
+  const Parcel send{1, &value, {4}}, receive{0, &value, {8}};
+  if (world->rank() == 0)
+    world->exchange(Track::Halo, {&send, 1}, {}, 1);
+  else
+    EXPECT_THROW(world->exchange(Track::Halo, {}, {&receive, 1}, 1), CommunicationError);
+}
+
+TEST(Mpi, AnErrorNamesRankAndCall) {
+  float value = 0;
+  const Parcel nobody{world->size(), &value, {4}};
+  try {
+    world->exchange(Track::Halo, {&nobody, 1}, {}, 1);
+    ADD_FAILURE() << "sent to a rank that is not there";
+  } catch (const CommunicationError& error) {
+    EXPECT_NE(std::string(error.what()).find(fmt::format("rank {}: MPI_Isend failed: ", world->rank())), std::string::npos) << error.what();
+  }
+}
+
+TEST(Mpi, OverlappingGroups) {
+  for (const int modulus : {1, 2, 3}) {
+    const std::vector<int> ranks = residue_class(modulus);
+    const auto group = world->group(ranks);
+    EXPECT_EQ(group, world->group(ranks));
+    std::vector<double> values{1, static_cast<double>(world->rank()), 5};
+    world->all_reduce(Track::Gradient, group, values.data(), 2, DataType::F64);
+    EXPECT_EQ(values,
+              (std::vector<double>{static_cast<double>(ranks.size()), static_cast<double>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
+  }
+}
+
+TEST(Mpi, UnevenPieces) {
+  // The i-th member's piece has i elements (the first has none); element e of rank r's contribution is r + e.
+  const auto group = world->group(all_ranks());
+  std::vector<std::int64_t> counts;
+  for (int rank = 0; rank < world->size(); ++rank) counts.push_back(rank);
+  const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const int first = world->rank() * (world->rank() - 1) / 2, sum_of_ranks = world->size() * (world->size() - 1) / 2;
+  std::vector<float> input(static_cast<std::size_t>(total)), mine(static_cast<std::size_t>(world->rank()), -1), all(input.size(), -1),
+      expected(input.size());
+  std::iota(input.begin(), input.end(), static_cast<float>(world->rank()));
+  for (std::size_t e = 0; e < expected.size(); ++e) expected[e] = static_cast<float>(sum_of_ranks + static_cast<int>(e) * world->size());
+  world->reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts, DataType::F32);
+  EXPECT_EQ(mine, std::vector<float>(expected.begin() + first, expected.begin() + first + world->rank()));
+  world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F32);
+  EXPECT_EQ(all, expected);
+}
+
+TEST(Mpi, AGroupOfOneCopies) {
+  const auto alone = world->group({world->rank()});
+  const std::vector<std::int64_t> counts{2};
+  std::vector<std::int32_t> input{3, 4}, output{0, 0}, gathered{0, 0};
+  world->all_reduce(Track::Gradient, alone, input.data(), 2, DataType::I32);
+  world->reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts, DataType::I32);
+  world->all_gather(Track::Gradient, alone, input.data(), gathered.data(), counts, DataType::I32);
+  EXPECT_EQ(output, input);
+  EXPECT_EQ(gathered, input);
+}
+
+}  // namespace
+
+/// Rank 0 of a job whose last rank fails would wait for ever.
+void fail_on_last_rank(Communicator& communicator) {
+  if (communicator.rank() == communicator.size() - 1) throw CommunicationError("this rank fails on purpose");
+  communicator.barrier();
+}
+
+}  // namespace stratplan
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  stratplan::MpiSession session;
+  try {
+    const auto communicator = stratplan::make_mpi_communicator();
+    if (argc > 1 && std::strcmp(argv[1], "fail") == 0) stratplan::fail_on_last_rank(*communicator);
+    stratplan::world = communicator.get();
+    return RUN_ALL_TESTS();
+  } catch (const stratplan::Error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    stratplan::abort_all_ranks(static_cast<int>(error.code()));
+  }
+}

@@ -1,0 +1,72 @@
+#pragma once
+// A backend that does what another does and keeps what the kernels of one iteration read and wrote, by layer, phase, kind and operand,
+// with the region of the global tensor that it is. For floats only.
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "model/partition/program.hpp"
+#include "runtime/backend.hpp"
+
+namespace stratplan::test {
+
+enum class Operand : int { Read, Write };
+
+struct Recorded {
+  Region region;
+  std::vector<float> values;
+};
+
+class RecordingBackend final : public Backend {
+ public:
+  /// The executor enqueues the compute steps of `program` in its order; both must outlive this.
+  RecordingBackend(Backend& inner, const Program& program) : inner_(inner), program_(program) {
+    for (const Step& step : program.steps)
+      if (std::holds_alternative<ComputeStep>(step.body)) compute_steps_.push_back(&step);
+  }
+
+  /// Of the latest such kernel; null if there was none.
+  const Recorded* find(LayerIndex layer, Phase phase, KernelKind kind, Operand operand, int index) const {
+    const auto found = recorded_.find({layer, phase, kind, operand, index});
+    return found == recorded_.end() ? nullptr : &found->second;
+  }
+
+  std::string name() const override { return inner_.name(); }
+  void* allocate(Bytes bytes) override { return inner_.allocate(bytes); }
+  void release(void* memory) noexcept override { inner_.release(memory); }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override { return inner_.prepare(kernel); }
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+               const KernelContext& context) override {
+    const Step& step = *compute_steps_.at(next_++ % compute_steps_.size());
+    keep(stream, step, Operand::Read, step.reads, reads);
+    inner_.enqueue(stream, kernel, reads, writes, workspace, context);
+    keep(stream, step, Operand::Write, step.writes, writes);
+  }
+  void upload(Stream stream, void* device, const void* host, Bytes bytes) override { inner_.upload(stream, device, host, bytes); }
+  void download(Stream stream, void* host, const void* device, Bytes bytes) override { inner_.download(stream, host, device, bytes); }
+  Event record(Stream stream) override { return inner_.record(stream); }
+  void wait(Stream stream, Event event) override { inner_.wait(stream, event); }
+  void synchronize(Stream stream) override { inner_.synchronize(stream); }
+
+ private:
+  template <class Pointers>
+  void keep(Stream stream, const Step& step, Operand operand, const std::vector<BufferId>& ids, const Pointers& pointers) {
+    const KernelKind kind = std::get<ComputeStep>(step.body).kernel.kind;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const Buffer& buffer = program_.buffer(ids[i]);
+      if (buffer.type != DataType::F32) continue;
+      Recorded& kept = recorded_[{step.layer, step.phase, kind, operand, static_cast<int>(i)}];
+      kept.region = buffer.region;
+      kept.values.resize(static_cast<std::size_t>(buffer.region.elements()));
+      inner_.download(stream, kept.values.data(), pointers[i], buffer.bytes());
+    }
+  }
+
+  Backend& inner_;
+  const Program& program_;
+  std::vector<const Step*> compute_steps_;
+  std::size_t next_ = 0;
+  std::map<std::tuple<LayerIndex, Phase, KernelKind, Operand, int>, Recorded> recorded_;
+};
+
+}  // namespace stratplan::test

@@ -1,0 +1,141 @@
+// Whole networks trained through loopback: every decomposition gives the undivided run's numbers.
+#include "runtime/trainer.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/network/network.hpp"
+#include "model/partition/lower.hpp"
+#include "model/plan.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/verify.hpp"
+
+namespace stratplan {
+namespace {
+
+struct Outcome {
+  Timing timing;
+  std::vector<NamedTensor> first;   ///< loss and gradients of the first iteration
+  std::vector<NamedTensor> values;  ///< parameters at the end
+};
+
+/// Trains on as many ranks as the decompositions have, with poisoned memory before each iteration.
+Outcome train_network(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int steps) {
+  Outcome outcome;
+  run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
+    const Program program = lower(network, decompositions, execution, communicator.rank());
+    const auto backend = make_reference_backend();
+    const TrainingSettings settings{.seed = 7, .learning_rate = 0.05};
+    SyntheticData data(settings.seed);
+    Executor executor(network, program, *backend, communicator, data, settings);
+    initialize_parameters(network, program, settings.seed, executor);
+    executor.poison();
+    std::vector<NamedTensor> first;
+    TrainingRun run{.warmup = 1, .steps = steps, .after_step = [&](std::int64_t iteration, double, Seconds) {
+                      if (iteration == 0) first = gather_iteration(network, program, executor, communicator);
+                      executor.poison();
+                    }};
+    const Timing timing = train(executor, communicator, run);
+    const auto values = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
+    if (communicator.rank() == 0) outcome = {timing, first, values};
+  });
+  return outcome;
+}
+
+LayerDecompositions uniform(const Network& network, const std::string& text) { return uniform_plan(network, Decomposition::parse(text)).layers; }
+
+/// Step-1 loss and gradients, and the losses of later steps, against the undivided run.
+void expect_same_numbers(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const std::string& what) {
+  const Outcome whole = train_network(network, LayerDecompositions(network.layers.size()), Execution{}, 3);
+  const Outcome split = train_network(network, decompositions, execution, 3);
+  const Verification verification = compare(whole.first, split.first, verification_tolerance(network));
+  EXPECT_TRUE(verification.passed) << what << ": loss " << verification.loss_difference << ", " << verification.worst_tensor << " "
+                                   << verification.worst_difference << ", tolerance " << verification.tolerance;
+  ASSERT_EQ(split.timing.losses.size(), 4U) << what;
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(split.timing.losses[i], whole.timing.losses[i], 1e-4 * whole.timing.losses[i]) << what << ", step " << i;
+}
+
+class TinyOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(TinyOn, EqualsTheUndividedRun) {
+  const Network network = read_network("tiny");
+  expect_same_numbers(network, uniform(network, GetParam()), Execution{}, GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Grids, TinyOn,
+                         testing::Values("N1", "N2", "H2", "W2", "C2", "F2", "R2", "C2 all-reduce", "N2 H2", "C2 F2", "C2 F2 all-reduce", "H2 W2",
+                                         "H3 W2", "C3 F2", "H2 R2", "N3", "H4", "W5", "N2 | H2", "N2 | C2 F2", "F2 | F2", "H2 | H2 W2", "N4 W3"));
+
+TEST(Trainer, LayersThatAllDiffer) {
+  const Network network = read_network("tiny");
+  const char* grids[] = {"N4", "H4", "C2 F2", "W4", "N2 H2", "R4", "C4", "F4", "H2 W2", "N2 R2"};
+  for (int shift = 0; shift < 10; ++shift) {
+    LayerDecompositions decompositions(network.layers.size());
+    for (std::size_t i = 1; i < decompositions.size(); ++i)
+      decompositions[i] = nearest_legal(network.layers[i], Decomposition::parse(grids[(i + static_cast<std::size_t>(shift)) % 10])).decomposition;
+    expect_same_numbers(network, decompositions, Execution{}, "shift " + std::to_string(shift));
+  }
+}
+
+TEST(Trainer, SmallBucketsChangeNothing) {
+  const Network network = read_network("tiny");
+  Execution execution;
+  execution.bucket_bytes = {64};
+  for (const char* grid : {"N2", "N2 H2", "C2 F2", "N2 C2"}) expect_same_numbers(network, uniform(network, grid), execution, grid);
+}
+
+TEST(Trainer, LossFallsAndRedundantRanksAgree) {
+  const Network network = read_network("tiny");
+  const Outcome outcome = train_network(network, uniform(network, "N2"), Execution{}, 30);
+  EXPECT_LT(outcome.timing.losses.back(), 0.5 * outcome.timing.losses.front());
+}
+
+TEST(Trainer, TimesEveryStepOfEveryRank) {
+  const Network network = read_network("tiny");
+  const LayerDecompositions decompositions = uniform(network, "N2");
+  const Timing timing = train_network(network, decompositions, Execution{}, 3).timing;
+  EXPECT_EQ(timing.steps.size(), 3U);
+  EXPECT_EQ(timing.losses.size(), 4U);
+  ASSERT_EQ(timing.step_medians.size(), 2U);
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto& medians = timing.step_medians[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(medians.size(), lower(network, decompositions, Execution{}, rank).steps.size());
+    Seconds total{};
+    for (const Seconds median : medians) total += median;
+    EXPECT_LT(total, timing.quantile(1) * 1.0);
+    for (const Seconds median : medians) EXPECT_GT(median, Seconds{0});
+  }
+}
+
+TEST(Trainer, ParametersStartFromSeedAndNameWhateverTheDecomposition) {
+  const Network network = read_network("tiny");
+  std::vector<std::vector<NamedTensor>> starts;
+  for (const char* grid : {"N1", "C2 F2", "H2"}) {
+    const LayerDecompositions decompositions = uniform(network, grid);
+    run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
+      const Program program = lower(network, decompositions, Execution{}, communicator.rank());
+      const auto backend = make_reference_backend();
+      SyntheticData data(1);
+      Executor executor(network, program, *backend, communicator, data, {});
+      initialize_parameters(network, program, 1, executor);
+      const auto values = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
+      if (communicator.rank() == 0) starts.push_back(values);
+    });
+  }
+  ASSERT_EQ(starts.size(), 3U);
+  std::vector<std::string> names;
+  for (const NamedTensor& tensor : starts[0]) names.push_back(tensor.name);
+  EXPECT_THAT(names,
+              testing::UnorderedElementsAre("conv1.weights", "bn1.scale", "bn1.shift", "conv2.weights", "conv2.bias", "fc.weights", "fc.bias"));
+  for (const auto& start : starts)
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(start[i].name, names[i]);
+      EXPECT_EQ(start[i].shape, starts[0][i].shape) << names[i];
+      EXPECT_EQ(start[i].values, starts[0][i].values) << names[i];
+    }
+}
+
+}  // namespace
+}  // namespace stratplan
