@@ -33,7 +33,7 @@ VerificationSummary verify(const PlanAndNetwork& planned, const TrainingRequest&
     expected = read_safetensors(request.against);
     check_tensors(request.against, expected, actual);
   }
-  const Verification result = compare(expected, actual, verification_tolerance(planned.network));
+  const Verification result = verify_iteration(planned.network, planned.plan.execution, backend, settings, expected, actual);
   return {result.loss_difference, result.worst_difference, result.worst_tensor, result.tolerance, result.passed};
 }
 

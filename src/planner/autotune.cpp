@@ -79,7 +79,7 @@ class Runner {
     write_document(file, "plan", to_json(plan, network, request_.provenance));
     hooks_.phase("running one undivided step, to compare with");
     const auto result = launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}), "/dev/null"});
-    if (result.exit_code != 0) throw Error(static_cast<ExitCode>(result.exit_code), "the undivided run failed");
+    if (result.exit_code != 0) fail(result, "undivided");
   }
 
   /// One round of one plan. Repeated if other processes got in the way; of the repetitions the least disturbed counts.
@@ -97,8 +97,15 @@ class Runner {
 
   fs::path timings_of(const TunedPlan& tuned, int round) const { return tuned.folder / fmt::format("timings-{}.json", round + 1); }
   fs::path dump() const { return request_.folder / "undivided.safetensors"; }
+  /// The user wants it to end.
+  bool interrupted() const { return interrupted_; }
 
  private:
+  [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
+    interrupted_ = result.interrupted;
+    throw Error(static_cast<ExitCode>(result.exit_code), fmt::format("the run of {} failed with exit code {}", name, result.exit_code));
+  }
+
   std::vector<std::string> arguments(const fs::path& plan, const std::vector<std::string>& more) const {
     std::vector<std::string> all{"run", plan.string(), "--quiet", "--backend", request_.backend, "--seed", std::to_string(request_.seed)};
     all.insert(all.end(), more.begin(), more.end());
@@ -114,7 +121,7 @@ class Runner {
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
     const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null"});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
-      throw Error(static_cast<ExitCode>(result.exit_code), fmt::format("the run of {} failed", tuned.name));
+      fail(result, tuned.name);
     return read(timings, result.foreign_load);
   }
 
@@ -133,6 +140,7 @@ class Runner {
   const AutotuneRequest& request_;
   const AutotuneHooks& hooks_;
   int repetitions_left_;
+  bool interrupted_ = false;
 };
 
 Measured summarize(const std::vector<Run>& runs) {
@@ -180,7 +188,7 @@ void measure(AutotuneResult& result, Runner& runner, int rounds) {
       try {
         runs[i].push_back(runner.run(tuned, round));
       } catch (const Error& error) {
-        if (i == 0 || static_cast<int>(error.code()) > 128) throw;
+        if (i == 0 || runner.interrupted()) throw;
         tuned.not_run = error.what();
       }
     }

@@ -187,6 +187,7 @@ LaunchResult launch(const Launch& launch) {
     const pid_t child = start(command, output);
     child_process = child;
     result.exit_code = wait_for(child);
+    result.interrupted = signal_seen != 0;
   } catch (...) {
     if (output >= 0) close(output);
     throw;

@@ -19,6 +19,7 @@ struct Launch {
 
 struct LaunchResult {
   int exit_code = 0;        ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N after signal N
+  bool interrupted = false; ///< this process was asked to stop meanwhile
   Seconds wall{};
   double foreign_load = 0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
 };

@@ -14,9 +14,9 @@ namespace stratplan {
 /// Step-1 loss and gradients against an undivided run.
 struct VerificationSummary {
   double loss_difference = 0;      ///< relative
-  double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
+  double gradient_difference = 0;  ///< of the tensor nearest to its tolerance or furthest beyond it, in norm, relative
   std::string worst_tensor;
-  double tolerance = 0;
+  double tolerance = 0;            ///< that tensor's
   bool passed = false;
 };
 

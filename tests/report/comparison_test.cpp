@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <unistd.h>
+
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -116,7 +118,9 @@ TEST(Decompositions, FoldIdenticalNeighbours) {
   int layers = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     layers += runs[i].layers;
-    if (i > 0) EXPECT_NE(runs[i].decomposition, runs[i - 1].decomposition);
+    if (i > 0) {
+      EXPECT_NE(runs[i].decomposition, runs[i - 1].decomposition);
+    }
   }
   EXPECT_EQ(layers, c.planned.network.size() - 1) << "all but the input";
 }
