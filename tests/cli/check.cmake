@@ -20,6 +20,7 @@ if(DEFINED GOLDEN)
 endif()
 # A bad end says why in one line and prints no data.
 if(NOT EXIT EQUAL 0)
+  string(REPLACE ";" "," messages "${messages}")  # which would part a list's elements
   string(REGEX MATCHALL "stratplan: [^\n]*\n" lines "${messages}")
   list(LENGTH lines count)
   if(NOT count EQUAL 1)
