@@ -38,7 +38,8 @@ NetworkOverrides NetworkOptions::overrides() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(positive());
+  constexpr int largest = 1 << 16;  // beyond any machine of today, and before numbers of ranks and elements overflow together
+  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(positive())->check(CLI::Range(1, largest));
   if (required) option->required();
 }
 

@@ -50,6 +50,8 @@ void print(const Timings& timings) {
   const VerificationSummary& v = *timings.verification;
   fmt::print("verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n", v.passed ? "passed" : "FAILED", v.loss_difference,
              v.gradient_difference, v.worst_tensor, v.tolerance);
+  if (v.turned > 0)
+    fmt::print("        rounding turned {} signs at ReLUs or places of maxima, where gradients jump: compared on the same side\n", v.turned);
 }
 
 void print_json(const Timings& timings) {

@@ -24,17 +24,13 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
   }
 }
 
-VerificationSummary verify(const PlanAndNetwork& planned, const TrainingRequest& request, const TrainingSettings& settings, Backend& backend,
-                           const std::vector<NamedTensor>& actual) {
-  std::vector<NamedTensor> expected;
-  if (request.against.empty()) {
-    expected = undivided_iteration(planned.network, planned.plan.execution, backend, settings);
-  } else {
-    expected = read_safetensors(request.against);
-    check_tensors(request.against, expected, actual);
-  }
-  const Verification result = verify_iteration(planned.network, planned.plan.execution, backend, settings, expected, actual);
-  return {result.loss_difference, result.worst_difference, result.worst_tensor, result.tolerance, result.passed};
+/// What the first step should have come to; on rank 0.
+std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request, const TrainingSettings& settings, Backend& backend,
+                                   const std::vector<NamedTensor>& actual) {
+  if (request.against.empty()) return undivided_iteration(planned.network, planned.plan.execution, backend, settings);
+  std::vector<NamedTensor> expected = read_safetensors(request.against);
+  check_tensors(request.against, expected, actual);
+  return expected;
 }
 
 Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) {
@@ -80,9 +76,13 @@ Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request
   };
   timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step});
   timings.memory = executor.memory().total();
-  if (communicator.rank() == 0) {
-    if (!request.dump.empty()) write_safetensors(request.dump, first_step);
-    if (request.verify || !request.against.empty()) timings.verification = verify(planned, request, settings, *backend, first_step);
+  const bool collects = communicator.rank() == 0;
+  if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
+  if (request.verify || !request.against.empty()) {
+    std::vector<NamedTensor> expected;
+    if (collects) expected = undivided(planned, request, settings, *backend, first_step);
+    const Verification v = verify_first_step(network, program, plan.execution, settings, *backend, executor, communicator, expected, first_step);
+    timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};
   }
   communicator.barrier();
   return timings;

@@ -163,6 +163,7 @@ Measured summarize(const std::vector<Run>& runs) {
   measured.gradient_difference = number(verification.at("gradient_difference"));
   measured.worst_tensor = verification.at("worst_tensor");
   measured.tolerance = verification.at("tolerance");
+  measured.turned = verification.at("turned_decisions");
   measured.verified = verification.at("passed");
   return measured;
 }

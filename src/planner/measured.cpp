@@ -26,6 +26,7 @@ Json to_json(const Measured& measured) {
           {"gradient_difference", finite(measured.gradient_difference)},
           {"worst_tensor", measured.worst_tensor},
           {"tolerance", measured.tolerance},
+          {"turned_decisions", measured.turned},
           {"verified", measured.verified}};
 }
 
@@ -42,6 +43,7 @@ Measured measured_from(const Json& document) {
   measured.gradient_difference = number(document.at("gradient_difference"));
   measured.worst_tensor = document.at("worst_tensor");
   measured.tolerance = document.at("tolerance");
+  measured.turned = document.at("turned_decisions");
   measured.verified = document.at("verified");
   return measured;
 }

@@ -24,6 +24,7 @@ struct Measured {
   double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
   std::string worst_tensor;
   double tolerance = 0;
+  std::int64_t turned = 0;         ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
   bool verified = false;
 };
 

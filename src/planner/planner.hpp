@@ -28,7 +28,7 @@ struct Considered {
 };
 
 struct PlanningResult {
-  Plan recommended;                    ///< named "recommended": the usable one with the least simulated step time
+  Plan recommended;                    ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
   std::string chosen;                  ///< the name of the one that it is
   std::string reranking;               ///< what the simulator changed about the search's choice; empty: nothing
   std::optional<Bytes> memory_limit;   ///< that applied
@@ -40,7 +40,7 @@ struct PlanningResult {
   std::size_t blocks = 0;              ///< groups of layers that share a decomposition
   std::size_t candidates = 0;          ///< legal decompositions, all blocks together
   std::size_t rejections = 0;          ///< illegal ones
-  Seconds search_seconds{};            ///< time spent on the cost table and the search
+  Seconds search_seconds{};            ///< time spent searching, the costs that it asked for included
 
   std::vector<Considered> searched;    ///< of different weights on communication; the first has the true ones
   std::vector<Considered> baselines;

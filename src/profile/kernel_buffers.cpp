@@ -74,18 +74,27 @@ void Noise::write(void* device, Bytes bytes) const {
   backend_.synchronize(Track::Compute);
 }
 
-std::vector<std::size_t> fresh_reads(KernelKind kind) {
+void Noise::read(const void* device, Bytes bytes) const {
+  std::vector<float> scratch(numbers_.size());
+  const Bytes piece{static_cast<std::int64_t>(scratch.size() * sizeof(float))};
+  for (Bytes done{}; done < bytes; done += piece)
+    backend_.download(Track::Compute, scratch.data(), static_cast<const std::byte*>(device) + done.value, std::min(piece, bytes - done));
+  backend_.synchronize(Track::Compute);
+}
+
+std::vector<RecentUse> recent_uses(KernelKind kind) {
   using enum KernelKind;
   switch (kind) {
-    case ConvolutionBackwardFilter:  // x was saved; dy has just been used for the other gradient
+    case ConvolutionBackwardFilter: return {{1, false}};             // x was saved; dy has just been read for the other gradient
+    case BatchNormForward: return {{0, false}};                      // x, for the statistics
+    case BatchNormBackward: return {{0, false}, {1, false}};         // x and dy, for the sums
     case ReluBackward:
     case LeakyReluBackward:
     case SigmoidBackward:
-    case BatchNormBackwardSums: return {1};
-    case BatchNormBackward: return {0, 1};  // both were read for the sums
+    case BatchNormBackwardSums: return {{1, true}};                  // dy
     case SgdMomentum:
     case Fill: return {};
-    default: return {0};
+    default: return {{0, true}};
   }
 }
 
@@ -156,8 +165,13 @@ std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
 
 void KernelBuffers::refresh(const Kernel& kernel, int run) {
   const Operands operands = kernel.operands();
-  for (const std::size_t read : fresh_reads(kernel.kind))
-    if (!is_special(kernel, operands.reads[read])) noise_.write(const_cast<void*>(set(run).reads[read]), operands.reads[read].bytes());
+  for (const RecentUse& use : recent_uses(kernel.kind)) {
+    const Operand& operand = operands.reads[use.read];
+    if (is_special(kernel, operand)) continue;
+    const void* buffer = set(run).reads[use.read];
+    if (use.written) noise_.write(const_cast<void*>(buffer), operand.bytes());
+    else noise_.read(buffer, operand.bytes());
+  }
 }
 
 void* KernelBuffers::workspace(Bytes bytes) {

@@ -13,19 +13,25 @@ namespace stratplan {
 using DeviceMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 DeviceMemory allocate(Backend& backend, Bytes bytes);
 
-/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, as a kernel would: through the caches.
+/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, or reads it, as a kernel would: through the caches.
 class Noise {
  public:
   explicit Noise(Backend& backend, bool signs);
   void write(void* device, Bytes bytes) const;
+  void read(const void* device, Bytes bytes) const;
 
  private:
   Backend& backend_;
   std::vector<float> numbers_;
 };
 
-/// Reads of a kernel that the step before it usually has just written; the others (weights, saved activations) come from memory.
-std::vector<std::size_t> fresh_reads(KernelKind kind);
+/// What the step before usually did with reads of a kernel; the others (weights, saved activations) come from memory. It matters which: what was
+/// written has yet to make its way back to memory.
+struct RecentUse {
+  std::size_t read = 0;
+  bool written = true;
+};
+std::vector<RecentUse> recent_uses(KernelKind kind);
 
 class KernelBuffers {
  public:
@@ -40,7 +46,7 @@ class KernelBuffers {
   /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 64), with valid labels, indices and sums. The last call's sets are void.
   void arrange(const Kernel& kernel);
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
-  /// Writes what the step before would have written.
+  /// Writes and reads what the step before would have.
   void refresh(const Kernel& kernel, int run);
   /// At least this much.
   void* workspace(Bytes bytes);

@@ -19,13 +19,25 @@ struct KernelProfile {
   double foreign_load = 0;                     ///< worst share of the machine that others had during a measurement that was kept
 };
 
+/// How often each kernel is measured, with all others between, and for how long. A machine's pace changes within seconds: samples taken in one go would
+/// share its mood, and a search among candidates would pick those that were lucky.
+inline constexpr int kernel_visits = 3;
+inline constexpr StoppingRule kernel_rule{.least_samples = 3, .least_expensive = 1, .most_samples = 200, .enough = {0.01}, .patience = {0.05}};
+
 /// The same on all ranks. Kernels are measured in bunches of about a second; a bunch during which others used the machine is measured again, at most
-/// twice, and of each kernel the shortest median is kept. Throws EnvironmentError: no memory.
-KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const StoppingRule& rule, const Progress& progress);
+/// twice, and the least disturbed repetition counts. Throws EnvironmentError: no memory.
+KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress);
+
+/// Seconds, by rank, and what did the work.
+struct KernelSamples {
+  std::vector<std::vector<double>> seconds;
+  std::string implementation;
+};
 
 /// One kernel; `buffers` are large enough for it.
 template <Clock AnyClock>
-Measurement measure_kernel(const Kernel& kernel, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule) {
+KernelSamples sample_kernel(const Kernel& kernel, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule,
+                            bool rehearse = true) {
   const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel);
   void* workspace = buffers.workspace(prepared->workspace());
   buffers.arrange(kernel);
@@ -41,9 +53,7 @@ Measurement measure_kernel(const Kernel& kernel, Backend& backend, KernelBuffers
     backend.enqueue(Track::Compute, *prepared, set.reads, set.writes, workspace, context);
     backend.synchronize(Track::Compute);
   };
-  Measurement measurement = sample(clock, team, rule, true, refresh, execute);
-  measurement.implementation = prepared->implementation();
-  return measurement;
+  return {take_samples(clock, team, rule, true, refresh, execute, rehearse), prepared->implementation()};
 }
 
 /// Bytes of reads or writes, whichever are more, of the largest kernel.

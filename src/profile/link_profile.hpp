@@ -15,6 +15,7 @@ SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure
 struct LinkProfile {
   SizeTable one_way, both_ways;                  ///< empty unless asked for
   std::map<std::string, SizeTable> collectives;  ///< by collective_key
+  double foreign_load = 0;                       ///< worst share of the machine that others had during a table that was kept
 };
 
 using LinkProgress = std::function<void(const std::string& what)>;

@@ -21,6 +21,9 @@ int online_cores();
 /// Share of the machine's processor time between two readings that was neither idle nor used by `own` (all ranks' together).
 double foreign_share(const CpuReading& before, const CpuReading& after, Seconds own, int cores);
 
+/// Above this share of the machine a measurement is worth repeating.
+inline constexpr double tolerated_foreign_load = 0.04;
+
 /// Watches one stretch of time on all ranks. Readings advance by hundredths of a second, so stretches below a second or so say little.
 class LoadGuard {
  public:

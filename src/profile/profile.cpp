@@ -70,14 +70,14 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, Comm
     describe_link(machine.levels.back(), machine.one_way);
   }
   for (auto& [key, table] : links.collectives) machine.collectives[key] = std::move(table);
-  const KernelProfile kernels = profile_kernels(request.kernels, backend, team, {}, progress);
+  const KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
   for (const auto& [key, measurement] : kernels.kernels) machine.kernels[key] = measurement;
   raise_rates(machine.device, request.kernels, kernels.kernels);
   if (progress) progress(total, total, "done");
 
   machine.provenance = provenance.is_object() ? provenance : Json::object();
   machine.provenance["backend"] = description(backend);
-  machine.provenance["foreign_load_worst"] = kernels.foreign_load;
+  machine.provenance["foreign_load_worst"] = std::max(kernels.foreign_load, links.foreign_load);
   return machine;
 }
 

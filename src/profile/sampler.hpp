@@ -11,9 +11,10 @@
 namespace stratplan {
 
 /// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes along, and its samples do not count. The
-/// first run is a rehearsal. The same on all ranks.
+/// first run is a rehearsal if wanted. Seconds, by rank; the same on all ranks.
 template <Clock AnyClock, class Prepare, class Run>
-Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run) {
+std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run,
+                                              bool rehearse = true) {
   int runs = 0;
   const auto timed = [&] {
     prepare(runs);
@@ -22,7 +23,7 @@ Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, 
     ++runs;
     return (clock.now() - start).value;
   };
-  timed();
+  if (rehearse) timed();
   std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
   std::vector<double> means;  ///< per sample, over the ranks that take part
   team.barrier();
@@ -46,7 +47,13 @@ Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, 
     }
     for (const double sum : sums) means.push_back(sum / participants);
   }
-  return summarize(samples);
+  return samples;
+}
+
+/// Their summary.
+template <Clock AnyClock, class Prepare, class Run>
+Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run) {
+  return summarize(take_samples(clock, team, rule, takes_part, prepare, run));
 }
 
 }  // namespace stratplan

@@ -80,6 +80,8 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   std::string section = fmt::format("### {}\n\n", tuned.name);
   section += fmt::format("Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step loss {:.9g}. Worst gradient: {}, tolerance {:.1e}.\n\n",
                          joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss, measured.worst_tensor, measured.tolerance);
+  if (measured.turned > 0)
+    section += fmt::format("Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the gradients were compared on the same side.\n\n", measured.turned);
   for (const auto& adjustment : tuned.plan->adjustments) section += "- adjusted " + adjustment + "\n";
   if (!tuned.plan->adjustments.empty()) section += "\n";
   return section + to_markdown(kind_table(compared.comparison)) + "\nFarthest off:\n\n" + to_markdown(worst_layers(network, compared.comparison, 5)) + "\n";

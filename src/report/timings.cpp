@@ -70,7 +70,8 @@ Json to_json(const VerificationSummary& verification) {
           {"loss_difference", finite(verification.loss_difference)},
           {"gradient_difference", finite(verification.gradient_difference)},
           {"worst_tensor", verification.worst_tensor},
-          {"tolerance", verification.tolerance}};
+          {"tolerance", verification.tolerance},
+          {"turned_decisions", verification.turned}};
 }
 
 Json step_seconds_to_json(const Timing& timing) {
@@ -132,7 +133,7 @@ Timings read_timings(const std::string& path) {
   if (document.contains("verification")) {
     const Json& v = document.at("verification");
     timings.verification = {number(v.value("loss_difference", Json())), number(v.value("gradient_difference", Json())), v.value("worst_tensor", ""),
-                            v.value("tolerance", 0.0), v.at("passed")};
+                            v.value("tolerance", 0.0), v.value("turned_decisions", std::int64_t{0}), v.at("passed")};
   }
   return timings;
 }

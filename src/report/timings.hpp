@@ -14,9 +14,10 @@ namespace stratplan {
 /// Step-1 loss and gradients against an undivided run.
 struct VerificationSummary {
   double loss_difference = 0;      ///< relative
-  double gradient_difference = 0;  ///< of the tensor nearest to its tolerance or furthest beyond it, in norm, relative
+  double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
   std::string worst_tensor;
-  double tolerance = 0;            ///< that tensor's
+  double tolerance = 0;
+  std::int64_t turned = 0;         ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
   bool passed = false;
 };
 

@@ -12,11 +12,11 @@ namespace {
 constexpr int collector = 0;
 constexpr std::size_t region_numbers = 2 * axis_count;
 
-/// regions[rank][slice], known to all ranks. Travels as doubles, which are exact here: extents are far below 2^53.
-std::vector<std::vector<Region>> all_regions(const Program& program, Communicator& communicator) {
+/// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far below 2^53.
+std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own, Communicator& communicator) {
   std::vector<double> mine;
-  for (const ParameterSlice& slice : program.parameters)
-    for (const Interval interval : slice.region.interval) {
+  for (const Region& region : own)
+    for (const Interval interval : region.interval) {
       mine.push_back(static_cast<double>(interval.begin));
       mine.push_back(static_cast<double>(interval.end));
     }
@@ -28,7 +28,7 @@ std::vector<std::vector<Region>> all_regions(const Program& program, Communicato
   communicator.all_gather(Track::Compute, communicator.group(everyone), mine.data(), all.data(), counts, DataType::F64);
   communicator.synchronize(Track::Compute);
 
-  std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(program.parameters.size()));
+  std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(own.size()));
   auto number = all.begin();
   for (std::vector<Region>& of_rank : regions)
     for (Region& region : of_rank)
@@ -105,7 +105,9 @@ class Assembly {
 
 std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program, Executor& executor, Communicator& communicator,
                                            ParameterPart part) {
-  const std::vector<std::vector<Region>> regions = all_regions(program, communicator);
+  std::vector<Region> own;
+  for (const ParameterSlice& slice : program.parameters) own.push_back(slice.region);
+  const std::vector<std::vector<Region>> regions = all_regions(own, communicator);
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const ParameterSlice& slice = program.parameters[i];
@@ -113,6 +115,16 @@ std::vector<NamedTensor> gather_parameters(const Network& network, const Program
     executor.download(part == ParameterPart::Value ? slice.value : slice.gradient, mine.data());
     if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine)) tensors.push_back(named(slice, network, *tensor));
   }
+  return tensors;
+}
+
+std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks, Communicator& communicator) {
+  std::vector<Region> own;
+  for (const TensorBlock& block : blocks) own.push_back(block.region);
+  const std::vector<std::vector<Region>> regions = all_regions(own, communicator);
+  std::vector<std::vector<float>> tensors;
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    if (auto tensor = Assembly(communicator, regions, i, blocks[i].global).run(blocks[i].values)) tensors.push_back(std::move(*tensor));
   return tensors;
 }
 

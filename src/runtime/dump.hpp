@@ -14,6 +14,17 @@ enum class ParameterPart : int { Value, Gradient };
 std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program, Executor& executor, Communicator& communicator,
                                            ParameterPart part);
 
+/// A rank's part of a tensor.
+struct TensorBlock {
+  Region region;
+  Shape global;
+  std::vector<float> values;  ///< channels last
+};
+
+/// On rank 0: the whole tensors, channels last, in the order given; empty on the other ranks. Blocks of one tensor are equal or disjoint on any two ranks,
+/// and may be empty. Called by all ranks with as many blocks. Throws CommunicationError.
+std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks, Communicator& communicator);
+
 /// What a dump holds and a verification compares: "loss", of shape (1), of the last iteration, then the gradients. As gather_parameters.
 std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program, Executor& executor, Communicator& communicator);
 

@@ -84,7 +84,7 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
 
 void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
-void Executor::run(std::int64_t iteration) {
+void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
   Seconds last{};
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
@@ -92,6 +92,7 @@ void Executor::run(std::int64_t iteration) {
     const Seconds end = now() - start;
     spans_[i] = {static_cast<int>(i), last, end};
     last = end;
+    if (after_step) after_step(i);
   }
 }
 

@@ -3,6 +3,7 @@
 // iteration is one walk over the steps, in program order, and is timed step by step.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -34,9 +35,12 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
+  /// Called with the index of a step that has just finished.
+  using AfterStep = std::function<void(std::size_t step)>;
+
   /// One training iteration. Each step is finished before the next begins: a track is leave to run concurrently, not a duty. Throws
   /// CommunicationError.
-  void run(std::int64_t step);
+  void run(std::int64_t iteration, const AfterStep& after_step = {});
   /// Of the last iteration, one per step.
   std::span<const Span> spans() const { return spans_; }
   /// Of the last iteration: the same on all ranks.

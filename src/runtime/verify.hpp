@@ -5,7 +5,9 @@
 
 #include "model/network/network.hpp"
 #include "model/partition/execution.hpp"
+#include "model/partition/program.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/communicator.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/tensor.hpp"
 
@@ -13,10 +15,11 @@ namespace stratplan {
 
 struct Verification {
   double loss_difference = 0;   ///< relative
-  std::string worst_tensor;     ///< the one nearest to its tolerance or furthest beyond it
+  std::string worst_tensor;     ///< gradient, or "relu1.output"
   double worst_difference = 0;  ///< its ||a - b|| / max(||a||, 1e-6 * norm of all gradients), a the undivided run's
-  double tolerance = 0;         ///< its tolerance
-  bool passed = false;          ///< the loss and every tensor within their tolerances
+  double tolerance = 0;
+  std::int64_t turned = 0;      ///< decisions at ReLUs and maxima that fell otherwise, if that had to be looked at
+  bool passed = false;          ///< the loss and every tensor within the tolerance
 };
 
 /// How far two correct single-precision runs may lie apart that add the same terms in another order:
@@ -29,20 +32,23 @@ struct Verification {
 /// changes a gradient by its share of the whole, 1e-3 and more, which is the least that this must tell from rounding.
 double verification_tolerance(const Network& network);
 
-/// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns. `nudged`: every
-/// weight is moved to a neighbouring float, up or down by the seed.
-std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                                             bool nudged = false);
+/// compare(): a's and b's differences, tensor by tensor. Both as gather_iteration returns them: tensors of other names or shapes are a bug; a difference that
+/// is not a number fails.
+Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance);
 
-/// Both as gather_iteration returns them. Tensors of other names or shapes are a bug; a difference that is not a number fails. `nudged`: of a nudged
-/// run; a tensor then may differ by four times as much as the nudge alone changes it, if that is more than the tolerance, but never by a quarter.
-Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance,
-                     const std::vector<NamedTensor>& nudged = {});
+/// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns.
+std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings);
 
-/// compare() by verification_tolerance. What is beyond it gets a second hearing, for which the undivided step is run once more, nudged: a deep
-/// network may itself magnify rounding more than linear sums do, above all where a sign at a ReLU or the place of a maximum turns on it (a fraction
-/// f of turned elements changes a gradient by sqrt(f)). How much, is measured here rather than assumed.
-Verification verify_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                              const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual);
+/// The executor's first step, just done and gathered (`actual`, on rank 0), against the undivided run's (`expected`, on rank 0).
+///
+/// A gradient jumps where rounding turns a sign at a ReLU or the place of a maximum: among millions of activations some always turn, and f of a layer's n turning
+/// change its gradients by sqrt(f / n), which no tolerance for rounding covers. So what is beyond the tolerance gets a second hearing: the divided step is run
+/// once more to tell how it decided, and then the undivided step is made to decide alike, layer by layer, each layer's outputs being held to the tolerance
+/// before they are replaced. On the same side of all jumps the gradients are smooth and have to agree as linear sums do.
+///
+/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Resets the executor's parameters if there is a second hearing.
+Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings, Backend& backend,
+                               Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
+                               const std::vector<NamedTensor>& actual);
 
 }  // namespace stratplan

@@ -27,26 +27,30 @@ Incidences incidences_of(const CostTable& table) {
   return result;
 }
 
-/// Cost of a node and its edges to neighbours that have a candidate (>= 0).
-double local_cost(const CostTable& table, const Incidences& incidences, const std::vector<int>& assignment, int node, int candidate) {
+/// Cost of a node and its edges to neighbours that have a candidate (>= 0). Stops asking for edges once it reaches `enough`.
+double local_cost(const CostTable& table, const Incidences& incidences, const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;
   for (const Incidence& incidence : incidences[static_cast<std::size_t>(node)]) {
     const int other = assignment[static_cast<std::size_t>(incidence.other)];
+    if (cost >= enough) break;
     if (other < 0) continue;
     cost += (incidence.is_from ? table.edge_cost(incidence.edge, candidate, other) : table.edge_cost(incidence.edge, other, candidate)).value;
   }
   return cost;
 }
 
-/// The surviving candidate with the least local cost whose memory is at most `room`; the current one if none is better.
-int best_candidate(const CostTable& table, const Incidences& incidences, const std::vector<int>& candidates, const std::vector<int>& assignment, int node,
-                   Bytes room) {
+/// The surviving candidate with the least local cost whose memory is at most `room`; the current one if none is better. Begins with those that are
+/// cheap in themselves, for then most others need no look at their edges.
+int best_candidate(const CostTable& table, const Incidences& incidences, std::vector<int> candidates, const std::vector<int>& assignment, int node, Bytes room) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); });
   int best = assignment[static_cast<std::size_t>(node)];
-  double least = best < 0 ? std::numeric_limits<double>::infinity() : local_cost(table, incidences, assignment, node, best);
+  double least = best < 0 ? infinity : local_cost(table, incidences, assignment, node, best, infinity);
   for (const int candidate : candidates) {
     if (table.node_memory(node, candidate) > room) continue;
-    const double cost = local_cost(table, incidences, assignment, node, candidate);
-    if (cost < least * (1 - 1e-12)) {
+    const double wanted = least * (1 - 1e-12);
+    const double cost = local_cost(table, incidences, assignment, node, candidate, wanted);
+    if (cost < wanted) {
       least = cost;
       best = candidate;
     }
@@ -104,19 +108,28 @@ Incumbent descend(const CostTable& table, const Survivors& survivors, std::optio
   return {assignment, cost_of(table, assignment).value};
 }
 
-Incumbent first_incumbent(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit) {
+std::vector<int> greedy_assignment(const CostTable& table, const Survivors& survivors) {
   const Incidences incidences = incidences_of(table);
-  std::vector<int> lean, cheap, greedy(static_cast<std::size_t>(table.nodes()), -1);
+  const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
+  std::vector<int> assignment(static_cast<std::size_t>(table.nodes()), -1);
+  for (int node = 0; node < table.nodes(); ++node) {
+    const auto n = static_cast<std::size_t>(node);
+    assignment[n] = best_candidate(table, incidences, survivors[n], assignment, node, unlimited);
+  }
+  return assignment;
+}
+
+Incumbent first_incumbent(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit) {
+  std::vector<int> lean, cheap;
+  const std::vector<int> greedy = greedy_assignment(table, survivors);
   for (int node = 0; node < table.nodes(); ++node) {
     const auto& candidates = survivors[static_cast<std::size_t>(node)];
     lean.push_back(*std::min_element(candidates.begin(), candidates.end(),
                                      [&](int a, int b) { return table.node_memory(node, a) < table.node_memory(node, b); }));
     cheap.push_back(*std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); }));
-    greedy[static_cast<std::size_t>(node)] =
-        best_candidate(table, incidences, candidates, greedy, node, Bytes{std::numeric_limits<std::int64_t>::max()});
   }
   std::optional<Incumbent> best;
-  for (const auto* start : {&greedy, &cheap, &lean}) {
+  for (const std::vector<int>* start : std::initializer_list<const std::vector<int>*>{&greedy, &cheap, &lean}) {
     if (memory_limit && memory_of(table, *start) > *memory_limit) continue;
     Incumbent found = descend(table, survivors, memory_limit, *start);
     if (!best || found.cost < best->cost) best = std::move(found);

@@ -7,6 +7,7 @@
 #include "model/base/assert.hpp"
 #include "search/elimination.hpp"
 #include "search/label_search.hpp"
+#include "search/lazy_search.hpp"
 #include "search/pruning.hpp"
 
 namespace stratplan {
@@ -19,7 +20,11 @@ class Search {
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits, const Survivors& fitting)
       : table_(table), memory_limit_(memory_limit), limits_(limits), incumbent_(first_incumbent(table, fitting, memory_limit)),
         survivors_(below(table, fitting, incumbent_.cost)) {
-    const Problem pruned = without_dominated(make_problem(table, survivors_));
+    Problem given = make_problem(table, survivors_);
+    if (!memory_limit) {  // then a leaner candidate has no claim to be kept
+      for (auto& memory : given.memory) std::fill(memory.begin(), memory.end(), 0);
+    }
+    const Problem pruned = without_dominated(given);
     problem_ = reordered(pruned, elimination_order(pruned));
     pairs_ = pair_factors(problem_);
   }
@@ -111,6 +116,14 @@ std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> 
   }
   if (memory_limit && least_memory(table) > *memory_limit) return std::nullopt;
   if (table.nodes() == 0) return SearchResult{};
+  if (!table.edges_at_hand()) {
+    const auto best = lazy_search(table, limits.table_entries);
+    const Bytes memory = best ? memory_of(table, *best) : Bytes{};
+    if (best && (!memory_limit || memory <= *memory_limit)) {
+      const Seconds cost = cost_of(table, *best);
+      return SearchResult{*best, cost, cost, memory};
+    }
+  }
   return Search(table, memory_limit, limits, within_memory(table, memory_limit)).run();
 }
 

@@ -92,7 +92,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     results.push_back(to_json(larger));
   });
   EXPECT_EQ(results.at(0), results.at(1)) << "the same on all ranks";
-  EXPECT_GT(reports, request.kernels.size());
+  EXPECT_GE(reports, kernel_visits);
 }
 
 TEST(Profile, AnotherNumberOfRanksIsAnError) {

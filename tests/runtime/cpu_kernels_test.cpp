@@ -66,7 +66,9 @@ const ConvolutionRow convolution_rows[] = {
     {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
     {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
     {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
-    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},
+    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},     {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},     // unfolded: strided,
+    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},        // narrow, with depth
+    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},       // more than 512 rows, points
 };
 
 std::vector<Kernel> convolutions(KernelKind kind) {

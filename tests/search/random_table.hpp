@@ -75,7 +75,7 @@ inline Family random_family() {
   return *rc::gen::element(Family::Chain, Family::Diamonds, Family::LongSkips, Family::Random, Family::Forest);
 }
 
-/// Passes everything on and counts which pairs of which edges were asked for.
+/// Passes everything on, has no edges at hand, and remembers which pairs were asked for.
 class CountingTable : public CostTable {
  public:
   explicit CountingTable(const CostTable& table) : table_(table) {}

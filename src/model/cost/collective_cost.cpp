@@ -37,7 +37,7 @@ StepCost collective_cost(const CollectiveStep& step, int ranks, const MachinePro
   const int members = static_cast<int>(step.group.size());
   const auto table = machine.collectives.find(collective_key(step.op, step.type, members));
   if (table != machine.collectives.end()) {
-    if (const Measurement* exact = table->second.find(step.bytes())) return {exact->median, Tier::Measured, exact->deviation()};
+    if (const Measurement* exact = table->second.find(step.bytes())) return {exact->mean(), Tier::Measured, exact->deviation()};
     if (const auto between = table->second.at(step.bytes())) return {*between, Tier::Interpolated, {}};
   }
   const Level& level = machine.levels[machine.meeting_level(step.group, ranks)];

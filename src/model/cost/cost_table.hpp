@@ -28,6 +28,8 @@ class CostTable {
   virtual Seconds edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
   /// No pair of this edge costs less.
   virtual Seconds edge_bound(int) const { return {0}; }
+  /// Whether asking for all pairs takes no time to speak of.
+  virtual bool edges_at_hand() const { return false; }
 };
 
 }  // namespace stratplan

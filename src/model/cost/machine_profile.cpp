@@ -1,6 +1,7 @@
 #include "model/cost/machine_profile.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "model/base/assert.hpp"
@@ -8,19 +9,27 @@
 
 namespace stratplan {
 
+Seconds Measurement::mean() const { return samples > 1 ? p10 * 0.3 + median * 0.4 + p90 * 0.3 : median; }
+
+Seconds Measurement::deviation() const {
+  if (samples < 2) return {};
+  const auto square = [&](Seconds value) { return (value - mean()).value * (value - mean()).value; };
+  return {std::sqrt(0.3 * square(p10) + 0.4 * square(median) + 0.3 * square(p90))};
+}
+
 std::optional<Seconds> SizeTable::at(Bytes bytes) const {
   if (points.empty()) return std::nullopt;
   const auto& [first_bytes, first] = points.front();
-  if (bytes <= first_bytes) return first.median;
-  if (points.size() == 1) return first.median * (bytes / std::max(first_bytes, Bytes{1}));
+  if (bytes <= first_bytes) return first.mean();
+  if (points.size() == 1) return first.mean() * (bytes / std::max(first_bytes, Bytes{1}));
   auto above = std::lower_bound(points.begin() + 1, points.end(), bytes, [](const auto& point, Bytes wanted) { return point.first < wanted; });
   if (above == points.end()) --above;
   const auto& [low, low_time] = *(above - 1);
   const auto& [high, high_time] = *above;
   const double share = (bytes - low) / (high - low);
   // Beyond the table a falling last slope is noise: more bytes are never faster.
-  if (share > 1 && high_time.median < low_time.median) return high_time.median;
-  return low_time.median + (high_time.median - low_time.median) * share;
+  if (share > 1 && high_time.mean() < low_time.mean()) return high_time.mean();
+  return low_time.mean() + (high_time.mean() - low_time.mean()) * share;
 }
 
 const Measurement* SizeTable::find(Bytes bytes) const {

@@ -17,7 +17,7 @@ Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device) {
 
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   const auto measured = machine.kernels.find(kernel.key());
-  if (measured != machine.kernels.end()) return {measured->second.median, Tier::Measured, measured->second.deviation()};
+  if (measured != machine.kernels.end()) return {measured->second.mean(), Tier::Measured, measured->second.deviation()};
   return {estimate_kernel(kernel, machine.device), Tier::Estimated, {}};
 }
 
@@ -42,7 +42,7 @@ StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks, const
     return {level.latency + Seconds{static_cast<double>(most.value) / level.bandwidth_bytes_per_s}, Tier::Estimated, {}};
   }
   if (both.value == 0 || both == most) {
-    if (const Measurement* exact = table.find(most)) return {exact->median, Tier::Measured, exact->deviation()};
+    if (const Measurement* exact = table.find(most)) return {exact->mean(), Tier::Measured, exact->deviation()};
     return {*table.at(most), Tier::Interpolated, {}};
   }
   const Seconds surplus = machine.one_way.points.empty() ? *table.at(most) - *table.at(both) : *machine.one_way.at(most) - *machine.one_way.at(both);

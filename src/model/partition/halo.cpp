@@ -10,8 +10,8 @@ constexpr std::int64_t floor_divide(std::int64_t a, std::int64_t b) { return a /
 
 Interval reading(const Window& window, Interval input, std::int64_t output_extent) {
   if (input.empty()) return {};
-  // Output o spans [o*stride - pad, o*stride - pad + span): it ends after input.begin and begins before input.end.
-  const std::int64_t first = floor_divide(input.begin + window.pad_before - window.span(), window.stride) + 1;
+  // Output o needs [o*stride - pad, o*stride - pad + reach): it ends after input.begin and begins before input.end.
+  const std::int64_t first = floor_divide(input.begin + window.pad_before - reach(window), window.stride) + 1;
   const std::int64_t last = floor_divide(input.end - 1 + window.pad_before, window.stride);
   return intersect(Interval{first, last + 1}, Interval{0, output_extent});
 }

@@ -6,14 +6,21 @@
 //   0     [0,3)       [0,2)        [-1,4)           [0,4)   0 / 1              1 / 0
 //   1     [3,6)       [2,4)        [3,8)            [3,8)   0 / 2              0 / 0
 //   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (unused)    0 / 1
+#include <algorithm>
+
 #include "model/network/window.hpp"
 #include "model/partition/interval.hpp"
 
 namespace stratplan {
 
-/// Input interval that output positions [begin, end) read; it reaches below 0 and beyond the extent where they read padding.
+/// Input positions that belong to one output position: those that its window spans, and those up to the next window that a longer stride skips. So the
+/// intervals of consecutive blocks tile the input, and a block that is aligned with its input's needs neither a copy without the last rows nor,
+/// backward, one that puts zeros in their place.
+constexpr std::int64_t reach(const Window& window) { return std::max(window.span(), window.stride); }
+
+/// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent where they read padding.
 constexpr Interval needed_unclipped(const Window& window, Interval output) {
-  return {output.begin * window.stride - window.pad_before, (output.end - 1) * window.stride - window.pad_before + window.span()};
+  return {output.begin * window.stride - window.pad_before, (output.end - 1) * window.stride - window.pad_before + reach(window)};
 }
 
 /// The part of needed_unclipped that lies within [0, input_extent). Empty if only padding is read.
@@ -23,14 +30,15 @@ constexpr Interval needed(const Window& window, Interval output, std::int64_t in
 
 /// The same window over a dense local buffer that holds just needed(): padding remains where the tensor ends.
 constexpr Window local_window(const Window& window, Interval output, std::int64_t input_extent) {
-  const Interval wanted = needed_unclipped(window, output);
+  const std::int64_t begin = output.begin * window.stride - window.pad_before;
+  const std::int64_t end = (output.end - 1) * window.stride - window.pad_before + window.span();
   Window local = window;
-  local.pad_before = wanted.begin < 0 ? -wanted.begin : 0;
-  local.pad_after = wanted.end > input_extent ? wanted.end - input_extent : 0;
+  local.pad_before = std::max<std::int64_t>(0, -begin);
+  local.pad_after = std::max<std::int64_t>(0, end - input_extent);
   return local;
 }
 
-/// Output positions whose windows read any of `input` (padding apart): the adjoint view of needed().
+/// Output positions that need any of `input` (padding apart): the adjoint view of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
 }  // namespace stratplan

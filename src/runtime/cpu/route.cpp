@@ -32,8 +32,11 @@ bool is_point(const Kernel& kernel) {
 //                       forward   data   filter    sum
 //   channels last         384     368     524     1276
 //   blocked               398     381     460     1239     (without the reorders of activations: 354  340  413  1108)
-//   by these rules        367     355     446     1168    (the best of all per shape: 1161)
-// A blocked convolution is faster; whether by more than its reorders depends on the multiply-adds per element moved.
+//   the best of these     364     353     444     1161
+// A blocked convolution is faster; whether by more than its reorders depends on the multiply-adds per element moved. Unfolded ones, timed on both cores at
+// once (ms; channels last / blocked / unfolded), gain where the generated kernels are weak: filter gradients, strides, rows shorter than a block of registers.
+//   filter   3x3 64-64 56^2: 19.1 15.6 12.1    3x3/2 512-512 14^2: 23.6 18.4 11.5    1x1/2 1024-2048 14^2: 21.0 17.1 10.5    3x3x3 16-32 64^3: 176 263 121
+//   forward  3x3 64-64 56^2: 13.1 11.1 11.8    3x3/2 512-512 14^2: 15.8 14.9 11.5    3x3 512-512 7^2: 13.6 13.3 11.1         3x3x3 16-32 64^3: 89 98 136
 
 /// Point convolutions do least per element, so reorders of activations hardly ever pay, except for the filter's gradient over many channels.
 Route point_route(const Kernel& kernel) {
@@ -44,7 +47,8 @@ Route point_route(const Kernel& kernel) {
       if (rows < 512) return Route::Blocked;
       return strided ? Route::ChannelsLast : Route::MatrixProduct;
     case KernelKind::ConvolutionBackwardFilter:
-      if (rows <= 256 && !strided) return Route::MatrixProduct;
+      if (strided) return Route::Unfolded;
+      if (rows <= 256) return Route::MatrixProduct;
       return c * f / (c + f) >= 100 ? Route::Blocked : Route::ChannelsLast;
     default: return Route::ChannelsLast;
   }
@@ -52,14 +56,18 @@ Route point_route(const Kernel& kernel) {
 
 Route window_route(const Kernel& kernel) {
   const std::int64_t c = kernel.x[Axis::C], f = kernel.y[Axis::C];
-  const bool whole_blocks = c % 8 == 0 && f % 8 == 0, spatial_3d = kernel.x[Axis::D] > 1;
+  const bool whole_blocks = c % 8 == 0 && f % 8 == 0;
+  std::int64_t columns = c;
+  for (const Window& window : kernel.windows) columns *= window.kernel;
   switch (kernel.kind) {
-    case KernelKind::ConvolutionForward: return whole_blocks && c >= 64 ? Route::Blocked : Route::ChannelsLast;
+    case KernelKind::ConvolutionForward:
+      if (c >= 16 && columns >= 128 && (is_strided(kernel) || (c >= 64 && kernel.y[Axis::W] < 8))) return Route::Unfolded;
+      return whole_blocks && c >= 64 ? Route::Blocked : Route::ChannelsLast;
     case KernelKind::ConvolutionBackwardData: return whole_blocks && f >= 64 ? Route::Blocked : Route::ChannelsLast;
     default:
-      if (spatial_3d) return Route::ChannelsLast;
+      if (columns >= 128) return Route::Unfolded;
       // The channels-last kernel takes whole rows of outputs at a time, and long ones fall out of the cache.
-      return (whole_blocks && f >= 64) || kernel.y[Axis::W] >= 192 ? Route::Blocked : Route::ChannelsLast;
+      return kernel.x[Axis::D] == 1 && kernel.y[Axis::W] >= 192 ? Route::Blocked : Route::ChannelsLast;
   }
 }
 

@@ -10,6 +10,7 @@ namespace stratplan::cpu {
 
 enum class Route : int {
   MatrixProduct,  ///< the buffers as they lie are matrices
+  Unfolded,       ///< windows unfolded into rows, then a product of matrices
   ChannelsLast,   ///< x and y as they lie, weights reordered
   Blocked,        ///< the library's own blocks of channels, x, y and weights reordered
   Planar,         ///< plain (N, C, D, H, W), likewise: the library takes it where it takes nothing else

@@ -1,0 +1,81 @@
+#include "search/lazy_search.hpp"
+
+#include "search/elimination.hpp"
+#include "search/pruning.hpp"
+
+namespace stratplan {
+
+namespace {
+
+/// Node costs as they are, edges at their bounds.
+class OptimisticTable final : public CostTable {
+ public:
+  explicit OptimisticTable(const CostTable& table) : table_(table) {}
+  int nodes() const override { return table_.nodes(); }
+  std::string node_name(int node) const override { return table_.node_name(node); }
+  int candidates(int node) const override { return table_.candidates(node); }
+  std::span<const Edge> edges() const override { return table_.edges(); }
+  Seconds node_cost(int node, int candidate) const override { return table_.node_cost(node, candidate); }
+  Bytes node_memory(int, int) const override { return {0}; }
+  Seconds edge_cost(int edge, int, int) const override { return table_.edge_bound(edge); }
+
+ private:
+  const CostTable& table_;
+};
+
+class LazySearch {
+ public:
+  LazySearch(const CostTable& table, const Survivors& survivors) : table_(table) {
+    const Problem given = make_problem(OptimisticTable(table), survivors);
+    problem_ = reordered(given, elimination_order(given));
+    factors_ = pair_factors(problem_);
+    for (const Factor& factor : factors_) asked_.emplace_back(factor.values.size(), false);
+  }
+
+  std::optional<std::vector<int>> run(std::size_t table_entries) {
+    for (;;) {
+      const Elimination elimination(problem_, factors_, 0, table_entries);
+      if (!elimination.exact()) return {};
+      std::vector<int> best = elimination.decode();
+      if (!ask_for(best)) return problem_.in_table(best);
+      // The elimination sees what has just been learned where it looks at pairs themselves, though not in its messages: what it decodes now is
+      // no proof of anything, but shows other edges that are worth asking for, at next to no cost.
+      constexpr int further = 7;
+      for (int i = 0; i < further && ask_for(elimination.decode()); ++i) {
+      }
+    }
+  }
+
+ private:
+  /// Asks for the edges of an assignment. Whether any was new.
+  bool ask_for(const std::vector<int>& assignment) {
+    bool any = false;
+    const auto edges = table_.edges();
+    for (std::size_t edge = 0; edge < factors_.size(); ++edge) {
+      const auto from = static_cast<std::size_t>(factors_[edge].scope[0]), to = static_cast<std::size_t>(factors_[edge].scope[1]);
+      const auto i = static_cast<std::size_t>(assignment[from]), j = static_cast<std::size_t>(assignment[to]);
+      const std::size_t place = i * factors_[edge].strides[0] + j;
+      if (asked_[edge][place]) continue;
+      const int a = problem_.candidates[from][i], b = problem_.candidates[to][j];
+      const bool turned = problem_.origin[from] != edges[edge].from;
+      factors_[edge].values[place] = (turned ? table_.edge_cost(static_cast<int>(edge), b, a) : table_.edge_cost(static_cast<int>(edge), a, b)).value;
+      asked_[edge][place] = any = true;
+    }
+    return any;
+  }
+
+  const CostTable& table_;
+  Problem problem_;
+  std::vector<Factor> factors_;            ///< per edge of the table: what is known, bounds elsewhere
+  std::vector<std::vector<bool>> asked_;
+};
+
+}  // namespace
+
+std::optional<std::vector<int>> lazy_search(const CostTable& table, std::size_t table_entries) {
+  const Survivors all = within_memory(table, {});
+  const Incumbent incumbent = descend(table, all, {}, greedy_assignment(table, all));
+  return LazySearch(table, below(table, all, incumbent.cost)).run(table_entries);
+}
+
+}  // namespace stratplan
