@@ -1,0 +1,55 @@
+#!/bin/bash
+# Plans on real ranks, more of them than cores, held against an undivided run: each decomposition alone, a plan that changes between layers and one whose layers
+# all differ.
+. "$(dirname "$0")/expect.bash"
+if ! command -v mpirun >/dev/null; then
+  echo "skipped: no mpirun"
+  exit 77
+fi
+if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
+  echo "skipped: built without MPI"
+  exit 77
+fi
+plan=$scratch/plan.json
+
+# verify WHAT: the plan at hand
+verify() {
+  expect 0 "" sp run "$plan" --steps 1 --verify </dev/null  # mpirun would read the cases
+  check "$1 is verified" grep -q "passed" "$scratch/stdout"
+}
+
+# network, input size, ranks and decomposition
+while read -r network size ranks grid; do
+  expect 0 "" sp plan "$network" -n "$ranks" -b 2 --input-size "$size" --uniform "$grid" -o "$plan"
+  verify "$network on $ranks ranks with $grid"
+done <<'CASES'
+hepcnn 96,96 2 N2
+hepcnn 96,96 2 H2
+hepcnn 96,96 2 W2
+hepcnn 96,96 2 C2
+hepcnn 96,96 2 F2
+hepcnn 96,96 2 R2
+hepcnn 96,96 4 N2 H2
+hepcnn 96,96 4 C2 F2
+hepcnn 96,96 4 H2 W2
+hepcnn 96,96 4 H2 R2
+hepcnn 96,96 6 H3 W2
+hepcnn 96,96 6 C3 F2
+cosmoflow128 64,64,64 4 D2 H2
+CASES
+
+# regrid LAYER GRID: in the plan at hand
+regrid() { sed -i "/\"$1\": {/,/}/ s/\"grid\": \"[^\"]*\"/\"grid\": \"$2\"/" "$plan"; }
+
+expect 0 "" sp plan hepcnn -n 4 -b 2 --input-size 96,96 --uniform H4 -o "$plan"
+for layer in conv2 relu2 pool2; do regrid $layer R4; done
+check "the plan goes from H4 to R4 and back" test "$(grep -c '"grid": "R4"' "$plan")" -ge 3
+verify "H4 -> R4 -> H4"
+
+expect 0 "" sp plan hepcnn -n 4 -b 2 --input-size 96,96 --uniform "N2 R2" -o "$plan"
+layers=(conv1 relu1 pool1 conv2 relu2 pool2 conv3 relu3 pool3 conv4 relu4)
+grids=(H4 W4 "H2 W2" "N2 H2" "C2 H2" "C4" "F4" "C2 F2" "N2 C2" "H2 R2" "N2 W2")
+for i in "${!layers[@]}"; do regrid "${layers[i]}" "${grids[i]}"; done
+check "neighbours differ" test "$(grep -o '"grid": "[^"]*"' "$plan" | head -11 | uniq | wc -l)" = 11
+verify "a plan whose layers all differ"
+finish
