@@ -122,7 +122,8 @@ class Runner {
     const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null"});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
-    return read(timings, result.foreign_load);
+    // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
+    return read(timings, result.exit_code == 0 ? result.foreign_load : 0);
   }
 
   static Run read(const fs::path& timings, double foreign_load) {

@@ -43,7 +43,7 @@ class KernelBuffers {
     std::vector<const void*> reads;
     std::vector<void*> writes;
   };
-  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 64), with valid labels, indices and sums. The last call's sets are void.
+  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 512), with valid labels, indices and sums. The last call's sets are void.
   void arrange(const Kernel& kernel);
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
   /// Writes and reads what the step before would have.

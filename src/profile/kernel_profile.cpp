@@ -8,7 +8,7 @@ namespace stratplan {
 namespace {
 
 constexpr Seconds bunch_time{1.0};
-constexpr int most_repetitions = 2;
+constexpr int most_attempts = 3;
 /// A machine that is never left alone is measured as it is.
 constexpr int most_disturbed_bunches = 3;
 
@@ -33,22 +33,29 @@ namespace {
 /// Measures bunch by bunch, and collects.
 class KernelVisits {
  public:
-  KernelVisits(const std::vector<Kernel>& kernels, Backend& backend, const Team& team)
-      : kernels_(kernels), backend_(backend), team_(team), buffers_(backend, largest_operands(kernels), kernel_arena), samples_(kernels.size()) {
+  KernelVisits(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress)
+      : kernels_(kernels),
+        backend_(backend),
+        team_(team),
+        progress_(progress),
+        buffers_(backend, largest_operands(kernels), kernel_arena),
+        samples_(kernels.size()) {
     for (KernelSamples& samples : samples_) samples.seconds.resize(static_cast<std::size_t>(team.size()));
   }
 
   /// One bunch that begins with this kernel. Returns where the next one begins.
   std::size_t visit(std::size_t begin) {
-    Bunch best = measure(begin, kernels_.size());
-    for (int repetition = 0; best.foreign > tolerated_foreign_load && repetition < most_repetitions && disturbed_bunches_ < most_disturbed_bunches; ++repetition) {
-      Bunch again = measure(begin, begin + best.samples.size());
-      if (again.foreign < best.foreign) best = std::move(again);
-    }
+    std::size_t end = kernels_.size();
+    const auto best = least_disturbed(team_, disturbed_bunches_ < most_disturbed_bunches ? most_attempts : 1, [&](int) {
+      Bunch bunch = measure(begin, end);
+      end = begin + bunch.size();
+      return bunch;
+    });
     if (best.foreign > tolerated_foreign_load) ++disturbed_bunches_;
     foreign_load_ = std::max(foreign_load_, best.foreign);
-    for (std::size_t i = 0; i < best.samples.size(); ++i) add(samples_[begin + i], best.samples[i]);
-    return begin + best.samples.size();
+    for (std::size_t i = 0; i < best.result.size(); ++i) add(samples_[begin + i], best.result[i]);
+    done_ += best.result.size();
+    return end;
   }
 
   KernelProfile summary() const {
@@ -62,31 +69,32 @@ class KernelVisits {
   }
 
  private:
-  struct Bunch {
-    std::vector<KernelSamples> samples;
-    double foreign = 0;
-  };
+  using Bunch = std::vector<KernelSamples>;
 
   Bunch measure(std::size_t begin, std::size_t end) {
     Bunch bunch;
-    const LoadGuard guard(team_);
-    for (std::size_t i = begin; i < end && (i == begin || team_.greatest(guard.elapsed().value) < bunch_time.value); ++i)
-      bunch.samples.push_back(sample_kernel(kernels_[i], backend_, buffers_, clock_, team_, kernel_rule, samples_[i].implementation.empty()));
-    bunch.foreign = guard.foreign();
+    const Seconds began = clock_.now();
+    for (std::size_t i = begin; i < end && (i == begin || team_.greatest((clock_.now() - began).value) < bunch_time.value); ++i) {
+      if (progress_) progress_((done_ + bunch.size()) / kernel_visits, kernels_.size(), kernels_[i].key());
+      bunch.push_back(sample_kernel(kernels_[i], backend_, buffers_, clock_, team_, kernel_rule, samples_[i].implementation.empty()));
+    }
     return bunch;
   }
 
   static void add(KernelSamples& all, const KernelSamples& more) {
-    for (std::size_t rank = 0; rank < more.seconds.size(); ++rank) all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
+    for (std::size_t rank = 0; rank < more.seconds.size(); ++rank)
+      all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
     all.implementation = more.implementation;
   }
 
   const std::vector<Kernel>& kernels_;
   Backend& backend_;
   const Team& team_;
+  const Progress& progress_;
   KernelBuffers buffers_;
   SteadyClock clock_;
   std::vector<KernelSamples> samples_;  ///< by kernel
+  std::size_t done_ = 0;                ///< kernels, of all visits
   int disturbed_bunches_ = 0;
   double foreign_load_ = 0;
 };
@@ -95,13 +103,9 @@ class KernelVisits {
 
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress) {
   if (kernels.empty()) return {};
-  KernelVisits visits(kernels, backend, team);
-  for (std::size_t visit = 0; visit < kernel_visits; ++visit) {
-    for (std::size_t begin = 0; begin < kernels.size();) {
-      if (progress) progress((visit * kernels.size() + begin) / kernel_visits, kernels.size(), kernels[begin].key());
-      begin = visits.visit(begin);
-    }
-  }
+  KernelVisits visits(kernels, backend, team, progress);
+  for (std::size_t visit = 0; visit < kernel_visits; ++visit)
+    for (std::size_t begin = 0; begin < kernels.size();) begin = visits.visit(begin);
   return visits.summary();
 }
 

@@ -33,7 +33,8 @@ Bytes reach(Bytes wanted) { return std::clamp(wanted, usual_largest, largest_mea
 constexpr Bytes arena{128 << 20};
 
 /// Messages are quickly measured, unless they are slow.
-constexpr StoppingRule link_rule{.least_samples = 20, .least_expensive = 2, .most_samples = 2000, .enough = {0.02}, .patience = {0.2}, .precision = 0.02};
+constexpr StoppingRule link_rule{
+    .least_samples = 20, .least_expensive = 2, .most_samples = 2000, .enough = {0.02}, .patience = {0.2}, .precision = 0.02};
 
 /// Send and receive buffers, one pair for each run, one behind the other in two arenas.
 class MessageBuffers {
@@ -141,21 +142,14 @@ LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const
   LinkProfile profile;
   if (team.size() == 1 || (request.largest_message.value == 0 && request.collectives.empty())) return profile;
   LinkProfiler profiler(backend, team, largest_measured);
-  /// A table that was measured while others used the machine is measured again; the least disturbed one counts.
   const auto table = [&](const std::string& what, Bytes least, Bytes largest, const MeasureSize& measure) {
     constexpr int most_attempts = 3;
-    SizeTable best;
-    double least_load = 1;
-    for (int attempt = 0; attempt < most_attempts && (attempt == 0 || least_load > tolerated_foreign_load); ++attempt) {
+    auto best = least_disturbed(team, most_attempts, [&](int) {
       if (progress) progress(what);
-      const LoadGuard guard(team);
-      SizeTable measured = measure_by_size(least, reach(largest), measure);
-      const double load = guard.foreign();
-      if (attempt == 0 || load < least_load) best = std::move(measured);
-      least_load = std::min(least_load, load);
-    }
-    profile.foreign_load = std::max(profile.foreign_load, least_load);
-    return best;
+      return measure_by_size(least, reach(largest), measure);
+    });
+    profile.foreign_load = std::max(profile.foreign_load, best.foreign);
+    return std::move(best.result);
   };
   if (request.largest_message.value > 0) {
     profile.one_way = table("messages one way", {4}, request.largest_message, [&](Bytes bytes) { return profiler.one_way(bytes); });

@@ -1,5 +1,6 @@
 #pragma once
 // Whether somebody else used the machine's cores during a measurement: one busy stranger makes medians several times as long.
+#include <utility>
 #include <vector>
 
 #include "profile/clock.hpp"
@@ -28,7 +29,6 @@ inline constexpr double tolerated_foreign_load = 0.04;
 class LoadGuard {
  public:
   explicit LoadGuard(const Team& team) : team_(team), before_(read_cpu()) {}
-  Seconds elapsed() const { return read_cpu().wall - before_.wall; }
   /// The same on all ranks: the worst host's.
   double foreign() const;
 
@@ -36,5 +36,28 @@ class LoadGuard {
   const Team& team_;
   CpuReading before_;
 };
+
+/// What was measured, and how much others used the machine meanwhile.
+template <class Result>
+struct Guarded {
+  Result result;
+  double foreign = 0;
+};
+
+/// Calls measure(attempt) until others left the machine alone, at most so many times; the least disturbed attempt counts. Called by all ranks.
+template <class Measure>
+auto least_disturbed(const Team& team, int attempts, Measure measure) -> Guarded<decltype(measure(0))> {
+  const auto attempt_once = [&](int attempt) {
+    const LoadGuard guard(team);
+    auto result = measure(attempt);
+    return Guarded<decltype(measure(0))>{std::move(result), guard.foreign()};
+  };
+  auto best = attempt_once(0);
+  for (int attempt = 1; attempt < attempts && best.foreign > tolerated_foreign_load; ++attempt) {
+    auto again = attempt_once(attempt);
+    if (again.foreign < best.foreign) best = std::move(again);
+  }
+  return best;
+}
 
 }  // namespace stratplan

@@ -1,20 +1,10 @@
 #include "profile/team.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace stratplan {
-namespace {
 
-std::vector<int> all_ranks(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-}  // namespace
-
-Team::Team(Communicator& communicator) : communicator_(communicator), all_(communicator.group(all_ranks(communicator.size()))) {}
+Team::Team(Communicator& communicator) : communicator_(communicator), all_(all_ranks(communicator)) {}
 
 std::vector<std::vector<double>> Team::gather(const std::vector<double>& mine) const {
   if (size() == 1) return {mine};
@@ -23,7 +13,8 @@ std::vector<std::vector<double>> Team::gather(const std::vector<double>& mine) c
   communicator_.all_gather(Track::Compute, all_, mine.data(), all.data(), counts, DataType::F64);
   communicator_.synchronize(Track::Compute);
   std::vector<std::vector<double>> by_rank;
-  for (auto begin = all.begin(); by_rank.size() < static_cast<std::size_t>(size()); begin += std::ssize(mine)) by_rank.emplace_back(begin, begin + std::ssize(mine));
+  for (auto begin = all.begin(); by_rank.size() < static_cast<std::size_t>(size()); begin += std::ssize(mine))
+    by_rank.emplace_back(begin, begin + std::ssize(mine));
   return by_rank;
 }
 

@@ -33,7 +33,9 @@ std::string faster_remark(const AutotuneResult& result) {
   for (const TunedPlan* tuned : result.faster())
     text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name, milliseconds(tuned->measured->median),
                         signed_percent(tuned->measured->median / ours - 1));
-  return text.empty() ? text : "Measured faster than the recommended plan in every round: " + text + ". The prediction chose wrongly here; their plans are in plans/.";
+  return text.empty() ? text
+                      : "Measured faster than the recommended plan in every round: " + text +
+                            ". The prediction chose wrongly here; their plans are in plans/.";
 }
 
 std::string disturbed_remark(const AutotuneResult& result) {
@@ -45,7 +47,9 @@ std::string disturbed_remark(const AutotuneResult& result) {
     worst = std::max(worst, tuned.measured->foreign_load);
   }
   if (names.empty()) return {};
-  return fmt::format("Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their times; measure again when it is quiet.", 100 * worst, joined(names));
+  return fmt::format(
+      "Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their times; measure again when it is quiet.", 100 * worst,
+      joined(names));
 }
 
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
@@ -58,16 +62,18 @@ std::string section_of_machine(const AutotuneResult& result, const AutotuneReque
   section += fmt::format("- date: {}; host: {}; system: {}; device: {}\n", text("date"), text("host"), text("system"), text("device"));
   if (p.contains("libraries"))
     for (const auto& [part, description] : p.at("libraries").items()) section += fmt::format("- {}: {}\n", part, description.get<std::string>());
-  section += fmt::format("- profile: {}, measured with {} ranks of {} threads at once, {} kernels, fingerprint {} (machine.json)\n", result.machine.name,
-                         result.machine.measured_ranks, result.machine.threads_per_rank, result.machine.kernels.size(), result.machine.fingerprint());
+  section +=
+      fmt::format("- profile: {}, measured with {} ranks of {} threads at once, {} kernels, fingerprint {} (machine.json)\n", result.machine.name,
+                  result.machine.measured_ranks, result.machine.threads_per_rank, result.machine.kernels.size(), result.machine.fingerprint());
   section += fmt::format("- backend {}, seed {}\n", request.backend, request.seed);
   return section;
 }
 
 std::string section_of_search(const PlanningResult& planning) {
-  std::string section = fmt::format("{} decompositions of {} blocks were considered ({} more were illegal); the search's choice is {}.\n", planning.candidates,
-                                    planning.blocks, planning.rejections,
-                                    planning.optimal ? "proven best for the sum of costs" : fmt::format("at most {:.2f} % from the best sum of costs", 100 * planning.gap));
+  std::string section = fmt::format(
+      "{} decompositions of {} blocks were considered ({} more were illegal); the search's choice is {}.\n", planning.candidates, planning.blocks,
+      planning.rejections,
+      planning.optimal ? "proven best for the sum of costs" : fmt::format("at most {:.2f} % from the best sum of costs", 100 * planning.gap));
   if (!planning.reranking.empty()) section += "\n" + planning.reranking + "\n";
   return section;
 }
@@ -78,20 +84,34 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   std::vector<std::string> rounds;
   for (const Seconds round : measured.rounds) rounds.push_back(milliseconds(round));
   std::string section = fmt::format("### {}\n\n", tuned.name);
-  section += fmt::format("Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step loss {:.9g}. Worst gradient: {}, tolerance {:.1e}.\n\n",
-                         joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss, measured.worst_tensor, measured.tolerance);
+  section += fmt::format(
+      "Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step loss {:.9g}. Worst gradient: {}, tolerance "
+      "{:.1e}.\n\n",
+      joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss, measured.worst_tensor, measured.tolerance);
   if (measured.turned > 0)
-    section += fmt::format("Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the gradients were compared on the same side.\n\n", measured.turned);
+    section += fmt::format(
+        "Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the gradients were compared on the same side.\n\n",
+        measured.turned);
   for (const auto& adjustment : tuned.plan->adjustments) section += "- adjusted " + adjustment + "\n";
   if (!tuned.plan->adjustments.empty()) section += "\n";
-  return section + to_markdown(kind_table(compared.comparison)) + "\nFarthest off:\n\n" + to_markdown(worst_layers(network, compared.comparison, 5)) + "\n";
+  return section + to_markdown(kind_table(compared.comparison)) + "\nFarthest off:\n\n" + to_markdown(worst_layers(network, compared.comparison, 5)) +
+         "\n";
 }
 
 }  // namespace
 
 Table accuracy_table(const AutotuneResult& result) {
   using enum Table::Align;
-  Table table{{{"plan", Left}, {"predicted ms"}, {"measured ms"}, {"p10 .. p90"}, {"error"}, {"loss diff."}, {"gradient diff."}, {"allowed"}, {"undivided run", Left}}, {}};
+  Table table{{{"plan", Left},
+               {"predicted ms"},
+               {"measured ms"},
+               {"p10 .. p90"},
+               {"error"},
+               {"loss diff."},
+               {"gradient diff."},
+               {"allowed"},
+               {"undivided run", Left}},
+              {}};
   for (const TunedPlan& tuned : result.plans) table.rows.push_back(row_of(tuned));
   return table;
 }
@@ -106,8 +126,8 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   if (!disturbed.empty()) lines.push_back(disturbed);
   for (const TunedPlan& tuned : result.plans)
     if (tuned.measured && !tuned.measured->verified)
-      lines.push_back(fmt::format("{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).", tuned.name, tuned.measured->worst_tensor,
-                                  tuned.measured->gradient_difference, tuned.measured->tolerance));
+      lines.push_back(fmt::format("{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).", tuned.name,
+                                  tuned.measured->worst_tensor, tuned.measured->gradient_difference, tuned.measured->tolerance));
   if (result.reused) lines.push_back("Plans and program are those of an earlier call, so its measurements were kept; --fresh measures again.");
   return lines;
 }
@@ -126,10 +146,14 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   const Plan& recommended = result.planning.recommended;
   const auto comparisons = compare_plans(result);
   std::string report = fmt::format("# {} on {} ranks, batch {}\n\n", result.network.name, request.ranks, result.network.batch);
-  report += "Step times in milliseconds, predicted before the first run; measured: the median over the rounds. Error: predicted / measured - 1. Loss and gradients of the "
-            "first step are held against an undivided run of the same network: the loss relatively, each gradient tensor in norm; shown is the tensor nearest to what is allowed. "
-            "Allowed is what rounding can do: argued from the lengths of the sums, or, where a deep network magnifies rounding (signs at ReLUs turn on it), measured by "
-            "moving every weight to a neighbouring float.\n\n";
+  report +=
+      "Step times in milliseconds, predicted before the first run; measured: the median over the rounds. Error: predicted / measured - 1. Loss and "
+      "gradients of the "
+      "first step are held against an undivided run of the same network: the loss relatively, each gradient tensor in norm; shown is the tensor "
+      "nearest to what is allowed. "
+      "Allowed is what rounding can do, argued from the lengths of the sums. Where rounding turns signs at ReLUs or places of maxima, both runs are "
+      "compared with "
+      "the same decisions.\n\n";
   report += to_markdown(accuracy_table(result)) + "\n";
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";

@@ -38,4 +38,7 @@ class Communicator {
   virtual void synchronize(Track track) = 0;
 };
 
+/// The group of all ranks. Called by all of them.
+Communicator::Group all_ranks(Communicator& communicator);
+
 }  // namespace stratplan

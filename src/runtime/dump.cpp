@@ -1,7 +1,6 @@
 #include "runtime/dump.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 
 #include "model/base/assert.hpp"
@@ -21,11 +20,9 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own, Com
       mine.push_back(static_cast<double>(interval.end));
     }
   const auto ranks = static_cast<std::size_t>(communicator.size());
-  std::vector<int> everyone(ranks);
-  std::iota(everyone.begin(), everyone.end(), 0);
   std::vector<double> all(mine.size() * ranks);
   const std::vector<std::int64_t> counts(ranks, std::ssize(mine));
-  communicator.all_gather(Track::Compute, communicator.group(everyone), mine.data(), all.data(), counts, DataType::F64);
+  communicator.all_gather(Track::Compute, all_ranks(communicator), mine.data(), all.data(), counts, DataType::F64);
   communicator.synchronize(Track::Compute);
 
   std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(own.size()));

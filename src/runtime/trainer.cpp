@@ -23,12 +23,6 @@ std::vector<float> initial_weights(const ParameterSlice& slice, const RandomStre
   return values;
 }
 
-Communicator::Group all_ranks(Communicator& communicator) {
-  std::vector<int> ranks(static_cast<std::size_t>(communicator.size()));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return communicator.group(ranks);
-}
-
 /// Everybody's numbers, by rank; the lists may differ in length.
 std::vector<std::vector<double>> gather(Communicator& communicator, const std::vector<double>& mine) {
   const auto ranks = static_cast<std::size_t>(communicator.size());

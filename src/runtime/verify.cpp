@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "model/base/assert.hpp"
 #include "model/partition/lower.hpp"
@@ -76,18 +75,25 @@ void write(const Decision& decision, const std::vector<float>& values, Executor&
   executor.upload(decision.buffer, places.data());
 }
 
+/// Runs the first step; `each` is called with the index in decisions_of(program, network) and the layer of each decision as it falls.
+template <class Each>
+void run_first_step(const Network& network, const Program& program, const std::vector<Decision>& decisions, std::uint64_t seed, Executor& executor,
+                    Each each) {
+  initialize_parameters(network, program, seed, executor);
+  executor.run(0, [&](std::size_t step) {
+    for (std::size_t i = 0; i < decisions.size(); ++i)
+      if (decisions[i].step == step) each(i, program.steps[step].layer);
+  });
+}
+
 /// Runs the first step again. On rank 0 how each layer decided, whole tensors; empty elsewhere.
 std::vector<std::vector<float>> decide_again(const Network& network, const Program& program, const TrainingSettings& settings, Executor& executor,
                                              Communicator& communicator) {
   std::vector<Decision> decisions = decisions_of(program, network);
   std::vector<TensorBlock> blocks;
-  initialize_parameters(network, program, settings.seed, executor);
-  executor.run(0, [&](std::size_t step) {
-    for (Decision& decision : decisions) {
-      if (decision.step != step) continue;
-      decision.block.values = read(decision, executor);
-      blocks.push_back(std::move(decision.block));
-    }
+  run_first_step(network, program, decisions, settings.seed, executor, [&](std::size_t i, LayerIndex) {
+    decisions[i].block.values = read(decisions[i], executor);
+    blocks.push_back(std::move(decisions[i].block));
   });
   return gather_blocks(blocks, communicator);
 }
@@ -116,18 +122,16 @@ void replace(const Decision& decision, const std::vector<float>& wanted, const s
 
 /// Runs the first step on one rank; `each` is called with the index and all else of each decision as it falls.
 template <class Each>
-std::vector<NamedTensor> run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings, Each each) {
+std::vector<NamedTensor> run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
+                                       Each each) {
   std::vector<NamedTensor> tensors;
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), execution, 0);
     const std::vector<Decision> decisions = decisions_of(program, network);
     SyntheticData data(settings.seed);
     Executor executor(network, program, backend, communicator, data, settings);
-    initialize_parameters(network, program, settings.seed, executor);
-    executor.run(0, [&](std::size_t step) {
-      for (std::size_t i = 0; i < decisions.size(); ++i)
-        if (decisions[i].step == step) each(i, decisions[i], program.steps[step].layer, executor);
-    });
+    run_first_step(network, program, decisions, settings.seed, executor,
+                   [&](std::size_t i, LayerIndex layer) { each(i, decisions[i], layer, executor); });
     tensors = gather_iteration(network, program, executor, communicator);
   });
   return tensors;
@@ -136,9 +140,10 @@ std::vector<NamedTensor> run_undivided(const Network& network, const Execution& 
 Verification compare_on_the_same_side(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
                                       const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual) {
   Replay replay;
-  replay.iteration = run_undivided(network, execution, backend, settings, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
-    replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
-  });
+  replay.iteration =
+      run_undivided(network, execution, backend, settings, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
+        replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
+      });
   const double tolerance = verification_tolerance(network);
   Verification result = compare(replay.iteration, actual, tolerance);
   result.turned = replay.turned;
@@ -152,10 +157,8 @@ Verification compare_on_the_same_side(const Network& network, const Execution& e
 
 /// What rank 0 found, on all ranks.
 bool agreed(bool mine, Communicator& communicator) {
-  std::vector<int> everyone(static_cast<std::size_t>(communicator.size()));
-  std::iota(everyone.begin(), everyone.end(), 0);
   double found = communicator.rank() == 0 && mine ? 1 : 0;
-  communicator.all_reduce(Track::Compute, communicator.group(everyone), &found, 1, DataType::F64);
+  communicator.all_reduce(Track::Compute, all_ranks(communicator), &found, 1, DataType::F64);
   communicator.synchronize(Track::Compute);
   return found > 0;
 }
@@ -196,8 +199,8 @@ Verification compare(const std::vector<NamedTensor>& expected, const std::vector
   return result;
 }
 
-Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings, Backend& backend,
-                               Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
+Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings,
+                               Backend& backend, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
                                const std::vector<NamedTensor>& actual) {
   const bool collects = communicator.rank() == 0;
   Verification result;

@@ -26,4 +26,17 @@ check() {
 }
 
 sp() { "$program" "$@"; }
+
+# needs_mpi: ends the script as skipped where ranks cannot be started.
+needs_mpi() {
+  if ! command -v mpirun >/dev/null; then
+    echo "skipped: no mpirun"
+    exit 77
+  fi
+  if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
+    echo "skipped: built without MPI"
+    exit 77
+  fi
+}
+
 finish() { [ "$failures" = 0 ] && echo "all as expected"; exit $((failures > 0)); }

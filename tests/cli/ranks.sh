@@ -2,14 +2,7 @@
 # Real ranks under mpirun, started by the program and around it.
 . "$(dirname "$0")/expect.bash"
 data=$(cd "$(dirname "$0")/data" && pwd)
-if ! command -v mpirun >/dev/null; then
-  echo "skipped: no mpirun"
-  exit 77
-fi
-if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
-  echo "skipped: built without MPI"
-  exit 77
-fi
+needs_mpi
 plan=$scratch/plan.json
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$plan"
 

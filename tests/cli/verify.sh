@@ -2,14 +2,7 @@
 # Plans on real ranks, more of them than cores, held against an undivided run: each decomposition alone, a plan that changes between layers and one whose layers
 # all differ.
 . "$(dirname "$0")/expect.bash"
-if ! command -v mpirun >/dev/null; then
-  echo "skipped: no mpirun"
-  exit 77
-fi
-if ! sp doctor --json | grep -q '"mpi":{"built":true'; then
-  echo "skipped: built without MPI"
-  exit 77
-fi
+needs_mpi
 plan=$scratch/plan.json
 
 # verify WHAT: the plan at hand

@@ -11,6 +11,7 @@
 #include "model/cost/plan_table.hpp"
 #include "planner/prediction.hpp"
 #include "planner/small_cases.hpp"
+#include "support/message_of.hpp"
 
 namespace stratplan {
 namespace {
@@ -142,19 +143,13 @@ TEST(Planner, TheMachinesMemoryIsALimitToo) {
   EXPECT_EQ(plan(small_resnet(2), "net.json", 2, machine, options).memory_limit, Bytes{1 << 29});
 }
 
-/// Why nothing fits; empty if something does.
+/// Why nothing fits.
 std::string why_not(Bytes limit, int ranks) {
   PlanningOptions options;
   options.memory_limit = limit;
   MachineProfile machine = small_machine();
   machine.levels = {{"node", 2, {1e-6}, 1e9}, {"device", 4, {1e-6}, 1e9}};
-  try {
-    plan(small_mesh(4, {3, 1, 256, 256}), "net.json", ranks, machine, options);
-  } catch (const InfeasibleError& error) {
-    EXPECT_EQ(error.code(), ExitCode::Infeasible);
-    return error.what();
-  }
-  return "";
+  return test::message_of<InfeasibleError>([&] { plan(small_mesh(4, {3, 1, 256, 256}), "net.json", ranks, machine, options); });
 }
 
 TEST(Planner, InfeasibleSaysWhatWouldDo) {

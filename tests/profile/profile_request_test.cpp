@@ -4,6 +4,7 @@
 
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
+#include "support/message_of.hpp"
 
 namespace stratplan {
 namespace {
@@ -37,12 +38,7 @@ TEST(ProfileRequest, RoundTripsEveryField) {
 TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
   Json document = to_json(ProfileRequest{.collectives = {}, .kernels = {Kernel{}, Kernel{}}});
   document["kernels"][1]["kind"] = "nonsense";
-  try {
-    request_from_json(document, "r.json");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "r.json: at /kernels/1: unknown name \"nonsense\"");
-  }
+  EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }), "r.json: at /kernels/1: unknown name \"nonsense\"");
 }
 
 std::vector<Program> two_ranks() {
@@ -92,11 +88,15 @@ TEST(Covers, ATableThatEndsAtSlowMessagesNeedNotGoOn) {
 
 TEST(Merge, TakesTheGreaterOfBoth) {
   ProfileRequest a{.largest_message = {10}, .collectives = {{Collective::AllReduce, DataType::F32, 2, {100}}}, .kernels = {fill_of(4)}};
-  ProfileRequest b{.device = true, .largest_message = {5}, .collectives = {{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}}, .kernels = {fill_of(4), fill_of(8)}};
+  ProfileRequest b{.device = true,
+                   .largest_message = {5},
+                   .collectives = {{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}},
+                   .kernels = {fill_of(4), fill_of(8)}};
   const ProfileRequest both = merge(a, b);
   EXPECT_TRUE(both.device);
   EXPECT_EQ(both.largest_message.value, 10);
-  EXPECT_EQ(both.collectives, (std::vector<CollectiveRequest>{{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}}));
+  EXPECT_EQ(both.collectives,
+            (std::vector<CollectiveRequest>{{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}}));
   EXPECT_EQ(both.kernels, (std::vector<Kernel>{fill_of(4), fill_of(8)}));
 }
 

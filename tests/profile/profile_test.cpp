@@ -38,7 +38,8 @@ std::vector<Kernel> one_of_each() {
     Kernel kernel;
     kernel.kind = static_cast<KernelKind>(kind);
     kernel.x = kernel.y = kernel.region = {{2, 3, 1, 6, 6}};
-    const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter || (kernel.kind >= KernelKind::MaxPoolForward && kernel.kind <= KernelKind::AveragePoolBackward);
+    const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter ||
+                          (kernel.kind >= KernelKind::MaxPoolForward && kernel.kind <= KernelKind::AveragePoolBackward);
     if (windowed) {
       kernel.y[Axis::H] = kernel.y[Axis::W] = 3;
       for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 2, 1, 1, 1};
@@ -53,7 +54,9 @@ std::vector<Kernel> one_of_each() {
 
 TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
   ProfileRequest request{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {1000}, .collectives = {}, .kernels = one_of_each()};
-  request.collectives = {{Collective::AllReduce, DataType::F64, 2, {800}}, {Collective::ReduceScatter, DataType::F32, 2, {1}}, {Collective::AllGather, DataType::F32, 2, {1}}};
+  request.collectives = {{Collective::AllReduce, DataType::F64, 2, {800}},
+                         {Collective::ReduceScatter, DataType::F32, 2, {1}},
+                         {Collective::AllGather, DataType::F32, 2, {1}}};
   std::mutex mutex;
   std::vector<Json> results;
   std::size_t reports = 0;
@@ -73,7 +76,8 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
       EXPECT_GE(measurement.samples, 3) << kernel.key();
       EXPECT_FALSE(measurement.implementation.empty()) << kernel.key();
     }
-    for (const SizeTable* table : {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f64 2"), &machine.collectives.at("all_gather f32 2")})
+    for (const SizeTable* table :
+         {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f64 2"), &machine.collectives.at("all_gather f32 2")})
       EXPECT_TRUE(covers(*table, {4 << 20}));
     EXPECT_GT(machine.device.flops_per_s, 0);
     EXPECT_GT(machine.device.launch.value, 0);
@@ -92,13 +96,14 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     results.push_back(to_json(larger));
   });
   EXPECT_EQ(results.at(0), results.at(1)) << "the same on all ranks";
-  EXPECT_GE(reports, kernel_visits);
+  EXPECT_GT(reports, request.kernels.size());
 }
 
 TEST(Profile, AnotherNumberOfRanksIsAnError) {
   run_loopback(1, [](Communicator& communicator) {
     const auto backend = make_reference_backend();
-    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, communicator, round_machine(), {}), EnvironmentError);
+    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, communicator, round_machine(), {}),
+                 EnvironmentError);
   });
 }
 

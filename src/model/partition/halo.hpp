@@ -18,9 +18,15 @@ namespace stratplan {
 /// backward, one that puts zeros in their place.
 constexpr std::int64_t reach(const Window& window) { return std::max(window.span(), window.stride); }
 
+/// Input interval that the windows of output positions [begin, end) span, unclipped: below 0 and beyond the extent they read padding.
+constexpr Interval spanned_unclipped(const Window& window, Interval output) {
+  return {output.begin * window.stride - window.pad_before, (output.end - 1) * window.stride - window.pad_before + window.span()};
+}
+
 /// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent where they read padding.
 constexpr Interval needed_unclipped(const Window& window, Interval output) {
-  return {output.begin * window.stride - window.pad_before, (output.end - 1) * window.stride - window.pad_before + reach(window)};
+  const Interval spanned = spanned_unclipped(window, output);
+  return {spanned.begin, spanned.end + reach(window) - window.span()};
 }
 
 /// The part of needed_unclipped that lies within [0, input_extent). Empty if only padding is read.
@@ -30,11 +36,10 @@ constexpr Interval needed(const Window& window, Interval output, std::int64_t in
 
 /// The same window over a dense local buffer that holds just needed(): padding remains where the tensor ends.
 constexpr Window local_window(const Window& window, Interval output, std::int64_t input_extent) {
-  const std::int64_t begin = output.begin * window.stride - window.pad_before;
-  const std::int64_t end = (output.end - 1) * window.stride - window.pad_before + window.span();
+  const Interval spanned = spanned_unclipped(window, output);
   Window local = window;
-  local.pad_before = std::max<std::int64_t>(0, -begin);
-  local.pad_after = std::max<std::int64_t>(0, end - input_extent);
+  local.pad_before = std::max<std::int64_t>(0, -spanned.begin);
+  local.pad_after = std::max<std::int64_t>(0, spanned.end - input_extent);
   return local;
 }
 

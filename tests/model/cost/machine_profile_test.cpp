@@ -1,5 +1,6 @@
 #include "model/cost/machine_profile.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,6 +8,7 @@
 
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
+#include "support/message_of.hpp"
 
 namespace stratplan {
 namespace {
@@ -40,7 +42,7 @@ TEST(MachineProfile, TopologyFillsNodesEvenly) {
     int ranks;
     Topology topology, placement;
   };
-  const std::vector<Case> cases{{1, {1}, {1, 1}}, {2, {2}, {1, 2}},    {3, {3}, {1, 3}},     {4, {4}, {1, 4}},     {6, {2, 3}, {2, 3}},
+  const std::vector<Case> cases{{1, {1}, {1, 1}}, {2, {2}, {1, 2}},    {3, {3}, {1, 3}},     {4, {4}, {1, 4}},    {6, {2, 3}, {2, 3}},
                                 {7, {7}, {7, 1}}, {8, {2, 4}, {2, 4}}, {12, {3, 4}, {3, 4}}, {16, {4, 4}, {4, 4}}};
   for (const Case& row : cases) {
     EXPECT_EQ(machine.topology(row.ranks), row.topology) << row.ranks;
@@ -103,21 +105,13 @@ TEST(MachineJson, FingerprintSeesNumbersButNotProvenance) {
 TEST(MachineJson, SizesThatDoNotAscendAreReportedWithTheirPlace) {
   Json document = to_json(full_machine());
   document["collectives"]["all_reduce f32 2"][1]["bytes"] = 4;
-  try {
-    machine_from_json(document, "m.json");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(), "m.json: at /collectives/all_reduce f32 2/1/bytes: sizes in ascending order, each once");
-  }
+  EXPECT_EQ(test::message_of<InputError>([&] { machine_from_json(document, "m.json"); }),
+            "m.json: at /collectives/all_reduce f32 2/1/bytes: sizes in ascending order, each once");
 }
 
 TEST(ReadMachine, UnknownNameListsTheShippedOnes) {
-  try {
-    read_machine("no-such-machine");
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("no-such-machine: unknown machine; expected a file or one of local"), std::string::npos) << error.what();
-  }
+  EXPECT_THAT(test::message_of<InputError>([] { read_machine("no-such-machine"); }),
+              testing::HasSubstr("no-such-machine: unknown machine; expected a file or one of local"));
 }
 
 TEST(ReadMachine, LocalIsTheCacheOrAnEstimate) {
