@@ -57,6 +57,9 @@ std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
 
 Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator) {
   const auto& [plan, network] = planned;
+  if (request.verify && network.local_statistics && plan.ranks > 1)
+    throw InputError(plan.network_source, "/statistics_samples",
+                     "with \"local\" the numbers depend on the plan; to verify, expected a number of samples, or \"all\"");
   Timings timings = describe(planned, request);
   const TrainingSettings settings{.seed = request.seed};
   const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);

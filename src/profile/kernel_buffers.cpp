@@ -52,6 +52,15 @@ std::vector<std::byte> sums(const Kernel& kernel) {
   return {bytes, bytes + values.size() * sizeof(double)};
 }
 
+/// Of each class half of the positions, half of them found.
+std::vector<std::byte> class_sums(const Kernel& kernel) {
+  const double half = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]) / 2;
+  std::vector<double> values(static_cast<std::size_t>(3 * kernel.x[Axis::C]), half);
+  std::fill_n(values.begin(), kernel.x[Axis::C], half / 2);
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
 }  // namespace
 
 DeviceMemory allocate(Backend& backend, Bytes bytes) {
@@ -91,7 +100,15 @@ std::vector<RecentUse> recent_uses(KernelKind kind) {
     case ReluBackward:
     case LeakyReluBackward:
     case SigmoidBackward:
+    case TanhBackward:
+    case EluBackward:
+    case ClipBackward:
+    case PreluBackward:
+    case SoftmaxBackward:
+    case LocalResponseBackward:
     case BatchNormBackwardSums: return {{1, true}};                  // dy
+    case PreluGradient: return {{0, false}, {1, false}};             // both, for the other gradient
+    case DiceLoss: return {{0, false}};                              // labels, for the sums
     case SgdMomentum:
     case Fill: return {};
     default: return {{0, true}};
@@ -136,6 +153,7 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   const std::size_t first = special_.size();
   std::vector<std::byte> contents;
   if (kernel.kind == KernelKind::MaxPoolBackward) contents = pool_indices(kernel);
+  else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64) contents = class_sums(kernel);
   else contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
   SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {

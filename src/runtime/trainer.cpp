@@ -81,7 +81,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
   for (const ParameterSlice& slice : program.parameters) {
     using What = ParameterSlice::What;
     const auto elements = static_cast<std::size_t>(slice.region.elements());
-    std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : 0.0F);
+    std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F);
     if (slice.what == What::Weights) values = initial_weights(slice, RandomStream(seed, slice.name(network)));
     executor.upload(slice.value, values.data());
     executor.upload(slice.velocity, std::vector<float>(elements, 0.0F).data());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "model/base/assert.hpp"
 #include "model/partition/lower.hpp"
@@ -21,7 +22,9 @@ double longest_sum(const Layer& layer) {
     const double backward = static_cast<double>(weights.elements() / weights[Axis::C]);
     return std::max({positions, forward, backward});
   }
-  return layer.kind == LayerKind::BatchNorm ? positions : 1;
+  if (layer.kind == LayerKind::Softmax) return static_cast<double>(layer.input[Axis::C]);
+  if (layer.kind == LayerKind::LocalResponseNorm) return static_cast<double>(layer.response.size);
+  return has_statistics(layer.kind) || layer.kind == LayerKind::PReLU || layer.kind == LayerKind::DiceLoss ? positions : 1;
 }
 
 double norm_of_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -39,7 +42,23 @@ struct Decision {
   BufferId buffer = -1;
   TensorBlock block;  ///< places as floats: they are small integers
   bool places = false;
+  float low = 0, high = std::numeric_limits<float>::infinity();  ///< where the gradient jumps
+
+  bool differ(float a, float b) const { return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high); }
 };
+
+/// Which of the kernel's buffers decides, if any: its gradient reads that one.
+BufferId deciding_buffer(const Step& step, KernelKind kind) {
+  switch (kind) {
+    case KernelKind::MaxPoolForward: return step.writes[1];
+    case KernelKind::ReluForward:
+    case KernelKind::LeakyReluForward:
+    case KernelKind::EluForward:
+    case KernelKind::ClipForward: return step.writes[0];
+    case KernelKind::PreluForward: return step.reads[0];
+    default: return -1;
+  }
+}
 
 /// In program order, which is the same on all ranks.
 std::vector<Decision> decisions_of(const Program& program, const Network& network) {
@@ -48,10 +67,15 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     const Step& step = program.steps[i];
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute) continue;
-    const KernelKind kind = compute->kernel.kind;
-    const bool places = kind == KernelKind::MaxPoolForward;
-    if (!places && kind != KernelKind::ReluForward && kind != KernelKind::LeakyReluForward) continue;
-    decisions.push_back({i, step.writes[places ? 1 : 0], {program.buffer(step.writes[0]).region, network.layer(step.layer).output, {}}, places});
+    const Kernel& kernel = compute->kernel;
+    const BufferId buffer = deciding_buffer(step, kernel.kind);
+    if (buffer < 0) continue;
+    const bool places = kernel.kind == KernelKind::MaxPoolForward;
+    decisions.push_back({i, buffer, {program.buffer(step.writes[0]).region, network.layer(step.layer).output, {}}, places});
+    if (kernel.kind == KernelKind::ClipForward) {
+      decisions.back().low = static_cast<float>(kernel.scalar);
+      decisions.back().high = static_cast<float>(kernel.maximum);
+    }
   }
   return decisions;
 }
@@ -109,7 +133,7 @@ struct Replay {
 /// Notes how a layer's own decisions differ, then replaces them.
 void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer, Executor& executor, Replay& replay) {
   const std::vector<float> own = read(decision, executor);
-  for (std::size_t i = 0; i < own.size(); ++i) replay.turned += decision.places ? own[i] != wanted[i] : (own[i] > 0) != (wanted[i] > 0);
+  for (std::size_t i = 0; i < own.size(); ++i) replay.turned += decision.differ(own[i], wanted[i]);
   if (!decision.places) {
     const double difference = norm_of_difference(own, wanted) / std::max(norm(own), 1e-30);
     if (!(difference <= replay.worst_output)) {

@@ -1,6 +1,7 @@
 // The cpu backend against the reference backend: every kind, at odd shapes. Where the cpu backend was not built there is nothing to compare.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "runtime/kernel_runner.hpp"
@@ -124,8 +125,44 @@ std::vector<Kernel> batch_norms(KernelKind kind) {
       kernels.push_back(base);
       kernels.back().sets = sets;
     }
+    for (const std::int64_t groups : {1, 3, 16}) {  // group normalization
+      if (base.x[Axis::C] % groups != 0) continue;
+      kernels.push_back(base);
+      kernels.back().sets = {.sets = n, .batch = n, .positions = p, .group_channels = base.x[Axis::C] / groups};
+    }
   }
   return kernels;
+}
+
+std::vector<Kernel> clips(KernelKind kind) {
+  std::vector<Kernel> kernels = of_one_shape(kind, -0.3);
+  for (Kernel& kernel : kernels) kernel.maximum = 0.6;
+  return kernels;
+}
+
+/// AlexNet's exponent and another one; windows up to wider than all channels.
+std::vector<Kernel> local_responses(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  const LocalResponse responses[] = {{.size = 5, .alpha = 0.3, .k = 2}, {.size = 1, .alpha = 1, .beta = 0.5}, {.size = 41, .alpha = 9, .beta = 1.2}};
+  for (const LocalResponse& response : responses)
+    for (Kernel kernel : of_one_shape(kind, 0)) {
+      kernel.response = response;
+      kernels.push_back(kernel);
+    }
+  return kernels;
+}
+
+/// What is in the sums of a Dice loss: less at the label than at all.
+Values class_sums(const Kernel& kernel, Random& random) {
+  const auto classes = static_cast<std::size_t>(kernel.x[Axis::C]);
+  const double positions = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]);
+  std::uniform_real_distribution<double> unit(0.1, 1);
+  std::vector<double> sums(3 * classes);
+  for (std::size_t c = 0; c < classes; ++c) {
+    sums[classes + c] = sums[2 * classes + c] = unit(random) * positions;
+    sums[c] = sums[classes + c] * unit(random);
+  }
+  return sums;
 }
 
 std::vector<Kernel> copies() {
@@ -166,6 +203,21 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case LeakyReluForward:
     case LeakyReluBackward: return of_one_shape(kind, 0.3);
     case Dropout: return of_one_shape(kind, 0.7);
+    case EluForward:
+    case EluBackward: return of_one_shape(kind, 1.5);
+    case ClipForward:
+    case ClipBackward: return clips(kind);
+    case LocalResponseForward:
+    case LocalResponseBackward: return local_responses(kind);
+    case DiceSums:
+    case DiceLoss: return of_one_shape(kind, 1e-5);
+    case TanhForward:
+    case TanhBackward:
+    case PreluForward:
+    case PreluBackward:
+    case PreluGradient:
+    case SoftmaxForward:
+    case SoftmaxBackward: return of_one_shape(kind, 0);
     case SoftmaxCrossEntropy:
     case MeanSquaredError: return of_one_shape(kind, 4);
     case BiasAdd:
@@ -191,7 +243,7 @@ Values moments(const Kernel& kernel, Random& random) {
   std::uniform_real_distribution<double> unit(-1, 1);
   for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      const double mean = unit(random), variance = 1.5 + unit(random) / 2, terms = kernel.sets.terms(set);
+      const double mean = unit(random), variance = 1.5 + unit(random) / 2, terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
       sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
       sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] = (variance + mean * mean) * terms;
     }
@@ -199,14 +251,22 @@ Values moments(const Kernel& kernel, Random& random) {
   return sums;
 }
 
+/// Integers that it reads are below: places in a window, or labels.
+std::int64_t integer_bound(const Kernel& kernel) {
+  return kernel.kind == MaxPoolBackward ? taps(kernel) : kernel.kind == CopyRegion ? 100 : kernel.x[Axis::C];
+}
+
 std::vector<Values> operands(const Kernel& kernel, Random& random) {
   std::vector<Values> reads;
   for (const Operand& operand : kernel.operands().reads) {
-    const std::int64_t bound = kernel.kind == MaxPoolBackward ? taps(kernel) : kernel.kind == SoftmaxCrossEntropy ? kernel.x[Axis::C] : 100;
-    reads.push_back(test::random_values(operand, random, bound));
+    reads.push_back(test::random_values(operand, random, integer_bound(kernel)));
   }
   if (kernel.kind == MaxPoolForward) {  // many equal elements: the first must win
     for (float& value : std::get<std::vector<float>>(reads[0])) value = std::round(value * 2);
+  }
+  if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
+  if (kernel.kind == ClipBackward) {  // of what is clipped, most lies at the limits
+    for (float& y : std::get<std::vector<float>>(reads[0])) y = std::clamp(y, -0.3F, 0.6F);
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
@@ -222,6 +282,7 @@ std::int64_t accumulation_length(const Kernel& kernel) {
     case MaxPoolBackward:
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
+    case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     default: return 8;  // a few roundings of values of order 1
   }
@@ -313,13 +374,14 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
-  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward}) {
+  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward, EluBackward, ClipBackward, PreluForward,
+                          SoftmaxForward}) {
     Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e-5};
     kernel.inputs = kind == Add ? 3 : 1;
     kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};
     std::vector<Values> reads = operands(kernel, random);
     const auto expected = test::run(*make_reference_backend(), kernel, reads);
-    const std::size_t overwritten = kind == BiasAdd || kind == ReluForward || kind == BatchNormForward ? 0 : reads.size() - 1;
+    const std::size_t overwritten = kind == BiasAdd || kind == ReluForward || kind == BatchNormForward || kind == PreluForward ? 0 : reads.size() - 1;
     const auto prepared = backend->prepare(kernel);
     std::vector<char> workspace(static_cast<std::size_t>(prepared->workspace().value) + 64);
     std::vector<const void*> from;

@@ -79,7 +79,16 @@ Case make_case(LayerKind kind, Random& random) {
     case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;
+    case LayerKind::Tanh: y = net.tanh(probe); break;
+    case LayerKind::ELU: y = net.elu(probe); break;
+    case LayerKind::PReLU: y = net.prelu(probe); break;
+    case LayerKind::Clip: y = net.clip(probe, -2, 3); break;
+    case LayerKind::Softmax: y = net.softmax(probe); break;
+    case LayerKind::LocalResponseNorm: y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2}); break;
+    case LayerKind::InstanceNorm: y = net.instance_norm(probe); break;
+    case LayerKind::GroupNorm: y = net.group_norm(probe, channels % 2 == 0 ? channels / 2 : channels % 3 == 0 ? channels / 3 : 1); break;
     case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
+    case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
     default: y = net.squared_error(probe); break;
   }
   if (is_loss(kind)) return {net.finish(), probe, y, y};
@@ -255,8 +264,13 @@ void expect_part(const Recorded* part, const Recorded* all, const char* what) {
   });
 }
 
+/// The one that reads what the loss is of.
 KernelKind loss_kernel(const Case& at) {
-  return at.network.layer(at.loss).kind == LayerKind::SoftmaxCrossEntropy ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError;
+  switch (at.network.layer(at.loss).kind) {
+    case LayerKind::SoftmaxCrossEntropy: return KernelKind::SoftmaxCrossEntropy;
+    case LayerKind::DiceLoss: return KernelKind::DiceSums;
+    default: return KernelKind::MeanSquaredError;
+  }
 }
 
 /// Loss and gradients of the tested layer's own parameters. The probe's weights are left out: behind a normalization they have hardly any gradient.
@@ -295,7 +309,15 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::MaxPool: return EdgeKernels{K::MaxPoolForward, K::MaxPoolBackward};
     case LayerKind::AveragePool: return EdgeKernels{K::AveragePoolForward, K::AveragePoolBackward};
     case LayerKind::GlobalAveragePool: return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
-    case LayerKind::BatchNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
+    case LayerKind::BatchNorm:
+    case LayerKind::InstanceNorm:
+    case LayerKind::GroupNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
+    case LayerKind::Tanh: return EdgeKernels{K::TanhForward, K::TanhBackward};
+    case LayerKind::ELU: return EdgeKernels{K::EluForward, K::EluBackward};
+    case LayerKind::PReLU: return EdgeKernels{K::PreluForward, K::PreluBackward};
+    case LayerKind::Clip: return EdgeKernels{K::ClipForward, K::ClipBackward};
+    case LayerKind::Softmax: return EdgeKernels{K::SoftmaxForward, K::SoftmaxBackward};
+    case LayerKind::LocalResponseNorm: return EdgeKernels{K::LocalResponseForward, K::LocalResponseBackward};
     case LayerKind::ReLU: return EdgeKernels{K::ReluForward, K::ReluBackward};
     case LayerKind::LeakyReLU: return EdgeKernels{K::LeakyReluForward, K::LeakyReluBackward};
     case LayerKind::Sigmoid: return EdgeKernels{K::SigmoidForward, K::SigmoidBackward};
@@ -370,6 +392,34 @@ TEST_P(Guard, EveryLegalDecomposition) {
     }
   }
   EXPECT_GT(executed, 20);
+}
+
+TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
+  struct Row {
+    std::int64_t batch, samples;
+    const char* grid;
+    int ranks;
+  };
+  const Row table[] = {
+      {8, 8, "N2", 2},     // one set over both ranks
+      {8, 2, "N2", 2},     // two whole sets each
+      {8, 4, "N4", 4},     // two ranks a set
+      {8, 4, "N3", 3},     // blocks of 3, 3 and 2 samples
+      {7, 3, "N2 H2", 4},  // blocks of 4 and 3, the last set of one sample
+      {5, 2, "N5", 5},     // a sample each
+      {6, 4, "H2 W2", 4},  // positions alone
+      {6, 4, "C2 N3", 6},
+  };
+  for (const Row& row : table) {
+    NetworkBuilder net(row.batch, row.samples);
+    const LayerIndex probe = net.convolution(net.input({3, 1, 6, 5}), 4, Window{});
+    const LayerIndex tested = net.batch_norm(probe);
+    const Case at{net.finish_with_loss(tested), probe, tested, tested + 1};
+    const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
+    Random random(1);
+    SCOPED_TRACE(std::to_string(row.batch) + " in sets of " + std::to_string(row.samples) + " on " + row.grid);
+    guard(at, undivided, Decomposition::parse(row.grid), {row.ranks}, random);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds),

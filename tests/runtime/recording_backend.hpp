@@ -1,6 +1,7 @@
 #pragma once
 // A backend that does what another does and keeps what the kernels of one iteration read and wrote, by layer, phase, kind and operand,
-// with the region of the global tensor that it is. For floats only.
+// with the region of the global tensor that it is. Integers are kept as floats.
+#include <bit>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -54,11 +55,13 @@ class RecordingBackend final : public Backend {
     const KernelKind kind = std::get<ComputeStep>(step.body).kernel.kind;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Buffer& buffer = program_.buffer(ids[i]);
-      if (buffer.type != DataType::F32) continue;
+      if (buffer.type != DataType::F32 && buffer.type != DataType::I32) continue;
       Recorded& kept = recorded_[{step.layer, step.phase, kind, operand, static_cast<int>(i)}];
       kept.region = buffer.region;
       kept.values.resize(static_cast<std::size_t>(buffer.region.elements()));
       inner_.download(stream, kept.values.data(), pointers[i], buffer.bytes());
+      if (buffer.type == DataType::I32)
+        for (float& value : kept.values) value = static_cast<float>(std::bit_cast<std::int32_t>(value));
     }
   }
 

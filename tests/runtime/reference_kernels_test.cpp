@@ -6,26 +6,28 @@
 #include <cmath>
 #include <numeric>
 
-#include "runtime/kernel_runner.hpp"
+#include "runtime/finite_differences.hpp"
 
 namespace stratplan {
 namespace {
 
+using test::differences;
+using test::dot;
+using test::Doubles;
 using test::doubles;
+using test::expect_near;
+using test::Floats;
 using test::floats;
+using test::point_wise;
+using test::random_floats;
 using test::Values;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::Pointwise;
 
-using Floats = std::vector<float>;
-using Doubles = std::vector<double>;
 using Integers = std::vector<std::int32_t>;
 
 std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) { return test::run(*make_reference_backend(), kernel, reads); }
-
-/// One shape for x and y.
-Kernel point_wise(KernelKind kind, Shape shape, double scalar = 0) { return {.kind = kind, .x = shape, .y = shape, .scalar = scalar}; }
 
 /// A row of `extent` positions under one window along W.
 Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window) {
@@ -163,35 +165,6 @@ TEST(ReferenceSgd, TwoSteps) {  // rates of whole_context: 0.1, 0.9, 0.01
 TEST(ReferenceFill, Zeros) { EXPECT_THAT(floats(run(point_wise(KernelKind::Fill, {{1, 2, 1, 1, 1}}), {})[0]), ElementsAre(0, 0)); }
 
 // ---------------------------------------------------------------- finite differences
-
-/// d loss / d values[i] by central differences, for a loss that is a function of one float tensor.
-template <class Loss>
-Doubles differences(Floats values, float h, Loss loss) {
-  Doubles result(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const float x = values[i];
-    values[i] = x + h;
-    const double above = loss(values), up = values[i];
-    values[i] = x - h;
-    result[i] = (above - loss(values)) / (up - values[i]);
-    values[i] = x;
-  }
-  return result;
-}
-
-double dot(const Floats& a, const Floats& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
-  return sum;
-}
-
-/// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size over the step, besides what the step truncates.
-void expect_near(const Floats& gradient, const Doubles& expected, double tolerance, const char* what) {
-  ASSERT_EQ(gradient.size(), expected.size());
-  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], tolerance) << what << " at " << i;
-}
-
-Floats random_floats(std::int64_t count, test::Random& random) { return floats(test::random_values({DataType::F32, count}, random)); }
 
 Kernel odd_window(KernelKind kind, std::int64_t filters) {
   const Shape x{{2, 3, 3, 5, 6}};

@@ -68,6 +68,27 @@ class NetworkBuilder {
   LayerIndex relu(LayerIndex from) { return point_wise(LayerKind::ReLU, "relu", from); }
   LayerIndex leaky_relu(LayerIndex from) { return point_wise(LayerKind::LeakyReLU, "leaky", from); }
   LayerIndex sigmoid(LayerIndex from) { return point_wise(LayerKind::Sigmoid, "sigmoid", from); }
+  LayerIndex tanh(LayerIndex from) { return point_wise(LayerKind::Tanh, "tanh", from); }
+  LayerIndex elu(LayerIndex from) { return point_wise(LayerKind::ELU, "elu", from); }
+  LayerIndex prelu(LayerIndex from) { return point_wise(LayerKind::PReLU, "prelu", from); }
+  LayerIndex clip(LayerIndex from, double minimum, double maximum) {
+    Layer layer = reading(LayerKind::Clip, "clip", from);
+    layer.minimum = minimum;
+    layer.maximum = maximum;
+    return push(layer);
+  }
+  LayerIndex softmax(LayerIndex from) { return point_wise(LayerKind::Softmax, "softmax", from); }
+  LayerIndex local_response_norm(LayerIndex from, const LocalResponse& response) {
+    Layer layer = reading(LayerKind::LocalResponseNorm, "lrn", from);
+    layer.response = response;
+    return push(layer);
+  }
+  LayerIndex instance_norm(LayerIndex from) { return point_wise(LayerKind::InstanceNorm, "in", from); }
+  LayerIndex group_norm(LayerIndex from, std::int64_t groups) {
+    Layer layer = reading(LayerKind::GroupNorm, "gn", from);
+    layer.groups = groups;
+    return push(layer);
+  }
   LayerIndex dropout(LayerIndex from) { return point_wise(LayerKind::Dropout, "dropout", from); }
   LayerIndex add(const std::vector<LayerIndex>& from) {
     Layer layer = reading(LayerKind::Add, "add", from.front());
@@ -75,6 +96,7 @@ class NetworkBuilder {
     return push(layer);
   }
   LayerIndex cross_entropy(LayerIndex from) { return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from); }
+  LayerIndex dice_loss(LayerIndex from) { return point_wise(LayerKind::DiceLoss, "loss", from); }
   LayerIndex squared_error(LayerIndex from) { return point_wise(LayerKind::MeanSquaredError, "loss", from); }
 
   Network finish() const { return network_; }
@@ -151,6 +173,15 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
     case LayerKind::Add: y = net.add({x, x}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
     case LayerKind::Dropout: y = net.dropout(x); break;
+    case LayerKind::Tanh: y = net.tanh(x); break;
+    case LayerKind::ELU: y = net.elu(x); break;
+    case LayerKind::PReLU: y = net.prelu(x); break;
+    case LayerKind::Clip: y = net.clip(x, -1, 1); break;
+    case LayerKind::Softmax: y = net.softmax(x); break;
+    case LayerKind::LocalResponseNorm: y = net.local_response_norm(x, {.size = 3}); break;
+    case LayerKind::InstanceNorm: y = net.instance_norm(x); break;
+    case LayerKind::GroupNorm: y = net.group_norm(x, extents[0] % 2 == 0 ? 2 : 1); break;
+    case LayerKind::DiceLoss: return {(net.dice_loss(x), net.finish()), 1};
     case LayerKind::SoftmaxCrossEntropy: return {(net.cross_entropy(x), net.finish()), 1};
     case LayerKind::MeanSquaredError: return {net.finish_with_loss(x), 1};
     case LayerKind::Input: return {net.finish(), x};
@@ -158,9 +189,11 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
   return {net.finish_with_loss(y), y};
 }
 
-inline constexpr std::array<LayerKind, 13> computing_kinds{
+inline constexpr std::array<LayerKind, 22> computing_kinds{
     LayerKind::Convolution, LayerKind::MaxPool,        LayerKind::AveragePool, LayerKind::GlobalAveragePool,   LayerKind::BatchNorm,
     LayerKind::ReLU,        LayerKind::LeakyReLU,      LayerKind::Sigmoid,     LayerKind::Add,                 LayerKind::FullyConnected,
-    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError};
+    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError,
+    LayerKind::Tanh,        LayerKind::ELU,            LayerKind::PReLU,       LayerKind::Clip,                LayerKind::Softmax,
+    LayerKind::LocalResponseNorm, LayerKind::InstanceNorm, LayerKind::GroupNorm, LayerKind::DiceLoss};
 
 }  // namespace stratplan::test

@@ -44,12 +44,12 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
 }
 
 /// Sums as counts of the terms that went into them.
-inline void ProgramRun::count_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums) {
+inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x, BufferId sums) {
   const StatisticsSets& sets = kernel.sets;
   const auto into = view(rank, sums);
   const std::int64_t channels = x[Axis::C].size(), positions = x[Axis::D].size() * x[Axis::H].size() * x[Axis::W].size();
   expect(into.size() == sets.sets * 2 * channels, "sums of another size than [sets][2][C]");
-  expect(sets.first_sample == x[Axis::N].begin && sets.set_samples == network_.statistics_samples && sets.batch == network_.batch,
+  expect(sets.first_sample == x[Axis::N].begin && sets.set_samples == set_samples && sets.batch == network_.batch,
          "the sets do not describe this rank's samples");
   into.fill(0);
   for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
@@ -74,15 +74,18 @@ inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region
   }
 }
 
-inline void ProgramRun::run_batch_norm(int rank, const Step& step, const Kernel& kernel) {
+inline void ProgramRun::run_normalization(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Layer& layer = network_.layer(step.layer);
   const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
   expect(kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W], "a set has another number of positions");
   expect(kernel.scalar == layer.epsilon, "another epsilon than the layer's");
+  const std::int64_t set_samples = layer.kind == LayerKind::BatchNorm ? network_.statistics_samples : 1, group = kernel.sets.group_channels;
+  expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups : 1), "groups of another number of channels");
+  expect(home[Axis::C].begin % group == 0 && home[Axis::C].end % group == 0, "a group is cut");
   if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty()) expect_input(rank, step.layer, 0, step.reads.at(0));
   switch (kernel.kind) {
-    case KernelKind::BatchNormStatistics: count_sums(rank, kernel, home, step.writes.at(0)); break;
+    case KernelKind::BatchNormStatistics: count_sums(rank, kernel, set_samples, home, step.writes.at(0)); break;
     case KernelKind::BatchNormForward:
       expect_sums(rank, kernel, home, step.reads.at(1));
       expect_parameter(rank, step.reads.at(2), channels);
@@ -92,7 +95,7 @@ inline void ProgramRun::run_batch_norm(int rank, const Step& step, const Kernel&
     case KernelKind::BatchNormBackwardSums:
       expect_gradient(rank, step.layer, step.reads.at(1), home);
       expect_sums(rank, kernel, home, step.reads.at(2));
-      count_sums(rank, kernel, home, step.writes.at(0));
+      count_sums(rank, kernel, set_samples, home, step.writes.at(0));
       for (const std::size_t i : {1U, 2U}) write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
       break;
     default:
@@ -118,6 +121,36 @@ inline void ProgramRun::run_loss(int rank, const Step& step, const Kernel& kerne
   expect(loss.size() == 1 && buffer(rank, step.writes.at(0)).type == DataType::F64, "the loss is no F64 scalar");
   loss[0] = terms(region.shape());
   write_contribution(rank, step.layer, step.writes.at(1));
+}
+
+/// Sums as counts of the positions that went into them; the loss as the number of all.
+inline void ProgramRun::run_dice(int rank, const Step& step, const Kernel& kernel) {
+  const Layer& loss = network_.layer(step.layer);
+  const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
+  const bool sums = kernel.kind == KernelKind::DiceSums;
+  expect(kernel.scalar == loss.epsilon, "another epsilon than the layer's");
+  for (const double found : view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
+    if (found != label) fail("labels that were not loaded");
+  if (sums) {
+    expect_input(rank, step.layer, 0, step.reads.at(0));
+    return view(rank, step.writes.at(0)).fill(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]));
+  }
+  for (const double found : view(rank, step.reads.at(1)).copy(0, 3 * kernel.x[Axis::C]))
+    if (found != static_cast<double>(positions)) fail(fmt::format("a class has sums over {} of {} positions", found, positions));
+  view(rank, step.writes.at(0))[0] = static_cast<double>(positions);
+  write_contribution(rank, step.layer, step.writes.at(1));
+}
+
+/// The slopes are read with what they multiply, and written from what they multiplied.
+inline void ProgramRun::run_prelu(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  const Region channels = here.channels->owned(rank);
+  expect_input(rank, step.layer, 0, step.reads.at(0));
+  if (kernel.kind != KernelKind::PreluForward) expect_gradient(rank, step.layer, step.reads.at(1), here.home.owned(rank));
+  if (kernel.kind == KernelKind::PreluGradient) return write(rank, step.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
+  expect_parameter(rank, step.reads.back(), channels);
+  if (kernel.kind == KernelKind::PreluForward) return write_output(rank, step.layer, step.writes.at(0));
+  write_contribution(rank, step.layer, step.writes.at(0));
 }
 
 inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kernel) {
@@ -223,22 +256,40 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::BatchNormStatistics:
     case KernelKind::BatchNormForward:
     case KernelKind::BatchNormBackwardSums:
-    case KernelKind::BatchNormBackward: return run_batch_norm(rank, step, kernel);
+    case KernelKind::BatchNormBackward: return run_normalization(rank, step, kernel);
+    case KernelKind::PreluForward:
+    case KernelKind::PreluBackward:
+    case KernelKind::PreluGradient: return run_prelu(rank, step, kernel);
     case KernelKind::ReluForward:
     case KernelKind::LeakyReluForward:
     case KernelKind::SigmoidForward:
+    case KernelKind::TanhForward:
+    case KernelKind::EluForward:
+    case KernelKind::ClipForward:
+    case KernelKind::SoftmaxForward:
+    case KernelKind::LocalResponseForward:
       expect_input(rank, layer, 0, step.reads.at(0));
       return write_output(rank, layer, step.writes.at(0));
     case KernelKind::ReluBackward:
     case KernelKind::LeakyReluBackward:
     case KernelKind::SigmoidBackward:
+    case KernelKind::TanhBackward:
+    case KernelKind::EluBackward:
+    case KernelKind::ClipBackward:
+    case KernelKind::SoftmaxBackward:
       expect_output(rank, layer, step.reads.at(0));
+      expect_gradient(rank, layer, step.reads.at(1), home());
+      return write_contribution(rank, layer, step.writes.at(0));
+    case KernelKind::LocalResponseBackward:
+      expect_input(rank, layer, 0, step.reads.at(0));
       expect_gradient(rank, layer, step.reads.at(1), home());
       return write_contribution(rank, layer, step.writes.at(0));
     case KernelKind::Dropout: return run_dropout(rank, step, compute);
     case KernelKind::Add: return run_add(rank, step, kernel);
     case KernelKind::SoftmaxCrossEntropy:
     case KernelKind::MeanSquaredError: return run_loss(rank, step, kernel);
+    case KernelKind::DiceSums:
+    case KernelKind::DiceLoss: return run_dice(rank, step, kernel);
     case KernelKind::CopyRegion: return run_copy(rank, step, kernel);
     case KernelKind::Fill: return view(rank, step.writes.at(0)).fill(0);
     case KernelKind::SgdMomentum: return run_update(rank, step);

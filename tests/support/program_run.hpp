@@ -276,11 +276,13 @@ class ProgramRun {
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);
   void run_convolution(int rank, const Step& step, const Kernel& kernel);
-  void run_batch_norm(int rank, const Step& step, const Kernel& kernel);
+  void run_normalization(int rank, const Step& step, const Kernel& kernel);
+  void run_prelu(int rank, const Step& step, const Kernel& kernel);
+  void run_dice(int rank, const Step& step, const Kernel& kernel);
   void run_loss(int rank, const Step& step, const Kernel& kernel);
   void run_copy(int rank, const Step& step, const Kernel& kernel);
   void run_update(int rank, const Step& step);
-  void count_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums);
+  void count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x, BufferId sums);
   void expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums);
   void expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x, BufferId y);
   void finish();

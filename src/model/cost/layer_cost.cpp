@@ -30,7 +30,7 @@ bool kept_by_consumers(const Network& network, LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
   return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
     const LayerKind kind = network.layer(consumer).kind;
-    return is_contraction(kind) || kind == LayerKind::BatchNorm;
+    return is_contraction(kind) || has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::LocalResponseNorm;
   });
 }
 
@@ -42,6 +42,8 @@ std::string describe(const Network& network, LayerIndex index) {
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
   for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
+  text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum, layer.groups, layer.response.size, layer.response.alpha,
+                      layer.response.beta, layer.response.k);
   for (const LayerIndex input : layer.inputs) text += network.layer(input).kind == LayerKind::Input ? " data" : " layer";
   return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, index) ? " kept" : "");
 }

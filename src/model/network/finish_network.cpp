@@ -138,6 +138,19 @@ Shape output_shape(const Layer& layer) {
   return output;
 }
 
+/// Attributes that a schema cannot check, for they depend on others.
+void check_attributes(const Layer& layer) {
+  if (layer.kind == LayerKind::GroupNorm && (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0)) {
+    throw Complaint{fmt::format("expected a number of groups that divides the {} channels, found {}", layer.input[Axis::C], layer.groups)};
+  }
+  if (layer.kind == LayerKind::LocalResponseNorm && layer.response.size % 2 == 0) {
+    throw Complaint{fmt::format("expected an odd local_size, as many channels before as behind, found {}", layer.response.size)};
+  }
+  if (layer.kind == LayerKind::Clip && layer.minimum > layer.maximum) {
+    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", layer.minimum, layer.maximum)};
+  }
+}
+
 void check_inputs(const Network& network, const Layer& layer) {
   const std::size_t least = layer.kind == LayerKind::Input ? 0 : layer.kind == LayerKind::Add ? 2 : 1;
   const std::size_t count = layer.inputs.size();
@@ -168,6 +181,7 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
     }
   } else {
     layer.input = network.layer(layer.inputs.front()).output;
+    check_attributes(layer);
     layer.output = output_shape(layer);
   }
   total += elements_of(layer.output, "outputs") + (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);
@@ -200,7 +214,7 @@ void check_ends(const Network& network, const std::string& file, const std::vect
     }
   }
   if (losses == 0) {
-    throw InputError(file, "/layers", "expected a loss (softmax_cross_entropy or mean_squared_error)");
+    throw InputError(file, "/layers", "expected a loss (softmax_cross_entropy, mean_squared_error or dice_loss)");
   }
 }
 

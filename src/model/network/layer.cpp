@@ -3,9 +3,29 @@
 namespace stratplan {
 
 std::string_view name_of(LayerKind kind) {
-  static constexpr std::array<std::string_view, 14> names{
-      "input",   "convolution", "max_pool",        "average_pool", "global_average_pool",   "batch_norm",        "relu", "leaky_relu",
-      "sigmoid", "add",         "fully_connected", "dropout",      "softmax_cross_entropy", "mean_squared_error"};
+  static constexpr std::array<std::string_view, 23> names{"input",
+                                                          "convolution",
+                                                          "max_pool",
+                                                          "average_pool",
+                                                          "global_average_pool",
+                                                          "batch_norm",
+                                                          "relu",
+                                                          "leaky_relu",
+                                                          "sigmoid",
+                                                          "add",
+                                                          "fully_connected",
+                                                          "dropout",
+                                                          "softmax_cross_entropy",
+                                                          "mean_squared_error",
+                                                          "tanh",
+                                                          "elu",
+                                                          "prelu",
+                                                          "clip",
+                                                          "softmax",
+                                                          "local_response_norm",
+                                                          "instance_norm",
+                                                          "group_norm",
+                                                          "dice_loss"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -20,8 +40,11 @@ Shape Layer::weights() const {
 }
 
 std::int64_t Layer::parameter_count() const {
-  if (kind == LayerKind::BatchNorm) {
+  if (has_statistics(kind)) {
     return 2 * input[Axis::C];
+  }
+  if (kind == LayerKind::PReLU) {
+    return input[Axis::C];
   }
   return weights().elements() + (bias ? filters : 0);
 }

@@ -2,10 +2,12 @@
 // A layer: an operation with its attributes and global shapes. It knows nothing of ranks.
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/network/local_response.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -26,6 +28,15 @@ enum class LayerKind : int {
   Dropout,
   SoftmaxCrossEntropy,
   MeanSquaredError,
+  Tanh,
+  ELU,
+  PReLU,
+  Clip,
+  Softmax,
+  LocalResponseNorm,
+  InstanceNorm,
+  GroupNorm,
+  DiceLoss,
 };
 
 /// The spelling in network.json: "convolution", "max_pool", ...
@@ -37,11 +48,21 @@ constexpr bool is_contraction(LayerKind kind) { return kind == LayerKind::Convol
 constexpr bool has_window(LayerKind kind) {
   return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool;
 }
-constexpr bool is_loss(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::MeanSquaredError; }
-/// Each output element needs just the input elements at its own index (statistics of BatchNorm apart).
+/// Compares with one label per sample and position.
+constexpr bool has_labels(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss; }
+constexpr bool is_loss(LayerKind kind) { return has_labels(kind) || kind == LayerKind::MeanSquaredError; }
+/// Normalizes by mean and variance, then scales and shifts each channel.
+constexpr bool has_statistics(LayerKind kind) {
+  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm || kind == LayerKind::GroupNorm;
+}
+/// Reads all channels of a position at once: they cannot be split.
+constexpr bool joins_channels(LayerKind kind) { return has_labels(kind) || kind == LayerKind::Softmax || kind == LayerKind::LocalResponseNorm; }
+/// Each output element needs just the input elements at its own index (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
+/// some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) {
   return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU || kind == LayerKind::Sigmoid ||
-         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError;
+         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh || kind == LayerKind::ELU ||
+         kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
 }
 
 using LayerIndex = int;
@@ -55,16 +76,21 @@ struct Layer {
   std::int64_t filters = 0;            ///< Convolution, FullyConnected: F
   bool bias = false;                   ///< Convolution, FullyConnected
   bool count_padding = true;           ///< AveragePool: whether padded zeros count in the divisor
-  double epsilon = 1e-5;               ///< BatchNorm
+  double epsilon = 1e-5;               ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
   double slope = 0.01;                 ///< LeakyReLU: factor for negative input
   double probability = 0.5;            ///< Dropout: of an element being dropped
 
   Shape input;                         ///< of the first producer; of Input: the same as output
   Shape output;                        ///< of a loss: the input's shape (its gradient's home)
 
+  double alpha = 1;                    ///< ELU
+  double minimum = std::numeric_limits<float>::lowest(), maximum = std::numeric_limits<float>::max();  ///< Clip
+  std::int64_t groups = 1;             ///< GroupNorm: of channels
+  LocalResponse response;              ///< LocalResponseNorm
+
   /// Shape of the weights, (F, C, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none.
   Shape weights() const;
-  /// Trainable parameters: weights and bias, or scale and shift.
+  /// Trainable parameters: weights and bias, or scale and shift, or slopes.
   std::int64_t parameter_count() const;
   /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.
   Flops forward_flops() const;

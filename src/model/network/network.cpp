@@ -40,7 +40,7 @@ Flops Network::forward_flops() const {
 }
 
 std::string Network::fingerprint() const {
-  std::string text = fmt::format("batch {} statistics {}\n", batch, statistics_samples);
+  std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples, local_statistics ? " local" : "");
   for (const Layer& each : layers) {
     fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
                    each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,
@@ -49,6 +49,8 @@ std::string Network::fingerprint() const {
       fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before,
                      window.pad_after);
     }
+    fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}", each.alpha, each.minimum, each.maximum,
+                   each.groups, each.response.size, each.response.alpha, each.response.beta, each.response.k);
     text += '\n';
   }
   return fingerprint_of(text);

@@ -13,6 +13,8 @@ struct Network {
   std::string name;
   std::int64_t batch = 1;                ///< samples per step over all ranks
   std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
+  /// Batch normalization in one set per rank, its own samples and positions: what most frameworks do. The numbers then depend on the plan.
+  bool local_statistics = false;
   std::vector<Layer> layers;
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }

@@ -27,7 +27,16 @@ constexpr std::array all_kinds{LayerKind::Input,
                                LayerKind::FullyConnected,
                                LayerKind::Dropout,
                                LayerKind::SoftmaxCrossEntropy,
-                               LayerKind::MeanSquaredError};
+                               LayerKind::MeanSquaredError,
+                               LayerKind::Tanh,
+                               LayerKind::ELU,
+                               LayerKind::PReLU,
+                               LayerKind::Clip,
+                               LayerKind::Softmax,
+                               LayerKind::LocalResponseNorm,
+                               LayerKind::InstanceNorm,
+                               LayerKind::GroupNorm,
+                               LayerKind::DiceLoss};
 
 /// The attributes of a kind of layer, besides its name, kind and input.
 struct Keys {
@@ -41,11 +50,17 @@ Keys keys_of(LayerKind kind) {
     case LayerKind::Convolution: return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "bias"}};
     case LayerKind::MaxPool: return {{"kernel"}, {"input", "stride", "padding", "dilation"}};
     case LayerKind::AveragePool: return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
-    case LayerKind::BatchNorm: return {{}, {"input", "epsilon"}};
+    case LayerKind::BatchNorm:
+    case LayerKind::InstanceNorm:
+    case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
     case LayerKind::LeakyReLU: return {{}, {"input", "slope"}};
     case LayerKind::Add: return {{"inputs"}, {}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
+    case LayerKind::ELU: return {{}, {"input", "alpha"}};
+    case LayerKind::Clip: return {{}, {"input", "min", "max"}};
+    case LayerKind::LocalResponseNorm: return {{}, {"input", "local_size", "alpha", "beta", "k"}};
+    case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon"}};
     default: return {{}, {"input"}};
   }
 }
@@ -62,6 +77,7 @@ class Reader {
     network.batch = overrides_.batch.value_or(document_["batch"].get<std::int64_t>());
     const Json statistics = document_.value("statistics_samples", Json(32));
     network.statistics_samples = statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
+    network.local_statistics = statistics == "local";
     const Json& layers = document_["layers"];
     find_names(layers);
     find_spatial_axes(layers);
@@ -174,6 +190,14 @@ class Reader {
     layer.epsilon = json.value("epsilon", layer.epsilon);
     layer.slope = json.value("slope", layer.slope);
     layer.probability = json.value("probability", layer.probability);
+    layer.minimum = json.value("min", layer.minimum);
+    layer.maximum = json.value("max", layer.maximum);
+    layer.groups = json.value("groups", layer.groups);
+    double& alpha = layer.kind == LayerKind::LocalResponseNorm ? layer.response.alpha : layer.alpha;
+    alpha = json.value("alpha", alpha);
+    layer.response.size = json.value("local_size", layer.response.size);
+    layer.response.beta = json.value("beta", layer.response.beta);
+    layer.response.k = json.value("k", layer.response.k);
     if (layer.kind == LayerKind::Input) {
       layer.output = read_size(json);
     } else if (has_window(layer.kind)) {

@@ -89,7 +89,7 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
     made.home = split(layer.output, channels, Role::Redundant);
   }
   if (contraction) made.weights = distribution(layer.weights(), grid, {{{Dim::F}, {Dim::C}, {}, {}, {}}}, Role::Gathered);
-  if (layer.bias || layer.kind == LayerKind::BatchNorm) {
+  if (layer.bias || has_statistics(layer.kind) || layer.kind == LayerKind::PReLU) {
     Shape per_channel;
     per_channel[Axis::C] = layer.output[Axis::C];
     made.channels = distribution(per_channel, grid, {{{}, channels, {}, {}, {}}}, Role::Gathered);
@@ -106,6 +106,14 @@ struct Illegal {
   std::string reason;
 };
 
+const char* reader_of_channels(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::LocalResponseNorm: return "the sum of squares runs across neighbouring channels";
+    case LayerKind::DiceLoss: return "a label stands for one of all channels";
+    default: return "the softmax runs over all channels";
+  }
+}
+
 /// Why the layer cannot be split along `dim` at all, or not into that many parts; nothing if it can.
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const int parts = grid.parts(dim);
@@ -117,8 +125,8 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   };
   const Shape extents = iteration_extents(layer);
   if (dim == Dim::N) return too_many(extents[Axis::N], "samples");
-  if (layer.kind == LayerKind::SoftmaxCrossEntropy && (dim == Dim::C || dim == Dim::F))
-    return "the softmax runs over all channels, which " + factor + " would split";
+  if (joins_channels(layer.kind) && (dim == Dim::C || dim == Dim::F))
+    return fmt::format("{}, which {} would split", reader_of_channels(layer.kind), factor);
   if (dim == Dim::F && is_contraction(layer.kind)) return too_many(layer.filters, "filters");
   if (dim == Dim::C || dim == Dim::F) return too_many(extents[Axis::C], "channels");
   if (layer.kind == LayerKind::FullyConnected)
@@ -155,11 +163,27 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
   return {};
 }
 
+/// Blocks of channels must be whole groups: the statistics of one that is cut would need a sum over the ranks of its own.
+std::optional<Illegal> first_cut_group(const Layer& layer, const Decomposition& decomposition) {
+  const ProcessGrid& grid = decomposition.grid;
+  const std::int64_t group = layer.input[Axis::C] / layer.groups;
+  const Distribution home = distribute(layer, decomposition).home;
+  std::array<int, dim_count> at{};
+  int &f = at[static_cast<std::size_t>(Dim::F)], &c = at[static_cast<std::size_t>(Dim::C)];
+  for (f = 0; f < grid.parts(Dim::F); ++f)
+    for (c = 0; c < grid.parts(Dim::C); ++c)
+      if (home.owned(Axis::C, grid.rank_at(at)).begin % group != 0)
+        return Illegal{grid.parts(Dim::C) > 1 ? Dim::C : Dim::F, fmt::format("{} cuts groups of {} channels", decomposition.text(), group)};
+  return {};
+}
+
 std::optional<Illegal> first_illegal(const Layer& layer, const Decomposition& decomposition) {
   SP_ASSERT(layer.kind != LayerKind::Input, "layer {}", layer.name);
   for (const Dim dim : all_dims)
     if (auto reason = why_not(layer, dim, decomposition.grid)) return Illegal{dim, std::move(*reason)};
-  return first_empty(layer, decomposition);
+  if (auto empty = first_empty(layer, decomposition)) return empty;
+  if (layer.kind == LayerKind::GroupNorm) return first_cut_group(layer, decomposition);
+  return {};
 }
 
 }  // namespace

@@ -15,7 +15,10 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
     "relu_forward", "relu_backward", "leaky_relu_forward", "leaky_relu_backward", "sigmoid_forward", "sigmoid_backward",
     "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
-    "copy_region", "fill", "sgd_momentum"};
+    "copy_region", "fill", "sgd_momentum",
+    "tanh_forward", "tanh_backward", "elu_forward", "elu_backward", "clip_forward", "clip_backward",
+    "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
+    "local_response_forward", "local_response_backward", "dice_sums", "dice_loss"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -67,9 +70,20 @@ std::string details(const Kernel& kernel) {
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
-    case BatchNormBackward: return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets);
+    case BatchNormBackward:
+      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets) +
+             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels) : "");
     case Dropout:
+    case PreluForward:
+    case PreluBackward:
+    case PreluGradient:
+    case SoftmaxForward:
+    case SoftmaxBackward:
+    case DiceSums:
+    case DiceLoss:
     case SoftmaxCrossEntropy: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case LocalResponseForward:
+    case LocalResponseBackward: return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C], kernel.response.size);
     case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
     case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
     case CopyRegion: return copy_key(kernel);
@@ -80,6 +94,12 @@ std::string details(const Kernel& kernel) {
     case SigmoidForward:
     case SigmoidBackward:
     case MeanSquaredError:
+    case TanhForward:
+    case TanhBackward:
+    case EluForward:
+    case EluBackward:
+    case ClipForward:
+    case ClipBackward:
     case SgdMomentum: return fmt::format(" e{}", y.elements());
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
@@ -95,7 +115,14 @@ double operations_per_element(KernelKind kind) {
     case BatchNormBackwardSums: return 4;
     case BatchNormBackward: return 5;
     case SigmoidForward:
+    case TanhForward:
+    case EluForward:
+    case SoftmaxForward:
     case SoftmaxCrossEntropy: return 20;
+    case SoftmaxBackward:
+    case TanhBackward:
+    case PreluGradient: return 3;
+    case DiceSums: return 2;
     case SgdMomentum: return 6;
     case Dropout: return 10;
     case MeanSquaredError: return 4;
@@ -113,6 +140,7 @@ Operands Kernel::operands() const {
   const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
   const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand class_sums{DataType::F64, 3 * x[Axis::C]};
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
@@ -133,13 +161,28 @@ Operands Kernel::operands() const {
     case ReluForward:
     case LeakyReluForward:
     case SigmoidForward:
+    case TanhForward:
+    case EluForward:
+    case ClipForward:
+    case SoftmaxForward:
+    case LocalResponseForward:
     case Dropout: return {{input}, {output}};
     case ReluBackward:
     case LeakyReluBackward:
+    case TanhBackward:
+    case EluBackward:
+    case ClipBackward:
+    case SoftmaxBackward:
+    case LocalResponseBackward:
     case SigmoidBackward: return {{output, output}, {input}};
+    case PreluForward: return {{input, channel}, {output}};
+    case PreluBackward: return {{input, output, channel}, {input}};
+    case PreluGradient: return {{input, output}, {channel}};
     case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
     case SoftmaxCrossEntropy: return {{input, labels}, {scalar_sum, input}};
     case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
+    case DiceSums: return {{input, labels}, {class_sums}};
+    case DiceLoss: return {{labels, class_sums}, {scalar_sum, input}};
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
     case SgdMomentum: return {{output, output, output}, {output, output}};
@@ -162,6 +205,8 @@ Flops Kernel::flops() const {
     case SpatialMeanForward:
     case SpatialMeanBackward: return {static_cast<double>(x.elements())};
     case Add: return {outputs * (inputs - 1)};
+    case LocalResponseForward: return {outputs * static_cast<double>(20 + 2 * response.size)};
+    case LocalResponseBackward: return {outputs * static_cast<double>(25 + 3 * response.size)};
     case CopyRegion: return {accumulate ? static_cast<double>(region.elements()) : 0};
     case Fill: return {0};
     default: return {outputs * operations_per_element(kind)};

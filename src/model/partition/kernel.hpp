@@ -28,11 +28,21 @@
 //   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
 //   Fill                        -                                      destination (zeros)
 //   SgdMomentum                 weights, gradient, velocity            weights, velocity (in place)
+//   Tanh..., Elu..., Clip..., SoftmaxForward   x                       y
+//   ...Backward                 y, dy                                  dx
+//   PreluForward                x, slope                               y
+//   PreluBackward               x, dy, slope                           dx
+//   PreluGradient               x, dy                                  dslope
+//   LocalResponseForward        x                                      y
+//   LocalResponseBackward       x, dy                                  dx
+//   DiceSums                    x, labels                              sums (F64, [3][C]: of x at the label, of x, of positions with the label)
+//   DiceLoss                    labels, sums (of all ranks)            loss (F64 scalar, complete), dx
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/network/local_response.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -67,27 +77,44 @@ enum class KernelKind : int {
   CopyRegion,
   Fill,
   SgdMomentum,
+  TanhForward,
+  TanhBackward,
+  EluForward,
+  EluBackward,
+  ClipForward,
+  ClipBackward,
+  PreluForward,
+  PreluBackward,
+  PreluGradient,
+  SoftmaxForward,
+  SoftmaxBackward,
+  LocalResponseForward,
+  LocalResponseBackward,
+  DiceSums,
+  DiceLoss,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::SgdMomentum) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::DiceLoss) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
-/// Which batch-normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set.
+/// Which normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set. Instance and group normalization
+/// are batch normalization in sets of one sample.
 struct StatisticsSets {
-  std::int64_t set_samples = 1;   ///< samples of a full set
-  std::int64_t first_sample = 0;  ///< global index of local sample 0
-  std::int64_t first_set = 0;     ///< global index of the first set in the buffer
-  std::int64_t sets = 1;          ///< sets in the buffer; those without local samples hold zeros
-  std::int64_t batch = 1;         ///< global samples: the last set may be shorter
-  std::int64_t positions = 1;     ///< global D * H * W: a set has samples * positions terms per channel
+  std::int64_t set_samples = 1;     ///< samples of a full set
+  std::int64_t first_sample = 0;    ///< global index of local sample 0
+  std::int64_t first_set = 0;       ///< global index of the first set in the buffer
+  std::int64_t sets = 1;            ///< sets in the buffer; those without local samples hold zeros
+  std::int64_t batch = 1;           ///< global samples: the last set may be shorter
+  std::int64_t positions = 1;       ///< global D * H * W: a set has samples * positions terms per channel
+  std::int64_t group_channels = 1;  ///< consecutive channels that share mean and variance; sums are kept per channel all the same
 
   /// Place in the buffer of the set that local sample n belongs to.
   constexpr std::int64_t set_of(std::int64_t n) const { return (first_sample + n) / set_samples - first_set; }
-  /// Terms per channel of the sums at that place.
+  /// Terms of the means at that place.
   constexpr double terms(std::int64_t set) const {
     const std::int64_t before = (first_set + set) * set_samples;
     const std::int64_t samples = batch - before < set_samples ? batch - before : set_samples;
-    return static_cast<double>(samples * positions);
+    return static_cast<double>(samples * positions * group_channels);
   }
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
@@ -104,7 +131,7 @@ struct Operands {
   std::vector<Operand> writes;
 };
 
-/// Kinds whose tensors have one shape only (element-wise ones, BatchNorm, losses, Fill, SgdMomentum) hold it in both x and y; BiasAdd and
+/// Kinds whose tensors have one shape only (element-wise ones, normalizations, Softmax, losses, Fill, SgdMomentum) hold it in both x and y; BiasAdd and
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
@@ -116,12 +143,15 @@ struct Kernel {
   bool accumulate = false;          ///< CopyRegion adds
   int inputs = 1;                   ///< Add: number of reads
   DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
-  /// BatchNorm: epsilon. LeakyRelu: slope. Dropout: probability. Losses: terms of the global mean. SpatialMean: global positions.
+  /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
+  /// positions.
   double scalar = 0;
   StatisticsSets sets{};                        ///< BatchNorm
   Shape region{};                               ///< CopyRegion: extents moved
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
+  double maximum = 0;                           ///< Clip
+  LocalResponse response{};                     ///< LocalResponse
 
   /// The buffers of the table above, in order.
   Operands operands() const;

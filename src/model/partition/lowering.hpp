@@ -21,7 +21,7 @@ class Lowering {
     std::vector<BufferId> needed;         ///< per input: what the layer reads, home of the producer where they are the same
     BufferId home = -1;                   ///< the output
     BufferId index = -1;                  ///< MaxPool: positions of the maxima
-    BufferId sums = -1;                   ///< BatchNorm: reduced sums
+    BufferId sums = -1;                   ///< normalizations: reduced sums
     BufferId loss_gradient = -1;          ///< losses: of what they need
     std::vector<BufferId> contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
@@ -80,13 +80,15 @@ class Lowering {
   void forward_contraction(LayerIndex layer);
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
-  void forward_batch_norm(LayerIndex layer);
+  void forward_normalization(LayerIndex layer);
   void forward_loss(LayerIndex layer);
+  void forward_dice(LayerIndex layer, BufferId labels);
   void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
   BufferId gradient_of_output(LayerIndex layer);
   BufferId input_gradient(LayerIndex layer, std::size_t input);
   void backward_contraction(LayerIndex layer, BufferId gradient);
-  void backward_batch_norm(LayerIndex layer, BufferId gradient);
+  void backward_normalization(LayerIndex layer, BufferId gradient);
+  void backward_prelu(LayerIndex layer, BufferId gradient);
   void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
   void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
   struct SetGroup {

@@ -26,7 +26,8 @@ std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
   std::vector<ParameterSlice> slices;
   if (made.weights) slices.push_back(slice(What::Weights, *made.weights));
   if (made.channels && is_contraction(layer(index).kind)) slices.push_back(slice(What::Bias, *made.channels));
-  if (layer(index).kind == LayerKind::BatchNorm) {
+  if (layer(index).kind == LayerKind::PReLU) slices.push_back(slice(What::Slope, *made.channels));
+  if (has_statistics(layer(index).kind)) {
     slices.push_back(slice(What::Scale, *made.channels));
     slices.push_back(slice(What::Shift, *made.channels));
   }

@@ -110,7 +110,16 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
     kernel.windows[i] = local_window(input.windows[i], input.iteration.owned(axis, program.rank), input.tensor[axis]);
   }
   switch (described.kind) {
-    case LayerKind::BatchNorm: kernel.scalar = described.epsilon; break;
+    case LayerKind::BatchNorm:
+    case LayerKind::InstanceNorm:
+    case LayerKind::GroupNorm:
+    case LayerKind::DiceLoss: kernel.scalar = described.epsilon; break;
+    case LayerKind::ELU: kernel.scalar = described.alpha; break;
+    case LayerKind::Clip:
+      kernel.scalar = described.minimum;
+      kernel.maximum = described.maximum;
+      break;
+    case LayerKind::LocalResponseNorm: kernel.response = described.response; break;
     case LayerKind::LeakyReLU: kernel.scalar = described.slope; break;
     case LayerKind::Dropout: kernel.scalar = described.probability; break;
     case LayerKind::GlobalAveragePool: kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] * described.input[Axis::W]); break;
@@ -127,15 +136,16 @@ void Lowering::layer_forward(LayerIndex index) {
   State& at = state(index);
   const LayerKind kind = layer(index).kind;
   if (is_contraction(kind)) return forward_contraction(index);
-  if (kind == LayerKind::BatchNorm) return forward_batch_norm(index);
+  if (has_statistics(kind)) return forward_normalization(index);
   if (is_loss(kind)) return forward_loss(index);
 
   at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
   std::vector<BufferId> writes{at.home};
+  std::vector<BufferId> reads = at.needed;
   const auto forward = [&](KernelKind kernel_kind) {
     Kernel kernel = kernel_of(index, kernel_kind);
     kernel.inputs = static_cast<int>(at.needed.size());
-    add_kernel(index, kernel, at.needed, writes);
+    add_kernel(index, kernel, reads, writes);
   };
   switch (kind) {
     case LayerKind::MaxPool:
@@ -151,6 +161,14 @@ void Lowering::layer_forward(LayerIndex index) {
     case LayerKind::Sigmoid: return forward(KernelKind::SigmoidForward);
     case LayerKind::Add: return forward(KernelKind::Add);
     case LayerKind::Dropout: return forward(KernelKind::Dropout);
+    case LayerKind::Tanh: return forward(KernelKind::TanhForward);
+    case LayerKind::ELU: return forward(KernelKind::EluForward);
+    case LayerKind::Clip: return forward(KernelKind::ClipForward);
+    case LayerKind::Softmax: return forward(KernelKind::SoftmaxForward);
+    case LayerKind::LocalResponseNorm: return forward(KernelKind::LocalResponseForward);
+    case LayerKind::PReLU:
+      reads.push_back(parameter(index, ParameterSlice::What::Slope).value);
+      return forward(KernelKind::PreluForward);
     default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
   }
 }
@@ -203,7 +221,12 @@ Lowering::SetGroup Lowering::statistics_sets(LayerIndex index) const {
   const State& at = states_[static_cast<std::size_t>(index)];
   const ProcessGrid& grid = at.decomposition.grid;
   const Shape& shape = layer(index).input;
-  const std::int64_t set = network_.statistics_samples, parts = grid.parts(Dim::N);
+  const bool batch_norm = layer(index).kind == LayerKind::BatchNorm;
+  if (batch_norm && network_.local_statistics) {
+    const Shape own = at.distributions.home.owned(program.rank).shape();
+    return {{.set_samples = own[Axis::N], .batch = own[Axis::N], .positions = own[Axis::D] * own[Axis::H] * own[Axis::W]}, {program.rank}};
+  }
+  const std::int64_t set = batch_norm ? network_.statistics_samples : 1, parts = grid.parts(Dim::N);
   const auto separate = [&](std::int64_t sample) { return sample % set == 0 || sample == shape[Axis::N]; };
   std::int64_t first = grid.index(Dim::N, program.rank), last = first;
   while (!separate(block(shape[Axis::N], parts, first).begin)) --first;
@@ -219,11 +242,13 @@ Lowering::SetGroup Lowering::statistics_sets(LayerIndex index) const {
                 .first_set = samples.begin / set,
                 .sets = (samples.size() + set - 1) / set,
                 .batch = shape[Axis::N],
-                .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W]};
+                .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W],
+                .group_channels = layer(index).kind == LayerKind::GroupNorm ? shape[Axis::C] / layer(index).groups : 1};
   return group;
 }
 
-void Lowering::forward_batch_norm(LayerIndex index) {
+/// Batch normalization; instance and group normalization are the same in sets of one sample, which no rank shares but with those that hold other positions.
+void Lowering::forward_normalization(LayerIndex index) {
   State& at = state(index);
   const SetGroup group = statistics_sets(index);
   Kernel kernel = kernel_of(index, KernelKind::BatchNormStatistics);
@@ -236,26 +261,6 @@ void Lowering::forward_batch_norm(LayerIndex index) {
   kernel.kind = KernelKind::BatchNormForward;
   using What = ParameterSlice::What;
   add_kernel(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value}, {at.home});
-}
-
-/// Loss and its gradient at once; each term counts once, so the local sums are added over all ranks but the redundant ones.
-void Lowering::forward_loss(LayerIndex index) {
-  State& at = state(index);
-  const Layer& loss = layer(index);
-  const bool classes = loss.kind == LayerKind::SoftmaxCrossEntropy;
-  Region region = program.buffer(at.needed.front()).region;
-  Shape global = loss.input;
-  at.loss_gradient = add_buffer("d " + loss.name, TensorClass::ActivationGradient, region, index);
-  if (classes) {
-    region[Axis::C] = {0, 1};
-    global[Axis::C] = 1;
-  }
-  const BufferId wanted = add_buffer(loss.name + (classes ? ".labels" : ".target"), TensorClass::Activation, region, index, classes ? DataType::I32 : DataType::F32);
-  load(index, classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, region, global, loss.input[Axis::C]);
-  program.loss = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
-  add_kernel(index, kernel_of(index, classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError), {at.needed.front(), wanted},
-             {program.loss, at.loss_gradient});
-  all_reduce_over(index, {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, program.loss);
 }
 
 // ---------------------------------------------------------------- backward
@@ -291,7 +296,8 @@ void Lowering::layer_backward(LayerIndex index) {
   if (is_loss(kind)) return reads_input_layer(index, 0) ? void() : pass_back(index, 0, at.loss_gradient);
   const BufferId dy = gradient_of_output(index);
   if (is_contraction(kind)) return backward_contraction(index, dy);
-  if (kind == LayerKind::BatchNorm) return backward_batch_norm(index, dy);
+  if (has_statistics(kind)) return backward_normalization(index, dy);
+  if (kind == LayerKind::PReLU) return backward_prelu(index, dy);
   if (kind == LayerKind::Add) {
     for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
       if (!reads_input_layer(index, input)) pass_back(index, input, dy);
@@ -305,6 +311,11 @@ void Lowering::layer_backward(LayerIndex index) {
     case LayerKind::LeakyReLU: return backward_simple(index, kernel_of(index, KernelKind::LeakyReluBackward), {at.home, dy});
     case LayerKind::Sigmoid: return backward_simple(index, kernel_of(index, KernelKind::SigmoidBackward), {at.home, dy});
     case LayerKind::Dropout: return backward_simple(index, kernel_of(index, KernelKind::Dropout), {dy});
+    case LayerKind::Tanh: return backward_simple(index, kernel_of(index, KernelKind::TanhBackward), {at.home, dy});
+    case LayerKind::ELU: return backward_simple(index, kernel_of(index, KernelKind::EluBackward), {at.home, dy});
+    case LayerKind::Clip: return backward_simple(index, kernel_of(index, KernelKind::ClipBackward), {at.home, dy});
+    case LayerKind::Softmax: return backward_simple(index, kernel_of(index, KernelKind::SoftmaxBackward), {at.home, dy});
+    case LayerKind::LocalResponseNorm: return backward_simple(index, kernel_of(index, KernelKind::LocalResponseBackward), {at.needed.front(), dy});
     default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
   }
 }
@@ -314,6 +325,22 @@ void Lowering::backward_simple(LayerIndex index, Kernel kernel, std::vector<Buff
   const BufferId dx = input_gradient(index, 0);
   add_kernel(index, std::move(kernel), std::move(reads), {dx});
   pass_back(index, 0, dx);
+}
+
+/// As in a contraction, what the gradient of x owes to others goes before the gradient of the slopes.
+void Lowering::backward_prelu(LayerIndex index, BufferId dy) {
+  const ParameterSlice& slope = parameter(index, ParameterSlice::What::Slope);
+  const BufferId x = state(index).needed.front();
+  PendingEdge edge;
+  if (!reads_input_layer(index, 0)) {
+    const BufferId dx = input_gradient(index, 0);
+    add_kernel(index, kernel_of(index, KernelKind::PreluBackward), {x, dy, slope.value}, {dx});
+    const LayerIndex producer = layer(index).inputs.front();
+    if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
+  }
+  add_kernel(index, kernel_of(index, KernelKind::PreluGradient), {x, dy}, {slope.gradient});
+  if (edge.producer >= 0) finish_edge_backward(edge);
+  gradient_complete(slope);
 }
 
 /// The gradient of the raw output from that of the landed one: the dual of reduce-scatter is all-gather; after an all-reduce it is already complete.
@@ -359,7 +386,7 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
 }
 
-void Lowering::backward_batch_norm(LayerIndex index, BufferId dy) {
+void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
   using What = ParameterSlice::What;
   const State& at = state(index);
   const SetGroup group = statistics_sets(index);

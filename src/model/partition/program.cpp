@@ -19,7 +19,7 @@ std::string_view name_of(Collective collective) {
 }
 
 std::string ParameterSlice::name(const Network& network) const {
-  constexpr std::array<std::string_view, 4> names{"weights", "bias", "scale", "shift"};
+  constexpr std::array<std::string_view, 5> names{"weights", "bias", "scale", "shift", "slope"};
   return fmt::format("{}.{}", network.layer(layer).name, names[static_cast<std::size_t>(what)]);
 }
 

@@ -91,7 +91,7 @@ struct Step {
 
 /// A parameter tensor of a layer as one rank holds it.
 struct ParameterSlice {
-  enum class What : int { Weights, Bias, Scale, Shift } what = What::Weights;
+  enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
   LayerIndex layer = -1;
   Region region;             ///< of the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
   Shape global;

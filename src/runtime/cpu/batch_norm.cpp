@@ -1,6 +1,7 @@
 // Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are made in double once per set, the passes over
 // the data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits.
 #include <cmath>
+#include <numeric>
 
 #include "runtime/cpu/column_sums.hpp"
 
@@ -71,7 +72,7 @@ SP_CLONES void normalize_rows(const float* x, float* y, const float* mean, const
   }
 }
 
-/// Coefficients of dx = factor * (dy - offset - (x - mean) * slope).
+/// Coefficients of dx = factor * dy - offset - (x - mean) * slope.
 struct GradientCoefficients {
   const float *mean, *factor, *offset, *slope;
 };
@@ -79,7 +80,7 @@ struct GradientCoefficients {
 SP_CLONES void gradient_rows(const float* x, const float* dy, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dx += channels) {
 #pragma GCC ivdep
-    for (std::int64_t c = 0; c < channels; ++c) dx[c] = k.factor[c] * (dy[c] - k.offset[c] - (x[c] - k.mean[c]) * k.slope[c]);
+    for (std::int64_t c = 0; c < channels; ++c) dx[c] = k.factor[c] * dy[c] - k.offset[c] - (x[c] - k.mean[c]) * k.slope[c];
   }
 }
 
@@ -105,11 +106,25 @@ struct Moments {
   double reciprocal_deviation;
 };
 
-/// Of channel c of a set whose sums are [2][channels].
-Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t c) {
-  const double terms = kernel.sets.terms(set), mean = sums[c] / terms;
-  const double variance = std::max(0.0, sums[kernel.x[Axis::C] + c] / terms - mean * mean);
+/// Of the channels from `first` that share them, in a set whose sums are [2][channels].
+Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t first) {
+  const double terms = kernel.sets.terms(set);
+  double sum = 0, squares = 0;
+  for (std::int64_t c = first; c < first + kernel.sets.group_channels; ++c) {
+    sum += sums[c];
+    squares += sums[kernel.x[Axis::C] + c];
+  }
+  const double mean = sum / terms, variance = std::max(0.0, squares / terms - mean * mean);
   return {mean, 1 / std::sqrt(variance + kernel.scalar)};
+}
+
+/// Calls visit(c, moments) for every channel.
+template <class Visit>
+void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set, Visit visit) {
+  for (std::int64_t first = 0; first < kernel.x[Axis::C]; first += kernel.sets.group_channels) {
+    const Moments m = moments(kernel, sums, set, first);
+    for (std::int64_t c = first; c < first + kernel.sets.group_channels; ++c) visit(c, m);
+  }
 }
 
 }  // namespace
@@ -133,11 +148,10 @@ void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
   float *mean = static_cast<float*>(call.workspace), *factor = mean + channels;
   const float *scale = call.read(2), *shift = call.read(3);
   for_each_run(kernel, [&](const Run& run) {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const Moments m = moments(kernel, call.read<double>(1) + run.set * 2 * channels, run.set, c);
+    for_each_channel(kernel, call.read<double>(1) + run.set * 2 * channels, run.set, [&](std::int64_t c, const Moments& m) {
       mean[c] = static_cast<float>(m.mean);
       factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
-    }
+    });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
       normalize_rows(call.read(0) + start, call.write(0) + start, mean, factor, shift, end - begin, channels);
@@ -155,14 +169,14 @@ void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
     const double* of_set = forward_sums + run.set * 2 * channels;
     const std::int64_t start = run.first_row * channels;
     double* sum = sums + run.set * 2 * channels;
-    for (std::int64_t c = 0; c < channels; ++c) mean[c] = static_cast<float>(moments(kernel, of_set, run.set, c).mean);
+    for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) { mean[c] = static_cast<float>(m.mean); });
     in_parallel(channels, panel_columns, [&](auto begin, auto end) {
       sum_gradients({call.read(0) + start, call.read(1) + start, mean, sum}, run.rows, channels, begin, end);
     });
-    for (std::int64_t c = 0; c < channels; ++c) {  // what rounding the mean to float has left out, then to units of the deviation
-      const Moments m = moments(kernel, of_set, run.set, c);
-      sum[channels + c] = (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
-    }
+    for_each_channel(kernel, of_set, run.set,
+                     [&](std::int64_t c, const Moments& m) {  // what rounding the mean to float has left out, then to units of the deviation
+                       sum[channels + c] = (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
+                     });
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     double dscale = 0, dshift = 0;
@@ -181,14 +195,19 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
   const float* scale = call.read(4);
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const Moments m = moments(kernel, call.read<double>(2) + run.set * 2 * channels, run.set, c);
-      const double terms = kernel.sets.terms(run.set);
+    const double terms = kernel.sets.terms(run.set);
+    const auto mean_of = [&](const double* sums, std::int64_t c) {  // over the group of c, each channel's with its scale
+      const std::int64_t group = kernel.sets.group_channels, first = c / group * group;
+      return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
+    };
+    for_each_channel(kernel, call.read<double>(2) + run.set * 2 * channels, run.set, [&](std::int64_t c, const Moments& m) {
+      const double r = m.reciprocal_deviation;
+      const bool first = c % kernel.sets.group_channels == 0;
       mean[c] = static_cast<float>(m.mean);
-      factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
-      offset[c] = static_cast<float>(gradient_sums[c] / terms);
-      slope[c] = static_cast<float>(m.reciprocal_deviation * gradient_sums[channels + c] / terms);
-    }
+      factor[c] = static_cast<float>(scale[c] * r);
+      offset[c] = first ? static_cast<float>(r * mean_of(gradient_sums, c)) : offset[c - 1];
+      slope[c] = first ? static_cast<float>(r * r * mean_of(gradient_sums + channels, c)) : slope[c - 1];
+    });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
       gradient_rows(call.read(0) + start, call.read(1) + start, call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);

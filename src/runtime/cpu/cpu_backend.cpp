@@ -34,6 +34,21 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::MeanSquaredError: return mean_squared_error;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::TanhForward: return tanh_forward;
+    case KernelKind::TanhBackward: return tanh_backward;
+    case KernelKind::EluForward: return elu_forward;
+    case KernelKind::EluBackward: return elu_backward;
+    case KernelKind::ClipForward: return clip_forward;
+    case KernelKind::ClipBackward: return clip_backward;
+    case KernelKind::PreluForward: return prelu_forward;
+    case KernelKind::PreluBackward: return prelu_backward;
+    case KernelKind::PreluGradient: return prelu_gradient;
+    case KernelKind::SoftmaxForward: return softmax_forward;
+    case KernelKind::SoftmaxBackward: return softmax_backward;
+    case KernelKind::LocalResponseForward: return local_response_forward;
+    case KernelKind::LocalResponseBackward: return local_response_backward;
+    case KernelKind::DiceSums: return dice_sums;
+    case KernelKind::DiceLoss: return dice_loss;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:
@@ -43,7 +58,7 @@ FunctionKernel::Function function_of(KernelKind kind) {
   return nullptr;
 }
 
-/// Coefficients or sums per channel, at most four floats or two doubles each.
+/// Coefficients or sums per channel, at most four floats or two doubles each; rows of channels per thread.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
@@ -52,6 +67,10 @@ Bytes workspace_of(const Kernel& kernel) {
     case BatchNormForward: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackwardSums: return {kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackward: return {4 * kernel.x[Axis::C] * size_of(DataType::F32)};
+    case PreluGradient: return {kernel.x[Axis::C] * size_of(DataType::F64)};
+    case LocalResponseForward:
+    case LocalResponseBackward: return cpu::local_response_workspace(kernel);
+    case DiceLoss: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
     default: return {0};
   }
 }

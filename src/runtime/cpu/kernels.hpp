@@ -58,6 +58,24 @@ void softmax_cross_entropy(const Kernel& kernel, const HostCall& call);
 void mean_squared_error(const Kernel& kernel, const HostCall& call);
 void fill(const Kernel& kernel, const HostCall& call);
 void sgd_momentum(const Kernel& kernel, const HostCall& call);
+void tanh_forward(const Kernel& kernel, const HostCall& call);
+void tanh_backward(const Kernel& kernel, const HostCall& call);
+void elu_forward(const Kernel& kernel, const HostCall& call);
+void elu_backward(const Kernel& kernel, const HostCall& call);
+void clip_forward(const Kernel& kernel, const HostCall& call);
+void clip_backward(const Kernel& kernel, const HostCall& call);
+void prelu_forward(const Kernel& kernel, const HostCall& call);
+void prelu_backward(const Kernel& kernel, const HostCall& call);
+void prelu_gradient(const Kernel& kernel, const HostCall& call);
+void softmax_forward(const Kernel& kernel, const HostCall& call);
+void softmax_backward(const Kernel& kernel, const HostCall& call);
+void local_response_forward(const Kernel& kernel, const HostCall& call);
+void local_response_backward(const Kernel& kernel, const HostCall& call);
+void dice_sums(const Kernel& kernel, const HostCall& call);
+void dice_loss(const Kernel& kernel, const HostCall& call);
+
+/// What the local response kernels need: a row and its neighbourhoods per thread.
+Bytes local_response_workspace(const Kernel& kernel);
 
 /// CopyRegion, its loops merged once and for all.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);

@@ -36,4 +36,40 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call) {
   *call.write<double>(0) = loss / kernel.scalar;
 }
 
+void dice_sums(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
+  const float* x = call.read(0);
+  const auto* labels = call.read<std::int32_t>(1);
+  double *at_label = call.write<double>(0), *all = at_label + classes, *counts = all + classes;
+  std::fill_n(at_label, 3 * classes, 0.0);
+  add_column_sums(x, rows, classes, all);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    at_label[labels[row]] += x[row * classes + labels[row]];
+    counts[labels[row]] += 1;
+  }
+}
+
+/// With a and b as in the reference: dx is a / b^2 / classes everywhere, less 2 / b / classes at the label.
+void dice_loss(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
+  const auto* labels = call.read<std::int32_t>(0);
+  const double *at_label = call.read<double>(1), *all = at_label + classes, *counts = all + classes;
+  float *everywhere = static_cast<float*>(call.workspace), *found = everywhere + classes;
+  double mean = 0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const double a = 2 * at_label[c] + kernel.scalar, b = all[c] + counts[c] + kernel.scalar;
+    mean += a / b / static_cast<double>(classes);
+    everywhere[c] = static_cast<float>(a / b / b / static_cast<double>(classes));
+    found[c] = static_cast<float>((a / b - 2) / b / static_cast<double>(classes));
+  }
+  in_parallel(rows, 64, [&](auto begin, auto end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* dx = call.write(1) + row * classes;
+      std::copy_n(everywhere, classes, dx);
+      dx[labels[row]] = found[labels[row]];
+    }
+  });
+  *call.write<double>(0) = 1 - mean;
+}
+
 }  // namespace stratplan::cpu

@@ -1,7 +1,7 @@
-// Batch normalization over sets of samples. With m terms, mean u and biased variance v of a set's channel, r = 1 / sqrt(v + epsilon) and
-// h = (x - u) * r:
+// Normalization over sets of samples, and of groups of channels where these share their statistics. With m terms, mean u and biased variance v of a set's
+// group, r = 1 / sqrt(v + epsilon) and h = (x - u) * r:
 //   y = scale * h + shift
-//   dx = scale * r * (dy - sum(dy) / m - h * sum(dy * h) / m)          the gradient through u and v included
+//   dx = r * (scale * dy - sum(scale * dy) / m - h * sum(scale * dy * h) / m)          the gradient through u and v included
 #include <algorithm>
 #include <cmath>
 
@@ -17,9 +17,16 @@ struct Moments {
 
   std::int64_t place(const Index& i, int which) const { return (kernel.sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1]; }
   double terms(const Index& i) const { return kernel.sets.terms(kernel.sets.set_of(i[0])); }
-  double mean(const Index& i) const { return sums[place(i, 0)] / terms(i); }
+  /// Mean of values whose sums per channel are given, each channel's with a factor, over the set and group of i.
+  double mean_of(const double* values, const Index& i, int which, const float* factors = nullptr) const {
+    const std::int64_t group = kernel.sets.group_channels, first = i[1] / group * group;
+    double sum = 0;
+    for (std::int64_t c = first; c < first + group; ++c) sum += values[place({i[0], c}, which)] * (factors ? factors[c] : 1.0F);
+    return sum / terms(i);
+  }
+  double mean(const Index& i) const { return mean_of(sums, i, 0); }
   double reciprocal_deviation(const Index& i) const {
-    const double variance = std::max(0.0, sums[place(i, 1)] / terms(i) - mean(i) * mean(i));
+    const double variance = std::max(0.0, mean_of(sums, i, 1) - mean(i) * mean(i));
     return 1 / std::sqrt(variance + kernel.scalar);
   }
   double normalized(const Index& i, float x) const { return (x - mean(i)) * reciprocal_deviation(i); }
@@ -75,9 +82,9 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
   const double* gradient_sums = call.read<double>(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
-    const double mean_dy = gradient_sums[moments.place(i, 0)] / moments.terms(i), mean_dy_h = gradient_sums[moments.place(i, 1)] / moments.terms(i);
-    const double centered = dy[o] - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
-    call.write(0)[o] = static_cast<float>(scale[i[1]] * moments.reciprocal_deviation(i) * centered);
+    const double mean_dy = moments.mean_of(gradient_sums, i, 0, scale), mean_dy_h = moments.mean_of(gradient_sums, i, 1, scale);
+    const double centered = double{scale[i[1]]} * dy[o] - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
+    call.write(0)[o] = static_cast<float>(moments.reciprocal_deviation(i) * centered);
   });
 }
 

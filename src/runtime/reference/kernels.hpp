@@ -72,5 +72,20 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call);
 void copy_region(const Kernel& kernel, const HostCall& call);
 void fill(const Kernel& kernel, const HostCall& call);
 void sgd_momentum(const Kernel& kernel, const HostCall& call);
+void tanh_forward(const Kernel& kernel, const HostCall& call);
+void tanh_backward(const Kernel& kernel, const HostCall& call);
+void elu_forward(const Kernel& kernel, const HostCall& call);
+void elu_backward(const Kernel& kernel, const HostCall& call);
+void clip_forward(const Kernel& kernel, const HostCall& call);
+void clip_backward(const Kernel& kernel, const HostCall& call);
+void prelu_forward(const Kernel& kernel, const HostCall& call);
+void prelu_backward(const Kernel& kernel, const HostCall& call);
+void prelu_gradient(const Kernel& kernel, const HostCall& call);
+void softmax_forward(const Kernel& kernel, const HostCall& call);
+void softmax_backward(const Kernel& kernel, const HostCall& call);
+void local_response_forward(const Kernel& kernel, const HostCall& call);
+void local_response_backward(const Kernel& kernel, const HostCall& call);
+void dice_sums(const Kernel& kernel, const HostCall& call);
+void dice_loss(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

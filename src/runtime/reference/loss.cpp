@@ -1,4 +1,4 @@
-// Losses are means over `scalar` terms of the whole batch; each rank sums its own terms.
+// Losses are means over `scalar` terms of the whole batch; each rank sums its own terms. The Dice loss is a quotient of sums: it comes in two kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -32,6 +32,35 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call) {
     call.write(1)[i] = static_cast<float>(2 * difference / kernel.scalar);
   }
   *call.write<double>(0) = loss / kernel.scalar;
+}
+
+void dice_sums(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
+  double *at_label = call.write<double>(0), *all = at_label + classes, *labels = all + classes;
+  std::fill_n(at_label, 3 * classes, 0.0);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const float* x = call.read(0) + row * classes;
+    const std::int32_t label = call.read<std::int32_t>(1)[row];
+    at_label[label] += x[label];
+    labels[label] += 1;
+    for (std::int64_t c = 0; c < classes; ++c) all[c] += x[c];
+  }
+}
+
+/// 1 - mean over the classes of a / b, with a = 2 * (sum at the label) + epsilon and b = (sum of x) + (positions with the label) + epsilon.
+void dice_loss(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t classes = kernel.x[Axis::C];
+  const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;
+  double mean = 0;
+  for (std::int64_t c = 0; c < classes; ++c) {
+    const double a = 2 * at_label[c] + kernel.scalar, b = all[c] + labels[c] + kernel.scalar;
+    mean += a / b / static_cast<double>(classes);
+    for (std::int64_t i = c; i < kernel.x.elements(); i += classes) {
+      const double da = call.read<std::int32_t>(0)[i / classes] == c ? 2 : 0;
+      call.write(1)[i] = static_cast<float>((a / b - da) / b / static_cast<double>(classes));
+    }
+  }
+  *call.write<double>(0) = 1 - mean;
 }
 
 }  // namespace stratplan::reference

@@ -35,6 +35,21 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::CopyRegion: return copy_region;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::TanhForward: return tanh_forward;
+    case KernelKind::TanhBackward: return tanh_backward;
+    case KernelKind::EluForward: return elu_forward;
+    case KernelKind::EluBackward: return elu_backward;
+    case KernelKind::ClipForward: return clip_forward;
+    case KernelKind::ClipBackward: return clip_backward;
+    case KernelKind::PreluForward: return prelu_forward;
+    case KernelKind::PreluBackward: return prelu_backward;
+    case KernelKind::PreluGradient: return prelu_gradient;
+    case KernelKind::SoftmaxForward: return softmax_forward;
+    case KernelKind::SoftmaxBackward: return softmax_backward;
+    case KernelKind::LocalResponseForward: return local_response_forward;
+    case KernelKind::LocalResponseBackward: return local_response_backward;
+    case KernelKind::DiceSums: return dice_sums;
+    case KernelKind::DiceLoss: return dice_loss;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

@@ -54,6 +54,14 @@ TEST(ReadNetwork, InfersShapes) {
       {R"("kind": "sigmoid")", {{8, 3, 1, 9, 12}}, 0},
       {R"("kind": "dropout", "probability": 0.25)", {{8, 3, 1, 9, 12}}, 0},
       {R"("kind": "add", "inputs": ["data", "data"])", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "tanh")", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "elu", "alpha": 0.5)", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "prelu")", {{8, 3, 1, 9, 12}}, 3},
+      {R"("kind": "clip", "min": -1, "max": 6)", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "softmax")", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "local_response_norm", "local_size": 3)", {{8, 3, 1, 9, 12}}, 0},
+      {R"("kind": "instance_norm")", {{8, 3, 1, 9, 12}}, 6},
+      {R"("kind": "group_norm", "groups": 3)", {{8, 3, 1, 9, 12}}, 6},
   };
   for (const Row& row : table) {
     const Network network = read(data + R"({"name": "x", )" + row.layer + "}" + loss);
@@ -75,6 +83,20 @@ TEST(ReadNetwork, ReadsThreeDimensions) {
   EXPECT_EQ(network.layer(1).weights(), (Shape{{2, 4, 1, 2, 3}}));
   EXPECT_EQ(network.layer(1).output, (Shape{{8, 2, 8, 9, 10}}));
   EXPECT_EQ(network.layer(2).output, (Shape{{8, 2, 4, 4, 5}}));
+}
+
+TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
+  const Network network = read(data + R"({"name": "elu", "kind": "elu", "alpha": 0.5}, {"name": "clip", "kind": "clip", "max": 6},
+    {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5, "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
+    {"name": "gn", "kind": "group_norm", "groups": 3})" +
+                               R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
+  EXPECT_EQ(network.layer(1).alpha, 0.5);
+  EXPECT_EQ(network.layer(2).minimum, std::numeric_limits<float>::lowest());
+  EXPECT_EQ(network.layer(2).maximum, 6);
+  EXPECT_EQ(network.layer(3).response, (LocalResponse{7, 0.1, 0.5, 2}));
+  EXPECT_EQ(network.layer(4).epsilon, 0.1);
+  EXPECT_EQ(network.layer(5).groups, 3);
+  EXPECT_EQ(network.layer(6).epsilon, 0.5);
 }
 
 TEST(ReadNetwork, KeepsAttributes) {
@@ -126,6 +148,14 @@ TEST(ReadNetwork, TakesStatisticsOverAsManySamplesAsTheBatchHas) {
     EXPECT_EQ(network.statistics_samples, row.samples) << row.heading << row.batch;
     EXPECT_EQ(network.statistics_sets(), row.sets) << row.heading << row.batch;
   }
+}
+
+TEST(ReadNetwork, LocalStatisticsAreAChoiceOfTheNetwork) {
+  const std::string layers = data + R"({"name": "x", "kind": "relu"})" + loss;
+  const Network local = read(layers, R"("statistics_samples": "local", )"), all = read(layers, R"("statistics_samples": "all", )");
+  EXPECT_TRUE(local.local_statistics);
+  EXPECT_FALSE(all.local_statistics);
+  EXPECT_NE(local.fingerprint(), all.fingerprint());
 }
 
 TEST(ReadNetwork, AppliesOverrides) {
@@ -205,6 +235,12 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer fc: weights of 10000000000000000 x 3 x 1 x 9 x 12 elements overflow the program's counters"},
       {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "dilation": 9000000000000000000})" + loss),
        "at /layers/1: layer c: a window of 3 with dilation 9000000000000000000 along H overflows the program's counters"},
+      {document(data + R"({"name": "g", "kind": "group_norm", "groups": 2})" + loss),
+       "at /layers/1: layer g: expected a number of groups that divides the 3 channels, found 2"},
+      {document(data + R"({"name": "l", "kind": "local_response_norm", "local_size": 4})" + loss),
+       "at /layers/1: layer l: expected an odd local_size, as many channels before as behind, found 4"},
+      {document(data + R"({"name": "c", "kind": "clip", "min": 2, "max": 1})" + loss),
+       "at /layers/1: layer c: expected a min of at most max, found 2 and 1"},
       {document(data + R"({"name": "data", "kind": "relu"})" + loss), "at /layers/1/name: expected distinct names, \"data\" was there before"},
       {document(data + R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" + loss),
        "at /layers/1: layer a: nobody reads it, and it is no loss"},

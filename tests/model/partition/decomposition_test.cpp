@@ -54,6 +54,15 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
       {LayerKind::Add, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::SoftmaxCrossEntropy, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::MeanSquaredError, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Tanh, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::ELU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::Clip, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {LayerKind::PReLU, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
+      {LayerKind::Softmax, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::LocalResponseNorm, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::InstanceNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
+      {LayerKind::GroupNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
+      {LayerKind::DiceLoss, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
   };
   for (const Case& c : cases) {
     const LayerCase one = single_layer(c.kind, 4, {4, 6, 6, 6});
@@ -255,6 +264,25 @@ TEST(Decomposition, ABlockThatReadsOnlyPaddingIsRejected) {  // of 3 positions o
   EXPECT_THAT(check(network.layer(y), Decomposition::parse("H3"))->reason, HasSubstr("padding"));
 }
 
+TEST(Decomposition, GroupsAreNotCut) {  // 12 channels
+  struct Row {
+    std::int64_t groups;
+    const char* decomposition;
+    const char* reason;  // empty: legal
+  };
+  const Row table[] = {
+      {4, "C2", ""}, {4, "C4", ""}, {4, "F2 C2", ""}, {4, "N2 C2 H2", ""}, {4, "C3", "C3 cuts groups of 3 channels"},  // 4 + 4 + 4
+      {4, "F3 C2", "cuts groups of 3"}, {12, "C5", ""}, {1, "H4", ""}, {1, "F2", "F2 cuts groups of 12 channels"},
+  };
+  for (const Row& row : table) {
+    test::NetworkBuilder net(4);
+    const LayerIndex y = net.group_norm(net.input({12, 1, 6, 6}), row.groups);
+    const auto rejection = check(net.finish().layer(y), Decomposition::parse(row.decomposition));
+    EXPECT_EQ(rejection.has_value(), *row.reason != 0) << row.groups << " groups under " << row.decomposition;
+    EXPECT_THAT(rejection.value_or(Rejection{}).reason, HasSubstr(row.reason));
+  }
+}
+
 // ---------------------------------------------------------------- properties over all kinds
 
 struct Drawn {
@@ -315,10 +343,13 @@ RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork, ()) {  // no r
   for (const auto& [axis, dim] : {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
     cause = cause || (spatial ? too_many(space[axis], dim) : grid.parts(dim) > 1);
   if (contraction) cause = cause || too_many(layer.input[Axis::C], Dim::C);
-  if (layer.kind == LayerKind::SoftmaxCrossEntropy) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
+  if (joins_channels(layer.kind)) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
   const bool blocks_of_blocks = !contraction || drawn.decomposition.landing == Landing::ReduceScatter;
   const std::int64_t outputs = layer.output[Axis::C], smallest_block = outputs / grid.parts(Dim::F);
   cause = cause || smallest_block < 1 || (blocks_of_blocks && smallest_block < grid.parts(Dim::C));
+  if (layer.kind == LayerKind::GroupNorm && !cause)
+    for (int rank = 0; rank < grid.ranks(); ++rank)
+      cause = cause || distribute(layer, drawn.decomposition).home.owned(Axis::C, rank).size() % (layer.input[Axis::C] / layer.groups) != 0;
   RC_ASSERT(check(layer, drawn.decomposition).has_value() == cause);
 }
 

@@ -152,6 +152,43 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
   }
 }
 
+TEST(Lower, NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {  // 8 samples of 4 channels in two groups, 4 x 4 positions
+  struct Row {
+    LayerKind kind;
+    bool local;  ///< batch normalization in one set per rank
+    const char* grid;
+    std::int64_t sets;  ///< of rank 0
+    double terms;       ///< of each
+    std::vector<int> group;
+  };
+  const Row table[] = {
+      {LayerKind::InstanceNorm, false, "N2", 4, 16, {}},          {LayerKind::InstanceNorm, false, "H2 W2", 8, 16, {0, 1, 2, 3}},
+      {LayerKind::InstanceNorm, false, "C2 W2", 8, 16, {0, 1}},   {LayerKind::GroupNorm, false, "N2 H2", 4, 32, {0, 1}},
+      {LayerKind::GroupNorm, false, "C2", 8, 32, {}},             {LayerKind::GroupNorm, false, "H2 R2", 8, 32, {0, 2}},
+      {LayerKind::BatchNorm, true, "N2 H2", 1, 4 * 8, {}},        {LayerKind::BatchNorm, true, "C2", 1, 8 * 16, {}},
+      {LayerKind::BatchNorm, false, "N2 H2", 1, 8 * 16, {0, 1, 2, 3}},
+  };
+  for (const Row& row : table) {
+    SCOPED_TRACE(testing::Message() << name_of(row.kind) << " on " << row.grid << (row.local ? ", local" : ""));
+    test::LayerCase one = test::single_layer(row.kind, 8, {4, 1, 4, 4});
+    one.network.local_statistics = row.local;
+    const Program program = lower_layer(one.network, one.index, Decomposition::parse(row.grid), {}, 0);
+    int collectives = 0;
+    for (const Step& step : program.steps) {
+      const auto* compute = std::get_if<ComputeStep>(&step.body);
+      if (compute && compute->kernel.kind == KernelKind::BatchNormForward) {
+        EXPECT_EQ(compute->kernel.sets.sets, row.sets);
+        EXPECT_EQ(compute->kernel.sets.terms(0), row.terms);
+      }
+      const auto* collective = std::get_if<CollectiveStep>(&step.body);
+      if (!collective || step.track == Track::Gradient) continue;
+      EXPECT_EQ(collective->group, row.group);
+      ++collectives;
+    }
+    EXPECT_EQ(collectives, row.group.empty() ? 0 : 1) << "the layer reads data: one all-reduce forward, none backward";
+  }
+}
+
 // ---------------------------------------------------------------- properties
 
 /// A legal decomposition of this layer over so many ranks: any grid made legal, or repetition.
@@ -168,7 +205,7 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
   for (int i = any_int(1, 5); i > 0; --i) {
     const LayerIndex from = any_int(0, 3) > 0 ? made.back() : test::any_of(made);
     const Shape shape = net.finish().layer(from).output;
-    const int which = any_int(0, 8);
+    const int which = any_int(0, 12);
     std::array<Window, 3> windows;
     for (const Axis axis : spatial_axes)
       windows[static_cast<std::size_t>(spatial_index(axis))] = which == 3 ? test::any_pooling_window(shape[axis]) : test::any_window(shape[axis]);
@@ -181,6 +218,10 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 5: made.push_back(net.relu(from)); break;
       case 6: made.push_back(net.add({from, net.sigmoid(from)})); break;
       case 7: made.push_back(net.global_average_pool(from)); break;
+      case 8: made.push_back(net.prelu(net.tanh(from))); break;
+      case 9: made.push_back(net.clip(net.instance_norm(from), -1, 1)); break;
+      case 10: made.push_back(net.elu(net.group_norm(from, shape[Axis::C] % 2 == 0 ? 2 : 1))); break;
+      case 11: made.push_back(net.local_response_norm(net.softmax(from), {})); break;
       default: made.push_back(net.dropout(from));
     }
   }

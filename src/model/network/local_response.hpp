@@ -1,0 +1,17 @@
+#pragma once
+// Local response normalization across channels: y[c] = x[c] * (k + alpha / size * sum of x[j]^2 over the `size` channels around c)^-beta. AlexNet writes alpha
+// for what is alpha / size here and in Caffe, ONNX and PyTorch.
+#include <compare>
+#include <cstdint>
+
+namespace stratplan {
+
+struct LocalResponse {
+  std::int64_t size = 5;  ///< odd
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 1;
+  friend auto operator<=>(const LocalResponse&, const LocalResponse&) = default;
+};
+
+}  // namespace stratplan

@@ -1,0 +1,57 @@
+#pragma once
+// exp, log and tanh in operations that a compiler puts side by side: the library's functions are calls, one element at a time. Polynomials and splits of
+// constants are those of Cephes (Moshier, single precision); errors are one to two units in the last place. Not a number stays not a number.
+#include <bit>
+#include <cstdint>
+
+namespace stratplan::cpu {
+
+/// e^x for x of at most 88; below -87 it is e^-87, 1.6e-38.
+[[gnu::always_inline]] inline float exponential(float x) {
+  x = -87.0F > x ? -87.0F : x;
+  constexpr float rounder = 12582912;  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
+  const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
+  const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
+  float p = 1.9875691500e-4F;
+  p = p * r + 1.3981999507e-3F;
+  p = p * r + 8.3334519073e-3F;
+  p = p * r + 4.1665795894e-2F;
+  p = p * r + 1.6666665459e-1F;
+  p = p * r + 5.0000001201e-1F;
+  const float scale = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3F800000U);
+  return (p * r * r + r + 1) * scale;
+}
+
+/// The natural logarithm of a normal positive number.
+[[gnu::always_inline]] inline float logarithm(float x) {
+  // x = m * 2^e with m in [sqrt(1/2), sqrt(2))
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), offset = bits - 0x3F3504F3U;
+  const float e = static_cast<float>(static_cast<std::int32_t>(offset) >> 23);
+  const float m = std::bit_cast<float>((offset & 0x007FFFFFU) + 0x3F3504F3U) - 1;
+  float p = 7.0376836292e-2F;
+  p = p * m - 1.1514610310e-1F;
+  p = p * m + 1.1676998740e-1F;
+  p = p * m - 1.2420140846e-1F;
+  p = p * m + 1.4249322787e-1F;
+  p = p * m - 1.6668057665e-1F;
+  p = p * m + 2.0000714765e-1F;
+  p = p * m - 2.4999993993e-1F;
+  p = p * m + 3.3333331174e-1F;
+  const float square = m * m;
+  return m + (p * m * square - e * 2.12194440e-4F - 0.5F * square) + e * 0.693359375F;
+}
+
+[[gnu::always_inline]] inline float hyperbolic_tangent(float x) {
+  const float a = x < 0 ? -x : x, z = x * x;
+  float p = -5.70498872745e-3F;
+  p = p * z + 2.06390887954e-2F;
+  p = p * z - 5.37397155531e-2F;
+  p = p * z + 1.33314422036e-1F;
+  p = p * z - 3.33332819422e-1F;
+  const float small = p * z * x + x;
+  const float large = 1 - 2 / (exponential(a > 44 ? 88 : 2 * a) + 1);
+  const float signed_large = x < 0 ? -large : large;
+  return a < 0.625F ? small : signed_large;
+}
+
+}  // namespace stratplan::cpu

@@ -1,0 +1,127 @@
+// Activations with a parameter or a neighbourhood: tanh, ELU, clipping, PReLU, softmax, local response normalization.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+/// write(0)[i] = f(read(0)[i], read(1)[i]); f sees zero for a second read that is not there.
+template <class F>
+void map(const Kernel& kernel, const HostCall& call, F f) {
+  const float *a = call.read(0), *b = call.reads.size() > 1 ? call.read(1) : nullptr;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{a[i]}, b ? double{b[i]} : 0));
+}
+
+/// Calls visit(first element) for each run of channels.
+template <class Visit>
+void for_each_row(const Kernel& kernel, Visit visit) {
+  for (std::int64_t row = 0; row < kernel.x.elements(); row += kernel.x[Axis::C]) visit(row);
+}
+
+/// k + alpha / size * sum of squares around channel c.
+double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
+  const LocalResponse& response = kernel.response;
+  double squares = 0;
+  for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2); j <= std::min(kernel.x[Axis::C] - 1, c + response.size / 2); ++j)
+    squares += double{x[j]} * x[j];
+  return response.k + response.alpha / static_cast<double>(response.size) * squares;
+}
+
+}  // namespace
+
+void tanh_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [](double x, double) { return std::tanh(x); });
+}
+void tanh_backward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [](double y, double dy) { return dy * (1 - y * y); });
+}
+void elu_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [&](double x, double) { return x > 0 ? x : kernel.scalar * std::expm1(x); });
+}
+void elu_backward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * (y + kernel.scalar); });
+}
+void clip_forward(const Kernel& kernel, const HostCall& call) {
+  map(kernel, call, [&](double x, double) { return std::clamp(x, kernel.scalar, kernel.maximum); });
+}
+/// Nothing passes at the limits themselves. They are compared as floats, which the clipped values are.
+void clip_backward(const Kernel& kernel, const HostCall& call) {
+  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
+  map(kernel, call, [&](double y, double dy) { return y > low && y < high ? dy : 0; });
+}
+
+void prelu_forward(const Kernel& kernel, const HostCall& call) {
+  const float *x = call.read(0), *slope = call.read(1);
+  for_each_index(kernel.x, [&](const Index& i) {
+    const std::int64_t o = offset(kernel.x, i);
+    call.write(0)[o] = x[o] > 0 ? x[o] : static_cast<float>(double{slope[i[1]]} * x[o]);
+  });
+}
+
+void prelu_backward(const Kernel& kernel, const HostCall& call) {
+  const float *x = call.read(0), *dy = call.read(1), *slope = call.read(2);
+  for_each_index(kernel.x, [&](const Index& i) {
+    const std::int64_t o = offset(kernel.x, i);
+    call.write(0)[o] = x[o] > 0 ? dy[o] : static_cast<float>(double{slope[i[1]]} * dy[o]);
+  });
+}
+
+void prelu_gradient(const Kernel& kernel, const HostCall& call) {
+  std::vector<double> sums(static_cast<std::size_t>(kernel.x[Axis::C]));
+  for_each_index(kernel.x, [&](const Index& i) {
+    const std::int64_t o = offset(kernel.x, i);
+    const float x = call.read(0)[o];
+    if (!(x > 0)) sums[static_cast<std::size_t>(i[1])] += double{x} * call.read(1)[o];
+  });
+  for (std::size_t c = 0; c < sums.size(); ++c) call.write(0)[c] = static_cast<float>(sums[c]);
+}
+
+void softmax_forward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  for_each_row(kernel, [&](std::int64_t row) {
+    const float* x = call.read(0) + row;
+    const double largest = *std::max_element(x, x + channels);
+    double sum = 0;
+    for (std::int64_t c = 0; c < channels; ++c) sum += std::exp(x[c] - largest);
+    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[row + c] = static_cast<float>(std::exp(x[c] - largest) / sum);
+  });
+}
+
+void softmax_backward(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  for_each_row(kernel, [&](std::int64_t row) {
+    const float *y = call.read(0) + row, *dy = call.read(1) + row;
+    double sum = 0;
+    for (std::int64_t c = 0; c < channels; ++c) sum += double{y[c]} * dy[c];
+    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[row + c] = static_cast<float>(y[c] * (dy[c] - sum));
+  });
+}
+
+void local_response_forward(const Kernel& kernel, const HostCall& call) {
+  for_each_row(kernel, [&](std::int64_t row) {
+    const float* x = call.read(0) + row;
+    for (std::int64_t c = 0; c < kernel.x[Axis::C]; ++c)
+      call.write(0)[row + c] = static_cast<float>(x[c] * std::pow(response_scale(kernel, x, c), -kernel.response.beta));
+  });
+}
+
+/// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
+void local_response_backward(const Kernel& kernel, const HostCall& call) {
+  const LocalResponse& response = kernel.response;
+  const double factor = 2 * response.alpha * response.beta / static_cast<double>(response.size);
+  for_each_row(kernel, [&](std::int64_t row) {
+    const float *x = call.read(0) + row, *dy = call.read(1) + row;
+    const std::int64_t channels = kernel.x[Axis::C];
+    for (std::int64_t c = 0; c < channels; ++c) {
+      double sum = 0;
+      for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2); j <= std::min(channels - 1, c + response.size / 2); ++j)
+        sum += double{dy[j]} * x[j] * std::pow(response_scale(kernel, x, j), -response.beta - 1);
+      call.write(0)[row + c] = static_cast<float>(dy[c] * std::pow(response_scale(kernel, x, c), -response.beta) - factor * x[c] * sum);
+    }
+  });
+}
+
+}  // namespace stratplan::reference

@@ -1,0 +1,46 @@
+#pragma once
+// Gradients by central differences: the judge of the reference kernels' backward passes.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "runtime/kernel_runner.hpp"
+
+namespace stratplan::test {
+
+using Floats = std::vector<float>;
+using Doubles = std::vector<double>;
+
+/// One shape for x and y.
+inline Kernel point_wise(KernelKind kind, Shape shape, double scalar = 0) { return {.kind = kind, .x = shape, .y = shape, .scalar = scalar}; }
+
+/// d loss / d values[i] by central differences, for a loss that is a function of one float tensor.
+template <class Loss>
+Doubles differences(Floats values, float h, Loss loss) {
+  Doubles result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float x = values[i];
+    values[i] = x + h;
+    const double above = loss(values), up = values[i];
+    values[i] = x - h;
+    result[i] = (above - loss(values)) / (up - values[i]);
+    values[i] = x;
+  }
+  return result;
+}
+
+inline double dot(const Floats& a, const Floats& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += double{a[i]} * b[i];
+  return sum;
+}
+
+/// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size over the step, besides what the step truncates.
+inline void expect_near(const Floats& gradient, const Doubles& expected, double tolerance, const char* what) {
+  ASSERT_EQ(gradient.size(), expected.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], tolerance) << what << " at " << i;
+}
+
+inline Floats random_floats(std::int64_t count, Random& random) { return floats(random_values({DataType::F32, count}, random)); }
+
+}  // namespace stratplan::test

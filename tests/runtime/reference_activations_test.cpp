@@ -1,0 +1,159 @@
+// Activations, local response, group statistics and the Dice loss of the reference backend: by hand, and against finite differences.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "runtime/finite_differences.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::differences;
+using test::dot;
+using test::Doubles;
+using test::doubles;
+using test::expect_near;
+using test::Floats;
+using test::floats;
+using test::point_wise;
+using test::random_floats;
+using test::Values;
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::Pointwise;
+using Integers = std::vector<std::int32_t>;
+
+std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) { return test::run(*make_reference_backend(), kernel, reads); }
+
+// ---------------------------------------------------------------- by hand
+
+TEST(ReferenceActivation, ByHand) {
+  const Shape shape{{1, 3, 1, 1, 1}};
+  const float log2 = std::log(2.0F);
+  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhForward, shape), {Floats{0, log2, -log2}})[0]),
+              Pointwise(FloatNear(1e-7F), Floats{0, 0.6F, -0.6F}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhBackward, shape), {Floats{0, 0.5, 1}, Floats{3, 4, 5}})[0]), ElementsAre(3, 3, 0));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::EluForward, shape, 2), {Floats{3, 0, -log2}})[0]), Pointwise(FloatNear(1e-7F), Floats{3, 0, -1}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::EluBackward, shape, 2), {Floats{3, 0, -1}, Floats{5, 5, 5}})[0]), ElementsAre(5, 10, 5));
+  Kernel clip = point_wise(KernelKind::ClipForward, shape, -1);
+  clip.maximum = 6;
+  EXPECT_THAT(floats(run(clip, {Floats{-3, 2, 7}})[0]), ElementsAre(-1, 2, 6));
+  clip.kind = KernelKind::ClipBackward;
+  EXPECT_THAT(floats(run(clip, {Floats{-1, 2, 6}, Floats{4, 5, 6}})[0]), ElementsAre(0, 5, 0));
+}
+
+TEST(ReferencePrelu, OneSlopeAChannel) {  // two positions of two channels
+  const Shape shape{{1, 2, 1, 1, 2}};
+  const Floats x{-2, -2, 4, 0}, dy{1, 2, 3, 4}, slope{0.5, -1};
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluForward, shape), {x, slope})[0]), ElementsAre(-1, 2, 4, 0));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluBackward, shape), {x, dy, slope})[0]), ElementsAre(0.5, -2, 3, -4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluGradient, shape), {x, dy})[0]), ElementsAre(-2, -4));
+}
+
+TEST(ReferenceSoftmax, RunsOverTheChannelsOfEachPosition) {
+  const Shape shape{{1, 2, 1, 1, 2}};
+  const Floats x{100, 100 + std::log(3.0F), 0, 0};
+  EXPECT_THAT(floats(run(point_wise(KernelKind::SoftmaxForward, shape), {x})[0]), Pointwise(FloatNear(1e-6F), Floats{0.25, 0.75, 0.5, 0.5}));
+}
+
+TEST(ReferenceLocalResponse, ByHand) {  // squares 1 4 9: sums over three neighbours 5 14 13; beta 1
+  Kernel kernel = point_wise(KernelKind::LocalResponseForward, {{1, 3, 1, 1, 1}});
+  kernel.response = {.size = 3, .alpha = 3, .beta = 1, .k = 2};
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3}})[0]), Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
+}
+
+TEST(ReferenceGroupNorm, ChannelsOfAGroupShareTheirMoments) {  // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
+  Kernel kernel = point_wise(KernelKind::BatchNormForward, {{1, 4, 1, 1, 1}});
+  kernel.sets = {.group_channels = 2};
+  const Floats x{1, 3, 10, 14};
+  const Doubles sums{1, 3, 10, 14, 1, 9, 100, 196};
+  EXPECT_THAT(floats(run(kernel, {x, sums, Floats{1, 2, 3, 4}, Floats{0, 0, 0, 5}})[0]), ElementsAre(-1, 2, -3, 9));
+}
+
+TEST(ReferenceDice, ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
+  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}, 0), loss = point_wise(KernelKind::DiceLoss, sums.x, 0);
+  const Floats x{0.75, 0.25, 0.5, 0.5};
+  const Integers labels{0, 1};
+  const Values made = run(sums, {x, labels})[0];
+  EXPECT_THAT(doubles(made), ElementsAre(0.75, 0.5, 1.25, 0.75, 1, 1));
+  const auto result = run(loss, {labels, made});
+  EXPECT_DOUBLE_EQ(doubles(result[0])[0], 1 - (1.5 / 2.25 + 1 / 1.75) / 2);
+}
+
+// ---------------------------------------------------------------- finite differences
+
+TEST(ReferenceGradient, Activations) {
+  test::Random random(5);
+  const Shape shape{{2, 5, 1, 1, 4}};
+  Floats x = random_floats(40, random);
+  for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // away from the kink
+  const Floats dy = random_floats(40, random);
+  struct Row {
+    KernelKind forward, backward;
+    bool from_x = false;  ///< backward reads x, not y
+  };
+  const Row rows[] = {{KernelKind::TanhForward, KernelKind::TanhBackward},
+                      {KernelKind::EluForward, KernelKind::EluBackward},
+                      {KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward},
+                      {KernelKind::LocalResponseForward, KernelKind::LocalResponseBackward, true}};
+  for (const Row& row : rows) {
+    Kernel f = point_wise(row.forward, shape, 1.5);
+    f.response = {.size = 3, .alpha = 2, .beta = 0.75, .k = 1.5};
+    Kernel b = f;
+    b.kind = row.backward;
+    const Floats saved = row.from_x ? x : floats(run(f, {x})[0]);
+    expect_near(floats(run(b, {saved, dy})[0]), differences(x, 0x1p-7F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }), 2e-4,
+                name_of(row.backward).data());
+  }
+}
+
+TEST(ReferenceGradient, Prelu) {
+  test::Random random(6);
+  const Shape shape{{2, 3, 1, 1, 5}};
+  Floats x = random_floats(30, random);
+  for (float& v : x) v += v > 0 ? 0.1F : -0.1F;
+  const Floats dy = random_floats(30, random), slope{0.25, -0.5, 2};
+  const Kernel f = point_wise(KernelKind::PreluForward, shape);
+  const auto loss = [&](const Floats& input, const Floats& slopes) { return dot(floats(run(f, {input, slopes})[0]), dy); };
+  expect_near(floats(run(point_wise(KernelKind::PreluBackward, shape), {x, dy, slope})[0]),
+              differences(x, 0x1p-6F, [&](const Floats& v) { return loss(v, slope); }), 1e-4, "dx");
+  expect_near(floats(run(point_wise(KernelKind::PreluGradient, shape), {x, dy})[0]),
+              differences(slope, 0x1p-6F, [&](const Floats& v) { return loss(x, v); }), 1e-4, "dslope");
+}
+
+TEST(ReferenceGradient, GroupNormThroughItsStatistics) {  // 2 samples, 6 channels in 3 groups
+  test::Random random(7);
+  const Shape shape{{2, 6, 1, 2, 3}};
+  const auto kernel = [&](KernelKind kind) {
+    Kernel k = point_wise(kind, shape, 1e-3);
+    k.sets = {.sets = 2, .batch = 2, .positions = 6, .group_channels = 2};
+    return k;
+  };
+  const Floats x = random_floats(shape.elements(), random), dy = random_floats(shape.elements(), random), scale{0.5, 2, -1, 1, 0, 3}, shift(6, 1);
+  const auto loss = [&](const Floats& input, const Floats& scales, const Floats& shifts) {
+    const Values sums = run(kernel(KernelKind::BatchNormStatistics), {input})[0];
+    return dot(floats(run(kernel(KernelKind::BatchNormForward), {input, sums, scales, shifts})[0]), dy);
+  };
+  const Values sums = run(kernel(KernelKind::BatchNormStatistics), {x})[0];
+  const auto gradients = run(kernel(KernelKind::BatchNormBackwardSums), {x, dy, sums});
+  const auto dx = run(kernel(KernelKind::BatchNormBackward), {x, dy, sums, gradients[0], scale});
+  const float h = 0x1p-7F;
+  expect_near(floats(dx[0]), differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3, "dx");
+  expect_near(floats(gradients[1]), differences(scale, h, [&](const Floats& v) { return loss(x, v, shift); }), 1e-3, "dscale");
+  expect_near(floats(gradients[2]), differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3, "dshift");
+}
+
+TEST(ReferenceGradient, Dice) {
+  test::Random random(8);
+  const Shape shape{{2, 4, 1, 1, 5}};
+  Floats x = random_floats(shape.elements(), random);
+  for (float& v : x) v = 0.5F + v / 2;
+  const Values labels = test::random_values({DataType::I32, 10}, random, 4);
+  const Kernel sums = point_wise(KernelKind::DiceSums, shape, 0.1), loss = point_wise(KernelKind::DiceLoss, shape, 0.1);
+  const auto value = [&](const Floats& v) { return doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0]; };
+  expect_near(floats(run(loss, {labels, run(sums, {x, labels})[0]})[1]), differences(x, 0x1p-7F, value), 1e-5, "dx");
+}
+
+}  // namespace
+}  // namespace stratplan
