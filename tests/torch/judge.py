@@ -1,0 +1,174 @@
+#!/usr/bin/python3
+"""PyTorch (float64) as the judge of every kind of layer: values, and gradients of inputs and parameters.
+
+    judge.py WRITE_CASES FOLDER
+
+Runs WRITE_CASES, which writes FOLDER/cases.json and FOLDER/cases.safetensors, computes the same layers from the same inputs and output gradients, and
+prints one line a tensor that differs. Exit code 0: all agree, 1: some do not, 77: there is no PyTorch here.
+"""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+
+try:
+    import numpy
+    import torch
+    import torch.nn.functional as F
+except ImportError as missing:
+    print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
+    sys.exit(77)
+
+# Relative, in the Euclidean norm. Values are single-precision results of sums of at most a few hundred terms of mixed signs: errors of some units of 2^-24.
+TOLERANCE = 2e-6
+
+
+def padded(x, windows, value=0.0):
+    """The padding of all three axes at once, the last axis first, as torch wants it."""
+    return F.pad(x, [side for w in reversed(windows) for side in w["padding"]], value=value)
+
+
+def along(windows, key):
+    return [w[key] for w in windows]
+
+
+def convolution(a, x, p, _):
+    return F.conv3d(padded(x[0], a["windows"]), p["weights"], p.get("bias"), along(a["windows"], "stride"), 0, along(a["windows"], "dilation"))
+
+
+def fully_connected(a, x, p, _):
+    return F.linear(x[0].flatten(1), p["weights"].flatten(1), p.get("bias"))[:, :, None, None, None]
+
+
+def max_pool(a, x, p, _):
+    w = a["windows"]
+    return F.max_pool3d(padded(x[0], w, -torch.inf), along(w, "kernel"), along(w, "stride"), 0, along(w, "dilation"))
+
+
+def average_pool(a, x, p, _):
+    w = a["windows"]
+
+    def sums(t):
+        return F.avg_pool3d(padded(t, w), along(w, "kernel"), along(w, "stride"), divisor_override=1)
+
+    taps = numpy.prod(along(w, "kernel"))
+    return sums(x[0]) / (taps if a["count_padding"] else sums(torch.ones_like(x[0])))
+
+
+def batch_norm(a, x, p, run):
+    sets = x[0].split(run["statistics_samples"])
+    return torch.cat([F.batch_norm(s, None, None, p["scale"], p["shift"], True, eps=a["epsilon"]) for s in sets])
+
+
+def local_response_norm(a, x, p, _):
+    r = a["response"]
+    return F.local_response_norm(x[0], r["size"], r["alpha"], r["beta"], r["k"])
+
+
+def dropout(a, x, p, run):
+    """Which elements stay is the network's own draw; about as many as the probability says must."""
+    stays = run["y"] != 0
+    assert abs(stays.double().mean() - (1 - a["probability"])) < 0.05, "another share of the elements stays"
+    return x[0] * stays / (1 - a["probability"])
+
+
+def dice_loss(a, x, p, run):
+    labels = F.one_hot(run["wanted"][:, 0].long(), x[0].shape[1]).movedim(-1, 1)
+    sums = [t.sum((0, 2, 3, 4)) for t in (x[0] * labels, x[0], labels)]
+    return 1 - ((2 * sums[0] + a["epsilon"]) / (sums[1] + sums[2] + a["epsilon"])).mean()
+
+
+# What a layer with attributes a makes of its inputs x (a list) and parameters p (by name); `run` has what else the case recorded.
+KINDS = {
+    "convolution": convolution,
+    "fully_connected": fully_connected,
+    "max_pool": max_pool,
+    "average_pool": average_pool,
+    "global_average_pool": lambda a, x, p, run: x[0].mean((2, 3, 4), keepdim=True),
+    "batch_norm": batch_norm,
+    "instance_norm": lambda a, x, p, run: F.instance_norm(x[0], weight=p["scale"], bias=p["shift"], eps=a["epsilon"]),
+    "group_norm": lambda a, x, p, run: F.group_norm(x[0], a["groups"], p["scale"], p["shift"], a["epsilon"]),
+    "relu": lambda a, x, p, run: F.relu(x[0]),
+    "leaky_relu": lambda a, x, p, run: F.leaky_relu(x[0], a["slope"]),
+    "sigmoid": lambda a, x, p, run: torch.sigmoid(x[0]),
+    "tanh": lambda a, x, p, run: torch.tanh(x[0]),
+    "elu": lambda a, x, p, run: F.elu(x[0], a["alpha"]),
+    "prelu": lambda a, x, p, run: F.prelu(x[0], p["slope"]),
+    "clip": lambda a, x, p, run: torch.clamp(x[0], a["minimum"], a["maximum"]),
+    "softmax": lambda a, x, p, run: torch.softmax(x[0], 1),
+    "local_response_norm": local_response_norm,
+    "add": lambda a, x, p, run: sum(x),
+    "dropout": dropout,
+    "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),
+    "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),
+    "dice_loss": dice_loss,
+}
+
+
+def read_safetensors(path):
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + length]).items():
+        if name != "__metadata__":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            values = numpy.frombuffer(data[begin:end], "<f4").reshape(entry["shape"])
+            tensors[name] = torch.tensor(values, dtype=torch.float64)
+    return tensors
+
+
+def parameters_of(layer, run):
+    prefix = layer["name"] + "."
+    return {name[len(prefix) :]: tensor.requires_grad_() for name, tensor in run.items() if name.startswith(prefix)}
+
+
+def judged(case, run):
+    """Pairs (name, expected) for one case: what torch makes of the recorded inputs."""
+    run["statistics_samples"] = case["statistics_samples"]
+    inputs = [run[name].requires_grad_() for name in sorted(name for name in run if name.startswith("x"))]
+    values, parameters = inputs, {}
+    for layer in case["layers"]:
+        own = parameters_of(layer, run)
+        values = [KINDS[layer["kind"]](layer, values, own, run)]
+        parameters.update({layer["name"] + "." + name: tensor for name, tensor in own.items()})
+    (y,) = values
+    y.backward(run.get("dy"))  # of a loss: 1
+    yield ("y" if "y" in run else "d loss", y.detach())
+    for i, x in enumerate(inputs):
+        yield f"dx{i}", x.grad
+    for name, parameter in parameters.items():
+        yield "d " + name, parameter.grad
+
+
+def difference(expected, actual):
+    if expected.numel() == actual.numel() == 1:
+        expected, actual = expected.reshape(1), actual.reshape(1)
+    assert expected.shape == actual.shape, f"shape {list(actual.shape)}, torch has {list(expected.shape)}"
+    return float((expected - actual).norm() / expected.norm().clamp(min=1e-30))
+
+
+def main(program, folder):
+    subprocess.run([program, folder], check=True)
+    document = json.loads((folder / "cases.json").read_text())
+    tensors = read_safetensors(folder / "cases.safetensors")
+    wrong = compared = 0
+    for backend in document["backends"]:
+        worst = 0.0
+        for case in document["cases"]:
+            prefix = f"{backend}/{case['name']}/"
+            run = {name[len(prefix) :]: tensor.clone() for name, tensor in tensors.items() if name.startswith(prefix)}
+            for name, expected in judged(case, run):
+                found = difference(expected, run[name])
+                worst = max(worst, found)
+                compared += 1
+                if not found <= TOLERANCE:
+                    wrong += 1
+                    print(f"{prefix}{name} differs by {found:.1e}")
+        print(f"{backend}: {len(document['cases'])} cases, worst difference {worst:.1e}")
+    print(f"{compared} tensors compared with torch {torch.__version__}, {wrong} of them beyond {TOLERANCE:.0e}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])))

@@ -1,0 +1,224 @@
+// Runs small undivided networks, one or more for each kind of layer, on every backend that was built, and writes what the layers read and made:
+//   write_cases FOLDER      ->  FOLDER/cases.json, FOLDER/cases.safetensors
+// judge.py computes the same with PyTorch. A new kind is a row of `cases` here and an entry of `KINDS` there.
+#include <cstdio>
+#include <functional>
+
+#include "model/base/assert.hpp"
+#include "model/base/json.hpp"
+#include "model/base/philox.hpp"
+#include "model/partition/lower.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/recording_backend.hpp"
+#include "runtime/safetensors.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::NetworkBuilder;
+using test::Operand;
+using test::Recorded;
+using test::RecordingBackend;
+
+/// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of what they made) -> chain -> loss.
+struct Case {
+  const char* name;
+  std::array<std::int64_t, 4> extents;                                               ///< C, D, H, W of a sample
+  std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)> chain;  ///< of the last layer; a loss is the end
+  int probes = 1;
+  std::int64_t batch = 3;
+  std::int64_t statistics_samples = 2;
+};
+
+constexpr Window odd{.kernel = 3, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 1};
+constexpr Window even{.kernel = 4, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 2};
+constexpr Window dilated{.kernel = 2, .stride = 1, .dilation = 3, .pad_before = 0, .pad_after = 0};
+constexpr Window pair{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 0};
+
+/// A chain of one layer on one probe.
+template <class Add>
+auto one(Add add) {
+  return [add](NetworkBuilder& net, const std::vector<LayerIndex>& x) { return add(net, x[0]); };
+}
+
+const Case cases[] = {
+    // name                    C  D  H  W    chain
+    {"convolution", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.convolution(x, 6, odd, true); })},
+    {"convolution 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.convolution(x, 3, {even, odd, dilated});
+     })},
+    {"fully connected", {5, 2, 3, 4}, one([](auto& net, auto x) { return net.fully_connected(x, 7); })},
+    {"max pool", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.max_pool(x, odd); })},
+    {"max pool 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pool(LayerKind::MaxPool, x, {pair, odd, dilated});
+     })},
+    {"average pool", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.average_pool(x, odd); })},
+    {"average pool 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pool(LayerKind::AveragePool, x, {pair, odd, pair});
+     })},
+    {"global average pool", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.global_average_pool(x); })},
+    {"batch norm, sets", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.batch_norm(x); })},
+    {"batch norm, one set", {5, 3, 4, 5}, one([](auto& net, auto x) { return net.batch_norm(x); }), 1, 4, 4},
+    {"instance norm", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.instance_norm(x); })},
+    {"instance norm 3-D", {20, 3, 4, 5}, one([](auto& net, auto x) { return net.instance_norm(x); })},
+    {"group norm", {6, 1, 7, 8}, one([](auto& net, auto x) { return net.group_norm(x, 2); })},
+    {"group norm, one group", {18, 3, 4, 5}, one([](auto& net, auto x) { return net.group_norm(x, 1); })},
+    {"relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.relu(x); })},
+    {"leaky relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.leaky_relu(x); })},
+    {"sigmoid", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.sigmoid(x); })},
+    {"tanh", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.tanh(x); })},
+    {"elu", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.elu(x); })},
+    {"prelu", {21, 2, 7, 8}, one([](auto& net, auto x) { return net.prelu(x); })},
+    {"clip", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.clip(x, -0.5, 1); })},
+    {"softmax", {11, 2, 3, 4}, one([](auto& net, auto x) { return net.softmax(x); })},
+    {"local response norm", {11, 1, 5, 4}, one([](auto& net, auto x) {
+       return net.local_response_norm(x, {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2});
+     })},
+    {"local response norm, wide", {3, 1, 5, 4}, one([](auto& net, auto x) {
+       return net.local_response_norm(x, {.size = 9, .alpha = 2, .beta = 1.5, .k = 1});
+     })},
+    {"add", {5, 1, 7, 8}, [](auto& net, const auto& x) { return net.add(x); }, 3},
+    {"dropout", {16, 3, 7, 8}, one([](auto& net, auto x) { return net.dropout(x); })},
+    {"cross entropy", {9, 1, 1, 1}, one([](auto& net, auto x) { return net.cross_entropy(x); }), 1, 8},
+    {"cross entropy per pixel", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.cross_entropy(x); })},
+    {"squared error", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.squared_error(x); })},
+    {"dice loss of a softmax", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.dice_loss(net.softmax(x)); })},
+    {"dice loss of a sigmoid", {2, 1, 7, 8}, one([](auto& net, auto x) { return net.dice_loss(net.sigmoid(x)); })},
+    {"unit", {6, 1, 7, 8}, one([](auto& net, auto x) { return net.relu(net.batch_norm(net.convolution(x, 4, odd))); })},
+};
+
+Network network_of(const Case& described) {
+  NetworkBuilder net(described.batch, described.statistics_samples);
+  const LayerIndex input = net.input(described.extents);
+  std::vector<LayerIndex> probes;
+  for (int i = 0; i < described.probes; ++i) probes.push_back(net.convolution(input, described.extents[0], Window{}));
+  const LayerIndex last = described.chain(net, probes);
+  return is_loss(net.finish().layer(last).kind) ? net.finish() : net.finish_with_loss(last);
+}
+
+// ---------------------------------------------------------------- descriptions
+
+Json describe(const Layer& layer) {
+  Json windows = Json::array();
+  for (const Window& w : layer.windows)
+    windows.push_back({{"kernel", w.kernel}, {"stride", w.stride}, {"dilation", w.dilation}, {"padding", {w.pad_before, w.pad_after}}});
+  const LocalResponse& response = layer.response;
+  return {{"name", layer.name},
+          {"kind", name_of(layer.kind)},
+          {"windows", windows},
+          {"count_padding", layer.count_padding},
+          {"epsilon", layer.epsilon},
+          {"slope", layer.slope},
+          {"probability", layer.probability},
+          {"alpha", layer.alpha},
+          {"minimum", layer.minimum},
+          {"maximum", layer.maximum},
+          {"groups", layer.groups},
+          {"response", {{"size", response.size}, {"alpha", response.alpha}, {"beta", response.beta}, {"k", response.k}}}};
+}
+
+/// The chain's layers, without the loss that was put behind them: `count` of them.
+Json describe(const Case& described, const Network& network, std::size_t count) {
+  Json chain = Json::array();
+  for (std::size_t i = 0; i < count; ++i) chain.push_back(describe(network.layers[1 + static_cast<std::size_t>(described.probes) + i]));
+  return {{"name", described.name}, {"statistics_samples", network.statistics_samples}, {"layers", chain}};
+}
+
+// ---------------------------------------------------------------- runs
+
+/// Random numbers for every parameter, so that no scale is 1 and no shift 0.
+void set_parameters(const Network& network, const Program& program, Executor& executor) {
+  for (const ParameterSlice& slice : program.parameters) {
+    const RandomStream stream(1, slice.name(network));
+    std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(stream.normal(i));
+    executor.upload(slice.value, values.data());
+  }
+}
+
+/// What one run left behind, under names that begin with the backend and the case.
+class Results {
+ public:
+  Results(std::string prefix, std::vector<NamedTensor>& tensors) : prefix_(std::move(prefix)), tensors_(tensors) {}
+  void add(const std::string& name, const Recorded* recorded) {
+    SP_ASSERT(recorded != nullptr, "{}{}: no such kernel", prefix_, name);
+    const Shape shape = recorded->region.shape();
+    tensors_.push_back({prefix_ + name, {shape.extent.begin(), shape.extent.end()}, to_logical_order(recorded->values, shape)});
+  }
+  void add(const std::string& name, std::vector<NamedTensor> named) {
+    for (NamedTensor& tensor : named) {
+      tensor.name = prefix_ + name + tensor.name;
+      tensors_.push_back(std::move(tensor));
+    }
+  }
+
+ private:
+  std::string prefix_;
+  std::vector<NamedTensor>& tensors_;
+};
+
+/// What the loss read and, in the same order of kinds, the gradient that it made.
+void add_loss(const RecordingBackend& backend, const Network& network, bool appended, Results& results) {
+  const LayerIndex loss = network.size() - 1;
+  const LayerKind kind = network.layer(loss).kind;
+  const auto entropy = KernelKind::SoftmaxCrossEntropy, square = KernelKind::MeanSquaredError;
+  const auto find = [&](KernelKind of, Operand operand, int index) { return backend.find(loss, Phase::Forward, of, operand, index); };
+  if (appended) {
+    results.add("y", find(square, Operand::Read, 0));
+    return results.add("dy", find(square, Operand::Write, 1));
+  }
+  results.add("wanted", find(kind == LayerKind::DiceLoss              ? KernelKind::DiceSums
+                             : kind == LayerKind::SoftmaxCrossEntropy ? entropy
+                                                                      : square,
+                             Operand::Read, 1));
+}
+
+void run(const Case& described, const Network& network, bool appended, Backend& inner, std::vector<NamedTensor>& tensors) {
+  const Program program = lower(network, LayerDecompositions(network.layers.size()), Execution{}, 0);
+  RecordingBackend backend(inner, program);
+  Results results(inner.name() + "/" + described.name + "/", tensors);
+  run_loopback(1, [&](Communicator& communicator) {
+    SyntheticData data(1);
+    Executor executor(network, program, backend, communicator, data, {.learning_rate = 0});
+    set_parameters(network, program, executor);
+    executor.poison();
+    executor.run(0);
+    results.add("", gather_parameters(network, program, executor, communicator, ParameterPart::Value));
+    results.add("d ", gather_iteration(network, program, executor, communicator));
+  });
+  for (LayerIndex probe = 1; probe <= described.probes; ++probe) {
+    results.add("x" + std::to_string(probe - 1), backend.find(probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0));
+    results.add("dx" + std::to_string(probe - 1), backend.find(probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1));
+  }
+  add_loss(backend, network, appended, results);
+}
+
+int write_cases(const std::filesystem::path& folder) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  backends.push_back(make_reference_backend());
+  if (cpu_part().built) backends.push_back(make_cpu_backend(1));
+  Json descriptions = Json::array(), names = Json::array();
+  std::vector<NamedTensor> tensors;
+  for (const auto& backend : backends) names.push_back(backend->name());
+  for (const Case& described : cases) {
+    const Network network = network_of(described);
+    const std::size_t behind_probes = network.layers.size() - 1 - static_cast<std::size_t>(described.probes);
+    const bool appended = network.layers.back().kind == LayerKind::MeanSquaredError && behind_probes > 1;
+    descriptions.push_back(describe(described, network, behind_probes - (appended ? 1 : 0)));
+    for (const auto& backend : backends) run(described, network, appended, *backend, tensors);
+  }
+  write_file_atomically(folder / "cases.json", Json{{"backends", names}, {"cases", descriptions}}.dump(1));
+  write_safetensors(folder / "cases.safetensors", tensors);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stratplan
+
+int main(int count, char** arguments) {
+  if (count == 2) return stratplan::write_cases(arguments[1]);
+  std::fputs("usage: write_cases FOLDER\n", stderr);
+  return 2;
+}
