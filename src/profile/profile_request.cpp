@@ -111,6 +111,8 @@ namespace {
 Json to_json(const Kernel& kernel) {
   Json windows = Json::array();
   for (const Window& w : kernel.windows) windows.push_back({w.kernel, w.stride, w.dilation, w.pad_before, w.pad_after});
+  Json scales = Json::array();
+  for (const Scale& s : kernel.scales) scales.push_back({s.factor, static_cast<std::int64_t>(s.linear), s.phase});
   const StatisticsSets& sets = kernel.sets;
   return {{"kind", name_of(kernel.kind)},
           {"x", kernel.x.extent},
@@ -125,7 +127,8 @@ Json to_json(const Kernel& kernel) {
           {"sets", {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch, sets.positions}},
           {"region", kernel.region.extent},
           {"from", kernel.from},
-          {"to", kernel.to}};
+          {"to", kernel.to},
+          {"scales", std::move(scales)}};
 }
 
 /// The value of an enumeration whose name is at `name` of `json`.
@@ -157,6 +160,10 @@ Kernel kernel_from(const Json& json) {
   json.at("region").get_to(kernel.region.extent);
   json.at("from").get_to(kernel.from);
   json.at("to").get_to(kernel.to);
+  for (std::size_t i = 0; i < kernel.scales.size(); ++i) {
+    const auto scale = json.at("scales").at(i).get<std::array<std::int64_t, 3>>();
+    kernel.scales[i] = {scale[0], scale[1] != 0, scale[2]};
+  }
   return kernel;
 }
 

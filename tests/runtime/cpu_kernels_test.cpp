@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "model/partition/halo.hpp"
 #include "runtime/kernel_runner.hpp"
 
 namespace stratplan {
@@ -148,6 +149,29 @@ std::vector<Kernel> copies() {
   return kernels;
 }
 
+/// Pieces of enlargements, from anywhere in the tensor.
+std::vector<Kernel> upsamplings(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 40; ++i) {
+    Kernel kernel{.kind = kind};
+    kernel.x[Axis::N] = kernel.y[Axis::N] = between(random, 1, 3);
+    kernel.x[Axis::C] = kernel.y[Axis::C] = between(random, 1, 19);
+    for (Axis axis : spatial_axes) {
+      if (axis == Axis::D && i % 3 != 0) continue;
+      const Scale scale{.factor = between(random, 1, i % 3 == 0 ? 2 : 4), .linear = i % 4 != 0};
+      const std::int64_t extent = between(random, 1, 6);
+      Interval output{between(random, 0, extent * scale.factor - 1), 0};
+      output.end = between(random, output.begin + 1, extent * scale.factor);
+      kernel.x[axis] = needed(scale, output, extent).size();
+      kernel.y[axis] = output.size();
+      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] = local_scale(scale, output, extent);
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 std::vector<Kernel> cases_of(KernelKind kind) {
   switch (kind) {
     case ConvolutionForward:
@@ -178,6 +202,8 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case Fill:
     case SgdMomentum: return of_one_shape(kind, 0);
     case CopyRegion: return copies();
+    case UpsampleForward:
+    case UpsampleBackward: return upsamplings(kind);
   }
   return {};  // a kind without cases fails the test
 }
@@ -223,6 +249,7 @@ std::int64_t accumulation_length(const Kernel& kernel) {
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
+    case UpsampleBackward: return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
     default: return 8;  // a few roundings of values of order 1
   }
 }

@@ -41,6 +41,8 @@ std::string describe(const Network& network, LayerIndex index) {
                                  layer.slope, layer.probability);
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
+  for (const Scale& scale : layer.scales) text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
+  for (const std::int64_t channels : layer.channels) text += fmt::format(" c{}", channels);
   for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
   for (const LayerIndex input : layer.inputs) text += network.layer(input).kind == LayerKind::Input ? " data" : " layer";
   return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, index) ? " kept" : "");

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -26,6 +27,9 @@ enum class LayerKind : int {
   Dropout,
   SoftmaxCrossEntropy,
   MeanSquaredError,
+  Concat,
+  Pad,
+  Upsample,
 };
 
 /// The spelling in network.json: "convolution", "max_pool", ...
@@ -33,10 +37,14 @@ std::string_view name_of(LayerKind kind);
 
 /// Sums over input channels, has weights (Convolution, FullyConnected).
 constexpr bool is_contraction(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::FullyConnected; }
-/// Slides a window (Convolution, MaxPool, AveragePool).
+/// Slides a window (Convolution, MaxPool, AveragePool); that of Pad has kernel 1.
 constexpr bool has_window(LayerKind kind) {
-  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool;
+  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool || kind == LayerKind::Pad;
 }
+/// Puts its inputs somewhere in its output, and zeros elsewhere (Concat, Pad).
+constexpr bool places_inputs(LayerKind kind) { return kind == LayerKind::Concat || kind == LayerKind::Pad; }
+/// Reads any number of producers, two or more (Add, Concat).
+constexpr bool joins(LayerKind kind) { return kind == LayerKind::Add || kind == LayerKind::Concat; }
 constexpr bool is_loss(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::MeanSquaredError; }
 /// Each output element needs just the input elements at its own index (statistics of BatchNorm apart).
 constexpr bool is_point_wise(LayerKind kind) {
@@ -49,9 +57,10 @@ using LayerIndex = int;
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::Input;
-  std::vector<LayerIndex> inputs;      ///< producers; Add has two or more, Input none, all others one
+  std::vector<LayerIndex> inputs;      ///< producers; Add and Concat have two or more, Input none, all others one
 
-  std::array<Window, 3> windows{};     ///< Convolution, MaxPool, AveragePool: along D, H, W
+  std::array<Window, 3> windows{};     ///< Convolution, MaxPool, AveragePool, Pad: along D, H, W
+  std::array<Scale, 3> scales{};       ///< Upsample: along D, H, W
   std::int64_t filters = 0;            ///< Convolution, FullyConnected: F
   bool bias = false;                   ///< Convolution, FullyConnected
   bool count_padding = true;           ///< AveragePool: whether padded zeros count in the divisor
@@ -60,10 +69,15 @@ struct Layer {
   double probability = 0.5;            ///< Dropout: of an element being dropped
 
   Shape input;                         ///< of the first producer; of Input: the same as output
+  std::vector<std::int64_t> channels;  ///< Concat: of each producer
   Shape output;                        ///< of a loss: the input's shape (its gradient's home)
 
   /// Shape of the weights, (F, C, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none.
   Shape weights() const;
+  /// Shape of what the input-th producer makes: that of the first, but for the channels of a Concat.
+  Shape input_shape(std::size_t input) const;
+  /// Where its first element lies in the output of a layer that places its inputs: behind the channels of the producers before it, or behind padding.
+  std::array<std::int64_t, axis_count> origin(std::size_t input) const;
   /// Trainable parameters: weights and bias, or scale and shift.
   std::int64_t parameter_count() const;
   /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.

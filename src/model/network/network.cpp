@@ -49,6 +49,11 @@ std::string Network::fingerprint() const {
       fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before,
                      window.pad_after);
     }
+    for (const Scale& scale : each.scales) {
+      if (scale != Scale{}) {
+        fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor, scale.linear ? " linear" : "");
+      }
+    }
     text += '\n';
   }
   return fingerprint_of(text);

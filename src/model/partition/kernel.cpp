@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
     "relu_forward", "relu_backward", "leaky_relu_forward", "leaky_relu_backward", "sigmoid_forward", "sigmoid_backward",
     "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
-    "copy_region", "fill", "sgd_momentum"};
+    "copy_region", "fill", "sgd_momentum",
+    "upsample_forward", "upsample_backward"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -31,6 +32,13 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
   const auto& w = kernel.windows;
   if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
   return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
+}
+
+/// Elements that one output element of an upsampling mixes.
+std::int64_t mixed(const Kernel& kernel) {
+  std::int64_t elements = 1;
+  for (const Scale& scale : kernel.scales) elements *= scale.linear && scale.factor > 1 ? 2 : 1;
+  return elements;
 }
 
 std::string window_key(const Kernel& kernel) {
@@ -81,6 +89,10 @@ std::string details(const Kernel& kernel) {
     case SigmoidBackward:
     case MeanSquaredError:
     case SgdMomentum: return fmt::format(" e{}", y.elements());
+    case UpsampleForward:
+    case UpsampleBackward:  // where in an element a piece begins hardly matters
+      return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), kernel.scales[0].factor, kernel.scales[1].factor,
+                         kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
@@ -123,8 +135,10 @@ Operands Kernel::operands() const {
     case MaxPoolForward: return {{input}, {output, index}};
     case MaxPoolBackward: return {{output, index}, {input}};
     case AveragePoolForward:
+    case UpsampleForward:
     case SpatialMeanForward: return {{input}, {output}};
     case AveragePoolBackward:
+    case UpsampleBackward:
     case SpatialMeanBackward: return {{output}, {input}};
     case BatchNormStatistics: return {{input}, {sums}};
     case BatchNormForward: return {{input, sums, channel, channel}, {output}};
@@ -164,6 +178,8 @@ Flops Kernel::flops() const {
     case Add: return {outputs * (inputs - 1)};
     case CopyRegion: return {accumulate ? static_cast<double>(region.elements()) : 0};
     case Fill: return {0};
+    case UpsampleForward:
+    case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
     default: return {outputs * operations_per_element(kind)};
   }
 }

@@ -28,11 +28,14 @@
 //   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
 //   Fill                        -                                      destination (zeros)
 //   SgdMomentum                 weights, gradient, velocity            weights, velocity (in place)
+//   UpsampleForward             x                                      y: along each axis the nearest element, or the two around it mixed
+//   UpsampleBackward            dy                                     dx
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -67,8 +70,10 @@ enum class KernelKind : int {
   CopyRegion,
   Fill,
   SgdMomentum,
+  UpsampleForward,
+  UpsampleBackward,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::SgdMomentum) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::UpsampleBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -122,6 +127,7 @@ struct Kernel {
   Shape region{};                               ///< CopyRegion: extents moved
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
+  std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
 
   /// The buffers of the table above, in order.
   Operands operands() const;

@@ -72,6 +72,8 @@ class Lowering {
   void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read, BufferId written);
   void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends, std::vector<Message> receives);
   void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
+  /// From one place to another of the same shape, each in the coordinates of its buffer.
+  void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to, const Region& destination, bool accumulate);
   void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
   int tag(LayerIndex consumer, std::size_t input, bool backward) const;
@@ -80,6 +82,7 @@ class Lowering {
   void forward_contraction(LayerIndex layer);
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
+  void forward_placement(LayerIndex layer);
   void forward_batch_norm(LayerIndex layer);
   void forward_loss(LayerIndex layer);
   void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
@@ -87,6 +90,7 @@ class Lowering {
   BufferId input_gradient(LayerIndex layer, std::size_t input);
   void backward_contraction(LayerIndex layer, BufferId gradient);
   void backward_batch_norm(LayerIndex layer, BufferId gradient);
+  void backward_placement(LayerIndex layer, BufferId gradient);
   void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
   void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
   struct SetGroup {

@@ -39,6 +39,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   to.needed.resize(layer(consumer).inputs.size(), -1);
   if (layer(producer).kind == LayerKind::Input) {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
+    if (region.empty()) return;
     return load(consumer, LoadStep::What::Samples, to.needed[input], region, needed.tensor, 0);
   }
   producer_ = producer;

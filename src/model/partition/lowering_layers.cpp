@@ -69,18 +69,23 @@ void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int messag
 }
 
 void Lowering::copy(LayerIndex index, BufferId from, BufferId to, const Region& region, bool accumulate) {
+  copy(index, from, region, to, region, accumulate);
+}
+
+void Lowering::copy(LayerIndex index, BufferId from, const Region& there, BufferId to, const Region& here, bool accumulate) {
   const Buffer &source = program.buffer(from), &destination = program.buffer(to);
-  SP_ASSERT(source.region.contains(region) && destination.region.contains(region), "{} -> {}: {}", source.name, destination.name, to_string(region));
+  SP_ASSERT(source.region.contains(there) && destination.region.contains(here), "{} -> {}: {}", source.name, destination.name, to_string(here));
+  SP_ASSERT(there.shape() == here.shape(), "{} -> {}", to_string(there), to_string(here));
   Kernel kernel;
   kernel.kind = KernelKind::CopyRegion;
   kernel.type = source.type;
   kernel.accumulate = accumulate;
   kernel.x = source.region.shape();
   kernel.y = destination.region.shape();
-  kernel.region = region.shape();
+  kernel.region = here.shape();
   for (const Axis axis : all_axes) {
-    kernel.from[static_cast<std::size_t>(axis)] = region[axis].begin - source.region[axis].begin;
-    kernel.to[static_cast<std::size_t>(axis)] = region[axis].begin - destination.region[axis].begin;
+    kernel.from[static_cast<std::size_t>(axis)] = there[axis].begin - source.region[axis].begin;
+    kernel.to[static_cast<std::size_t>(axis)] = here[axis].begin - destination.region[axis].begin;
   }
   add_kernel(index, kernel, {from}, {to});
 }
@@ -107,7 +112,9 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
   kernel.count_padding = described.count_padding;
   for (const Axis axis : spatial_axes) {
     const auto i = static_cast<std::size_t>(spatial_index(axis));
-    kernel.windows[i] = local_window(input.windows[i], input.iteration.owned(axis, program.rank), input.tensor[axis]);
+    const Interval positions = input.iteration.owned(axis, program.rank);
+    if (input.scales[i].factor > 1) kernel.scales[i] = local_scale(input.scales[i], positions, input.tensor[axis]);
+    else kernel.windows[i] = local_window(input.windows[i], positions, input.tensor[axis]);
   }
   switch (described.kind) {
     case LayerKind::BatchNorm: kernel.scalar = described.epsilon; break;
@@ -129,6 +136,7 @@ void Lowering::layer_forward(LayerIndex index) {
   if (is_contraction(kind)) return forward_contraction(index);
   if (kind == LayerKind::BatchNorm) return forward_batch_norm(index);
   if (is_loss(kind)) return forward_loss(index);
+  if (places_inputs(kind)) return forward_placement(index);
 
   at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
   std::vector<BufferId> writes{at.home};
@@ -143,6 +151,7 @@ void Lowering::layer_forward(LayerIndex index) {
       writes.push_back(at.index);
       return forward(KernelKind::MaxPoolForward);
     case LayerKind::AveragePool: return forward(KernelKind::AveragePoolForward);
+    case LayerKind::Upsample: return forward(KernelKind::UpsampleForward);
     case LayerKind::GlobalAveragePool:
       forward(KernelKind::SpatialMeanForward);
       return all_reduce_over(index, at.distributions.raw.dims_with(Role::Partial), at.home);
@@ -292,6 +301,7 @@ void Lowering::layer_backward(LayerIndex index) {
   const BufferId dy = gradient_of_output(index);
   if (is_contraction(kind)) return backward_contraction(index, dy);
   if (kind == LayerKind::BatchNorm) return backward_batch_norm(index, dy);
+  if (places_inputs(kind)) return backward_placement(index, dy);
   if (kind == LayerKind::Add) {
     for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
       if (!reads_input_layer(index, input)) pass_back(index, input, dy);
@@ -300,6 +310,7 @@ void Lowering::layer_backward(LayerIndex index) {
   switch (kind) {
     case LayerKind::MaxPool: return backward_simple(index, kernel_of(index, KernelKind::MaxPoolBackward), {dy, at.index});
     case LayerKind::AveragePool: return backward_simple(index, kernel_of(index, KernelKind::AveragePoolBackward), {dy});
+    case LayerKind::Upsample: return backward_simple(index, kernel_of(index, KernelKind::UpsampleBackward), {dy});
     case LayerKind::GlobalAveragePool: return backward_simple(index, kernel_of(index, KernelKind::SpatialMeanBackward), {dy});
     case LayerKind::ReLU: return backward_simple(index, kernel_of(index, KernelKind::ReluBackward), {at.home, dy});
     case LayerKind::LeakyReLU: return backward_simple(index, kernel_of(index, KernelKind::LeakyReluBackward), {at.home, dy});

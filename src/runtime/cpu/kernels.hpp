@@ -61,5 +61,7 @@ void sgd_momentum(const Kernel& kernel, const HostCall& call);
 
 /// CopyRegion, its loops merged once and for all.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);
+/// UpsampleForward and UpsampleBackward, what each row mixes worked out once and for all.
+std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

@@ -72,5 +72,7 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call);
 void copy_region(const Kernel& kernel, const HostCall& call);
 void fill(const Kernel& kernel, const HostCall& call);
 void sgd_momentum(const Kernel& kernel, const HostCall& call);
+void upsample_forward(const Kernel& kernel, const HostCall& call);
+void upsample_backward(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

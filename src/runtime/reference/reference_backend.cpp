@@ -35,6 +35,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::CopyRegion: return copy_region;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::UpsampleForward: return upsample_forward;
+    case KernelKind::UpsampleBackward: return upsample_backward;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

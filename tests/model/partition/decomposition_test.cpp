@@ -52,6 +52,9 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
       {LayerKind::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Dropout, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Add, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Concat, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Pad, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Upsample, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::SoftmaxCrossEntropy, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::MeanSquaredError, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
   };
@@ -104,6 +107,43 @@ TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 
     EXPECT_EQ(channels(home), c.home) << c.text;
     EXPECT_EQ(channels(bias), c.bias) << c.text;
   }
+}
+
+TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and 5 channels, then the 3 again
+  test::NetworkBuilder net(2);
+  const LayerIndex three = net.input({3, 1, 4, 4}), five = net.convolution(three, 5, Window{});
+  const LayerIndex joined = net.concat({three, five, three});
+  const Layer layer = net.finish().layer(joined);
+  struct Case {
+    const char* text;
+    std::string first, second, third;  // per rank
+  };
+  const std::vector<Case> cases{
+      {"C2", "0-3 0-0", "0-3 3-5", "0-0 0-3"},
+      {"F3", "0-3 0-0 0-0", "0-1 1-5 0-0", "0-0 0-0 0-3"},
+      {"F2 C2", "0-3 0-0 0-0 0-0", "0-0 0-3 3-5 0-0", "0-0 0-0 0-1 1-3"},
+      {"H2", "0-3 0-3", "0-5 0-5", "0-3 0-3"},
+  };
+  for (const Case& c : cases) {
+    const Decomposition decomposition = Decomposition::parse(c.text);
+    ASSERT_FALSE(check(layer, decomposition)) << c.text;
+    const LayerDistributions made = distribute(layer, decomposition);
+    std::array<std::vector<Interval>, 3> needed;
+    for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
+      for (std::size_t input = 0; input < 3; ++input) needed[input].push_back(made.inputs[input].region(Axis::C, rank));
+    EXPECT_EQ(channels(needed[0]), c.first) << c.text;
+    EXPECT_EQ(channels(needed[1]), c.second) << c.text;
+    EXPECT_EQ(channels(needed[2]), c.third) << c.text;
+  }
+  EXPECT_EQ(check(layer, Decomposition::parse("C12"))->reason, "layer concat2: C12 splits 11 channels");
+}
+
+TEST(Decomposition, ABlockOfNothingButPaddingIsNoWork) {
+  test::NetworkBuilder net(2);
+  const LayerIndex padded = net.pad(net.input({3, 1, 4, 4}), {{{}, {.pad_before = 4}, {}}});
+  const Layer layer = net.finish().layer(padded);
+  EXPECT_EQ(check(layer, Decomposition::parse("H2"))->reason, "layer pad1: H2 gives a rank output positions that read nothing but padding");
+  EXPECT_FALSE(check(layer, Decomposition::parse("W2")));
 }
 
 TEST(Decomposition, ShapesOfAllTensors) {

@@ -122,5 +122,25 @@ TEST(Needed, IsTheBlockOfTheIterationSpaceSeenThroughTheWindow) {
   }
 }
 
+TEST(Needed, IsWhatABlockOfAConcatenationHoldsOfATensor) {
+  // Channels 3 to 7 of 10 are the tensor's 4; blocks of 4, 3 and 3.
+  Needed needed;
+  needed.tensor = Shape{{1, 4, 1, 1, 9}};
+  needed.iteration = natural({{1, 10, 1, 1, 9}}, "C3");
+  needed.first_channel = 3;
+  const std::vector<Interval> expected{{0, 1}, {1, 4}, {}};
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::C, rank), expected[static_cast<std::size_t>(rank)]) << rank;
+}
+
+TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
+  // The worked case of halo.hpp: 5 wide enlarged twice, 10 outputs on 3 ranks.
+  Needed needed;
+  needed.tensor = Shape{{1, 4, 1, 1, 5}};
+  needed.iteration = natural({{1, 4, 1, 1, 10}}, "W3");
+  needed.scales[2] = {.factor = 2, .linear = true};
+  const std::vector<Interval> expected{{0, 3}, {1, 4}, {3, 5}};
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::W, rank), expected[static_cast<std::size_t>(rank)]) << rank;
+}
+
 }  // namespace
 }  // namespace stratplan

@@ -52,6 +52,19 @@ TEST(Lower, VolumesAndSplitsAlongDepth) {
     EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
 }
 
+TEST(Lower, BranchesThatAreJoinedPaddedAndEnlarged) {
+  NetworkBuilder net(2);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex x = net.input({3, 1, 8, 7});
+  const LayerIndex wide = net.relu(net.convolution(x, 3, same));
+  const LayerIndex narrow = net.convolution(net.max_pool(wide, {.kernel = 2, .stride = 2}), 5, same, true);
+  const LayerIndex again = net.pad(net.upsample(narrow, {1, 2, 2}, true), {{{}, {}, {.pad_before = 1}}});
+  const LayerIndex joined = net.concat({again, x, wide, net.upsample(net.max_pool(wide, {.kernel = 9, .pad_before = 1, .pad_after = 1}), {1, 4, 7}, false)});
+  const Network network = net.finish_with_loss(net.concat({net.convolution(joined, 4, same), joined, joined}));
+  for (const char* text : {"N2", "H2", "H3", "H5", "W2", "W4", "C2", "C5", "F3", "F2 C2", "R3", "N2 C3", "H2 W2", "C2 H2", "N2 | C2", "C3 all-reduce"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+}
+
 TEST(Lower, BlocksSmallerThanTheHalo) {
   NetworkBuilder net(1);
   const Window wide{.kernel = 7, .stride = 1, .dilation = 1, .pad_before = 3, .pad_after = 3};
@@ -168,7 +181,7 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
   for (int i = any_int(1, 5); i > 0; --i) {
     const LayerIndex from = any_int(0, 3) > 0 ? made.back() : test::any_of(made);
     const Shape shape = net.finish().layer(from).output;
-    const int which = any_int(0, 8);
+    const int which = any_int(0, shape.elements() < 1000 ? 11 : 8);
     std::array<Window, 3> windows;
     for (const Axis axis : spatial_axes)
       windows[static_cast<std::size_t>(spatial_index(axis))] = which == 3 ? test::any_pooling_window(shape[axis]) : test::any_window(shape[axis]);
@@ -181,6 +194,9 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 5: made.push_back(net.relu(from)); break;
       case 6: made.push_back(net.add({from, net.sigmoid(from)})); break;
       case 7: made.push_back(net.global_average_pool(from)); break;
+      case 9: made.push_back(net.concat({from, net.convolution(from, any_int(1, 4), Window{}), from})); break;
+      case 10: made.push_back(net.pad(from, windows)); break;
+      case 11: made.push_back(net.upsample(from, {any_int(1, 2), any_int(1, 3), any_int(1, 2)}, any_int(0, 1) == 1)); break;
       default: made.push_back(net.dropout(from));
     }
   }
