@@ -52,9 +52,9 @@ class Needs {
 
  private:
   static constexpr std::array<std::pair<Collective, DataType>, 4> usual_{{{Collective::AllReduce, DataType::F32},
-                                                                           {Collective::AllReduce, DataType::F64},
-                                                                           {Collective::ReduceScatter, DataType::F32},
-                                                                           {Collective::AllGather, DataType::F32}}};
+                                                                          {Collective::AllReduce, DataType::F64},
+                                                                          {Collective::ReduceScatter, DataType::F32},
+                                                                          {Collective::AllGather, DataType::F32}}};
   std::set<Kernel> kernels_;
   std::map<std::tuple<Collective, DataType, int>, Bytes> collectives_;
   Bytes largest_message_{};
@@ -67,7 +67,8 @@ bool serves(const MachineProfile& machine, int ranks, int threads_per_rank) {
 }
 
 bool covers(const SizeTable& table, Bytes bytes) {
-  return !table.points.empty() && (table.points.back().first >= std::min(bytes, largest_measured) || table.points.back().second.median >= slow_message);
+  return !table.points.empty() &&
+         (table.points.back().first >= std::min(bytes, largest_measured) || table.points.back().second.median >= slow_message);
 }
 
 ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine, int threads_per_rank) {
@@ -94,8 +95,10 @@ ProfileRequest merge(const ProfileRequest& a, const ProfileRequest& b) {
     const auto same = std::find_if(both.collectives.begin(), both.collectives.end(), [&](const CollectiveRequest& mine) {
       return mine.op == other.op && mine.type == other.type && mine.group_size == other.group_size;
     });
-    if (same == both.collectives.end()) both.collectives.push_back(other);
-    else same->largest = std::max(same->largest, other.largest);
+    if (same == both.collectives.end())
+      both.collectives.push_back(other);
+    else
+      same->largest = std::max(same->largest, other.largest);
   }
   std::set<std::string> keys;
   for (const Kernel& kernel : a.kernels) keys.insert(kernel.key());
@@ -111,6 +114,8 @@ namespace {
 Json to_json(const Kernel& kernel) {
   Json windows = Json::array();
   for (const Window& w : kernel.windows) windows.push_back({w.kernel, w.stride, w.dilation, w.pad_before, w.pad_after});
+  Json scales = Json::array();
+  for (const Scale& s : kernel.scales) scales.push_back({s.factor, static_cast<std::int64_t>(s.linear), s.phase});
   const StatisticsSets& sets = kernel.sets;
   return {{"kind", name_of(kernel.kind)},
           {"x", kernel.x.extent},
@@ -125,7 +130,8 @@ Json to_json(const Kernel& kernel) {
           {"sets", {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch, sets.positions}},
           {"region", kernel.region.extent},
           {"from", kernel.from},
-          {"to", kernel.to}};
+          {"to", kernel.to},
+          {"scales", std::move(scales)}};
 }
 
 /// The value of an enumeration whose name is at `name` of `json`.
@@ -157,6 +163,10 @@ Kernel kernel_from(const Json& json) {
   json.at("region").get_to(kernel.region.extent);
   json.at("from").get_to(kernel.from);
   json.at("to").get_to(kernel.to);
+  for (std::size_t i = 0; i < kernel.scales.size(); ++i) {
+    const auto scale = json.at("scales").at(i).get<std::array<std::int64_t, 3>>();
+    kernel.scales[i] = {scale[0], scale[1] != 0, scale[2]};
+  }
   return kernel;
 }
 
@@ -165,7 +175,10 @@ Json to_json(const CollectiveRequest& request) {
 }
 
 CollectiveRequest collective_from(const Json& json) {
-  return {named<Collective>(json.at("op"), 3), named<DataType>(json.at("type"), 5), json.at("group_size").get<int>(), {json.at("largest_bytes").get<std::int64_t>()}};
+  return {named<Collective>(json.at("op"), 3),
+          named<DataType>(json.at("type"), 5),
+          json.at("group_size").get<int>(),
+          {json.at("largest_bytes").get<std::int64_t>()}};
 }
 
 /// Reads each element of a list; whatever is wrong with one is reported with its place.

@@ -83,7 +83,7 @@ class HostBackend : public Backend {
 inline void check_shapes(const Kernel& kernel) {
   using enum KernelKind;
   const KernelKind kind = kernel.kind;
-  const bool two_shapes = kind <= SpatialMeanBackward || kind == CopyRegion;
+  const bool two_shapes = kind <= SpatialMeanBackward || kind == CopyRegion || kind == UpsampleForward || kind == UpsampleBackward;
   SP_ASSERT(two_shapes || kernel.x == kernel.y, "{}", kernel.key());
 }
 

@@ -25,6 +25,7 @@ Kernel strange_kernel() {
   kernel.region = {{1, 1, 2, 2, 3}};
   kernel.from = {1, 2, 3, 4, 5};
   kernel.to = {5, 4, 3, 2, 1};
+  kernel.scales = {Scale{2, true, 3}, Scale{4, false, 5}, Scale{6, true, 7}};
   return kernel;
 }
 

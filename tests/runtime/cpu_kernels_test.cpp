@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/partition/halo.hpp"
 #include "runtime/kernel_runner.hpp"
 
 namespace stratplan {
@@ -65,11 +66,11 @@ const ConvolutionRow convolution_rows[] = {
     {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0}, {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},      // points, few rows
     {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},   {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},       // the window covers the input: a matrix product
     {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
-    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
-    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
-    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},     {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},     // unfolded: strided,
-    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},        // narrow, with depth
-    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},       // more than 512 rows, points
+    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},                                               // almost: two rows and columns are not read
+    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},                                             // 3-D
+    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},      {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
+    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},     // narrow, with depth
+    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},    // more than 512 rows, points
 };
 
 std::vector<Kernel> convolutions(KernelKind kind) {
@@ -185,6 +186,29 @@ std::vector<Kernel> copies() {
   return kernels;
 }
 
+/// Pieces of enlargements, from anywhere in the tensor.
+std::vector<Kernel> upsamplings(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 40; ++i) {
+    Kernel kernel{.kind = kind};
+    kernel.x[Axis::N] = kernel.y[Axis::N] = between(random, 1, 3);
+    kernel.x[Axis::C] = kernel.y[Axis::C] = between(random, 1, 19);
+    for (Axis axis : spatial_axes) {
+      if (axis == Axis::D && i % 3 != 0) continue;
+      const Scale scale{.factor = between(random, 1, i % 3 == 0 ? 2 : 4), .linear = i % 4 != 0};
+      const std::int64_t extent = between(random, 1, 6);
+      Interval output{between(random, 0, extent * scale.factor - 1), 0};
+      output.end = between(random, output.begin + 1, extent * scale.factor);
+      kernel.x[axis] = needed(scale, output, extent).size();
+      kernel.y[axis] = output.size();
+      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] = local_scale(scale, output, extent);
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
 std::vector<Kernel> cases_of(KernelKind kind) {
   switch (kind) {
     case ConvolutionForward:
@@ -230,6 +254,8 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case Fill:
     case SgdMomentum: return of_one_shape(kind, 0);
     case CopyRegion: return copies();
+    case UpsampleForward:
+    case UpsampleBackward: return upsamplings(kind);
   }
   return {};  // a kind without cases fails the test
 }
@@ -243,7 +269,8 @@ Values moments(const Kernel& kernel, Random& random) {
   std::uniform_real_distribution<double> unit(-1, 1);
   for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
     for (std::int64_t c = 0; c < channels; ++c) {
-      const double mean = unit(random), variance = 1.5 + unit(random) / 2, terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
+      const double mean = unit(random), variance = 1.5 + unit(random) / 2,
+                   terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
       sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
       sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] = (variance + mean * mean) * terms;
     }
@@ -284,6 +311,7 @@ std::int64_t accumulation_length(const Kernel& kernel) {
     case AveragePoolBackward: return taps(kernel);
     case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
+    case UpsampleBackward: return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
     default: return 8;  // a few roundings of values of order 1
   }
 }
@@ -374,8 +402,8 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
-  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward, EluBackward, ClipBackward, PreluForward,
-                          SoftmaxForward}) {
+  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward, EluBackward, ClipBackward,
+                          PreluForward, SoftmaxForward}) {
     Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e-5};
     kernel.inputs = kind == Add ? 3 : 1;
     kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};

@@ -46,6 +46,7 @@ class Random {
     return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
   }
 
+  Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
   /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the kernel.
   Window window(std::int64_t extent) {
     Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
@@ -89,6 +90,13 @@ Case make_case(LayerKind kind, Random& random) {
     case LayerKind::GroupNorm: y = net.group_norm(probe, channels % 2 == 0 ? channels / 2 : channels % 3 == 0 ? channels / 3 : 1); break;
     case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
     case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
+    case LayerKind::Concat: y = net.concat({net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})}); break;
+    case LayerKind::Pad: y = net.pad(probe, {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()}); break;
+    case LayerKind::Upsample: {
+      const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);
+      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width}, random.number(0, 2) > 0);
+      break;
+    }
     default: y = net.squared_error(probe); break;
   }
   if (is_loss(kind)) return {net.finish(), probe, y, y};
@@ -322,7 +330,9 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::LeakyReLU: return EdgeKernels{K::LeakyReluForward, K::LeakyReluBackward};
     case LayerKind::Sigmoid: return EdgeKernels{K::SigmoidForward, K::SigmoidBackward};
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
-    default: return std::nullopt;  // losses do both at once; an addition passes its gradient on without a kernel
+    case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
+    default:
+      return std::nullopt;  // losses do both at once; an addition passes its gradient on without a kernel, what places its inputs copies as edges do
   }
 }
 

@@ -71,6 +71,22 @@ TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
   EXPECT_THAT(floats(run(kernel, {Floats{10, 20}, forward[1]})[0]), ElementsAre(10, 0, 20, 0));
 }
 
+TEST(ReferenceUpsample, ByHand) {  // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
+  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
+  kernel.scales[2] = {.factor = 2};
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 1, 5, 5, 9, 9));
+  kernel.scales[2].linear = true;
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 2, 4, 6, 8, 9));
+  kernel.kind = KernelKind::UpsampleBackward;
+  EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 0, 0, 16, 4}})[0]), ElementsAre(4 + 6, 2 + 4, 12 + 4));
+}
+
+TEST(ReferenceUpsample, PiecesKnowWhereTheyBegin) {  // outputs 1 to 3 of the above need elements 0 to 2
+  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
+  kernel.scales[2] = {.factor = 2, .linear = true, .phase = 1};
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(2, 4, 6));
+}
+
 TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {
   Kernel kernel = along_width(KernelKind::AveragePoolForward, {{1, 1, 1, 1, 3}}, 1, {.kernel = 2, .stride = 2, .pad_before = 1});
   EXPECT_THAT(floats(run(kernel, {Floats{2, 4, 8}})[0]), ElementsAre(1, 6));
@@ -215,6 +231,19 @@ TEST(ReferenceGradient, Pools) {
   const Values index = run(forward, {x})[1];
   expect_near(floats(run(backward, {dy, index})[0]), differences(x, 0.25F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
               1e-3, "maximum");
+}
+
+TEST(ReferenceGradient, Upsamplings) {
+  test::Random random(6);
+  for (const bool linear : {false, true}) {
+    Kernel forward{.kind = KernelKind::UpsampleForward, .x = {{2, 3, 2, 3, 4}}, .y = {{2, 3, 4, 9, 4}}};
+    forward.scales = {Scale{.factor = 2, .linear = linear}, Scale{.factor = 3, .linear = linear}, Scale{}};
+    Kernel backward = forward;
+    backward.kind = KernelKind::UpsampleBackward;
+    const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
+    expect_near(floats(run(backward, {dy})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-5,
+                linear ? "linear" : "nearest");
+  }
 }
 
 TEST(ReferenceGradient, BatchNormThroughItsStatistics) {  // 5 samples in sets of 2: the last set is one sample

@@ -95,6 +95,32 @@ class NetworkBuilder {
     layer.inputs = from;
     return push(layer);
   }
+  LayerIndex concat(const std::vector<LayerIndex>& from) {
+    Layer layer = reading(LayerKind::Concat, "concat", from.front());
+    layer.inputs = from;
+    layer.output[Axis::C] = 0;
+    for (const LayerIndex input : from) {
+      layer.channels.push_back(network_.layer(input).output[Axis::C]);
+      layer.output[Axis::C] += layer.channels.back();
+    }
+    return push(layer);
+  }
+  /// Only the padding of the windows counts.
+  LayerIndex pad(LayerIndex from, std::array<Window, 3> windows) {
+    Layer layer = reading(LayerKind::Pad, "pad", from);
+    for (std::size_t i = 0; i < windows.size(); ++i) layer.windows[i] = {.pad_before = windows[i].pad_before, .pad_after = windows[i].pad_after};
+    slide(layer);
+    return push(layer);
+  }
+  LayerIndex upsample(LayerIndex from, std::array<std::int64_t, 3> factors, bool linear) {
+    Layer layer = reading(LayerKind::Upsample, "up", from);
+    for (const Axis axis : spatial_axes) {
+      const auto i = static_cast<std::size_t>(spatial_index(axis));
+      layer.scales[i] = {.factor = factors[i], .linear = linear};
+      layer.output[axis] *= factors[i];
+    }
+    return push(layer);
+  }
   LayerIndex cross_entropy(LayerIndex from) { return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from); }
   LayerIndex dice_loss(LayerIndex from) { return point_wise(LayerKind::DiceLoss, "loss", from); }
   LayerIndex squared_error(LayerIndex from) { return point_wise(LayerKind::MeanSquaredError, "loss", from); }
@@ -184,16 +210,38 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
     case LayerKind::DiceLoss: return {(net.dice_loss(x), net.finish()), 1};
     case LayerKind::SoftmaxCrossEntropy: return {(net.cross_entropy(x), net.finish()), 1};
     case LayerKind::MeanSquaredError: return {net.finish_with_loss(x), 1};
+    case LayerKind::Concat: y = net.concat({x, x}); break;
+    case LayerKind::Pad: y = net.pad(x, windows); break;
+    case LayerKind::Upsample: y = net.upsample(x, {1, 2, 3}, true); break;
     case LayerKind::Input: return {net.finish(), x};
   }
   return {net.finish_with_loss(y), y};
 }
 
-inline constexpr std::array<LayerKind, 22> computing_kinds{
-    LayerKind::Convolution, LayerKind::MaxPool,        LayerKind::AveragePool, LayerKind::GlobalAveragePool,   LayerKind::BatchNorm,
-    LayerKind::ReLU,        LayerKind::LeakyReLU,      LayerKind::Sigmoid,     LayerKind::Add,                 LayerKind::FullyConnected,
-    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError,
-    LayerKind::Tanh,        LayerKind::ELU,            LayerKind::PReLU,       LayerKind::Clip,                LayerKind::Softmax,
-    LayerKind::LocalResponseNorm, LayerKind::InstanceNorm, LayerKind::GroupNorm, LayerKind::DiceLoss};
+inline constexpr std::array<LayerKind, 25> computing_kinds{LayerKind::Convolution,
+                                                           LayerKind::MaxPool,
+                                                           LayerKind::AveragePool,
+                                                           LayerKind::GlobalAveragePool,
+                                                           LayerKind::BatchNorm,
+                                                           LayerKind::ReLU,
+                                                           LayerKind::LeakyReLU,
+                                                           LayerKind::Sigmoid,
+                                                           LayerKind::Add,
+                                                           LayerKind::FullyConnected,
+                                                           LayerKind::Dropout,
+                                                           LayerKind::SoftmaxCrossEntropy,
+                                                           LayerKind::MeanSquaredError,
+                                                           LayerKind::Tanh,
+                                                           LayerKind::ELU,
+                                                           LayerKind::PReLU,
+                                                           LayerKind::Clip,
+                                                           LayerKind::Softmax,
+                                                           LayerKind::LocalResponseNorm,
+                                                           LayerKind::InstanceNorm,
+                                                           LayerKind::GroupNorm,
+                                                           LayerKind::DiceLoss,
+                                                           LayerKind::Concat,
+                                                           LayerKind::Pad,
+                                                           LayerKind::Upsample};
 
 }  // namespace stratplan::test

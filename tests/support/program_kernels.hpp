@@ -8,6 +8,12 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
   if (x >= 0) expect(kernel.x == buffer(rank, x).region.shape(), "the kernel's x has another shape than the buffer " + buffer(rank, x).name);
   if (y >= 0) expect(kernel.y == buffer(rank, y).region.shape(), "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
   const Layer& layer = network_.layer(step.layer);
+  for (const Axis axis : spatial_axes) {
+    const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+    const Interval positions = values_.of(step.layer).home.owned(axis, rank);
+    expect(kernel.scales[i] == (layer.scales[i].factor > 1 ? local_scale(layer.scales[i], positions, layer.input[axis]) : Scale{}),
+           std::string("another scale than the local one along ") + axis_names[static_cast<std::size_t>(axis)]);
+  }
   if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
   const Region output = values_.of(step.layer).raw.owned(rank);
   const std::array<Window, 3> windows = iteration_windows(layer);
@@ -187,10 +193,9 @@ inline void ProgramRun::run_update(int rank, const Step& step) {
 
 inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kernel) {
   switch (kernel.kind) {
-    case KernelKind::MaxPoolForward:
-      view(rank, step.writes.at(1)).fill(position_of_maximum);
-      [[fallthrough]];
+    case KernelKind::MaxPoolForward: view(rank, step.writes.at(1)).fill(position_of_maximum); [[fallthrough]];
     case KernelKind::AveragePoolForward:
+    case KernelKind::UpsampleForward:
     case KernelKind::SpatialMeanForward:
       expect_shapes(rank, step, kernel, step.reads.at(0), step.writes.at(0));
       expect_input(rank, step.layer, 0, step.reads.at(0));
@@ -252,6 +257,8 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::AveragePoolForward:
     case KernelKind::AveragePoolBackward:
     case KernelKind::SpatialMeanForward:
+    case KernelKind::UpsampleForward:
+    case KernelKind::UpsampleBackward:
     case KernelKind::SpatialMeanBackward: return run_pool(rank, step, kernel);
     case KernelKind::BatchNormStatistics:
     case KernelKind::BatchNormForward:
@@ -267,9 +274,7 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::EluForward:
     case KernelKind::ClipForward:
     case KernelKind::SoftmaxForward:
-    case KernelKind::LocalResponseForward:
-      expect_input(rank, layer, 0, step.reads.at(0));
-      return write_output(rank, layer, step.writes.at(0));
+    case KernelKind::LocalResponseForward: expect_input(rank, layer, 0, step.reads.at(0)); return write_output(rank, layer, step.writes.at(0));
     case KernelKind::ReluBackward:
     case KernelKind::LeakyReluBackward:
     case KernelKind::SigmoidBackward:

@@ -3,8 +3,9 @@
 // needs no arithmetic of layers. It follows from global shapes and regions alone, element by element, and knows of no message.
 //
 //   forward    value(layer, g)     a hash of layer and element; where the layer sums over ranks, each rank's term is part_value and their sum counts
-//   backward   gradient(layer, g)  sum over the consumers of what each contributes: a point-wise layer passes its own gradient on; any other layer
-//                                  contributes a hash of (consumer, rank) on the region that this rank read, each Redundant group once
+//   backward   gradient(layer, g)  sum over the consumers of what each contributes: a point-wise layer passes its own gradient on; a layer that
+//                                  places its inputs that of the place; any other layer contributes a hash of (consumer, rank) on the region
+//                                  that this rank read, each Redundant group once
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -61,6 +62,7 @@ class SymbolicValues {
   /// What this rank computes of an element before any sum over ranks.
   double part_value(LayerIndex layer, int rank, const Element& element) const { return made_up(layer, 0, element) + 3 * part_of(layer, rank); }
   double value(LayerIndex layer, const Element& element) const {
+    if (places_inputs(network_.layer(layer).kind)) return placed_value(network_.layer(layer), element);
     const double parts = terms(layer);
     return parts * made_up(layer, 0, element) + 3 * parts * (parts - 1) / 2;
   }
@@ -71,10 +73,26 @@ class SymbolicValues {
   double contribution(LayerIndex consumer, std::size_t input, int rank, const Element& element) const {
     const Layer& layer = network_.layer(consumer);
     if (is_point_wise(layer.kind) && !is_loss(layer.kind)) return gradient(consumer, element);
+    if (places_inputs(layer.kind)) return gradient(consumer, translated(element, layer.origin(input), 1));
     return made_up(consumer * 16 + static_cast<int>(input), 1 + representative(consumer, input, rank), element);
   }
 
  private:
+  static Element translated(Element element, const Element& by, std::int64_t sign) {
+    for (std::size_t axis = 0; axis < axis_count; ++axis) element[axis] += sign * by[axis];
+    return element;
+  }
+  /// Of the input that lies there, or zero.
+  double placed_value(const Layer& layer, const Element& element) const {
+    for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+      const Element inside = translated(element, layer.origin(input), -1);
+      bool lies_there = true;
+      for (std::size_t axis = 0; axis < axis_count; ++axis)
+        lies_there = lies_there && inside[axis] >= 0 && inside[axis] < layer.input_shape(input).extent[axis];
+      if (lies_there) return value(layer.inputs[input], inside);
+    }
+    return 0;
+  }
   int terms(LayerIndex layer) const {
     if (network_.layer(layer).kind == LayerKind::Input) return 1;
     int parts = 1;

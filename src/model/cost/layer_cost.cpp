@@ -37,10 +37,12 @@ bool kept_by_consumers(const Network& network, LayerIndex layer) {
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
 std::string describe(const Network& network, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding, layer.epsilon,
-                                 layer.slope, layer.probability);
+  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding,
+                                 layer.epsilon, layer.slope, layer.probability);
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
+  for (const Scale& scale : layer.scales) text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
+  for (const std::int64_t channels : layer.channels) text += fmt::format(" c{}", channels);
   for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
   text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum, layer.groups, layer.response.size, layer.response.alpha,
                       layer.response.beta, layer.response.k);
@@ -123,7 +125,10 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
       const StepCost priced = price(step, program);
       const Seconds seconds = priced.seconds + machine_.step_overhead.median;
       const bool communicates = std::holds_alternative<ExchangeStep>(step.body) || std::holds_alternative<CollectiveStep>(step.body);
-      (communicates ? cost.communication : step.phase == Phase::Forward ? cost.forward : step.phase == Phase::Backward ? cost.backward : cost.update) += seconds;
+      (communicates                    ? cost.communication
+       : step.phase == Phase::Forward  ? cost.forward
+       : step.phase == Phase::Backward ? cost.backward
+                                       : cost.update) += seconds;
       cost.tier = std::max(cost.tier, priced.tier);
     }
     if (i >= block.layers.size()) continue;  // edges keep nothing of their own

@@ -113,10 +113,31 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
   // Of nothing but padding there is no maximum and no mean.
   const bool reads_padding_alone =
       std::max(window.pad_before, window.pad_after) >= window.span() || (window.dilation > input && window.pad_before + window.pad_after > 0);
-  if (layer.kind != LayerKind::Convolution && reads_padding_alone) {
+  if ((layer.kind == LayerKind::MaxPool || layer.kind == LayerKind::AveragePool) && reads_padding_alone) {
     throw Complaint{fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
   }
   return extent;
+}
+
+std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
+  std::int64_t extent = layer.input[axis];
+  const std::int64_t factor = layer.scales[static_cast<std::size_t>(spatial_index(axis))].factor;
+  if (factor < 1 || !multiply(extent, factor)) {
+    throw Complaint{
+        fmt::format("a scale of {} along {} is below 1 or overflows the program's counters", factor, axis_names[static_cast<std::size_t>(axis)])};
+  }
+  return extent;
+}
+
+std::int64_t joined_channels(const Layer& layer) {
+  std::int64_t sum = 0;
+  for (const std::int64_t channels : layer.channels) {
+    sum += channels;  // two numbers below the limit
+    if (sum > element_limit) {
+      throw Complaint{"the channels of its inputs together overflow the program's counters"};
+    }
+  }
+  return sum;
 }
 
 Shape output_shape(const Layer& layer) {
@@ -125,6 +146,14 @@ Shape output_shape(const Layer& layer) {
     for (const Axis axis : spatial_axes) {
       output[axis] = output_extent(layer, axis);
     }
+  }
+  if (layer.kind == LayerKind::Upsample) {
+    for (const Axis axis : spatial_axes) {
+      output[axis] = enlarged_extent(layer, axis);
+    }
+  }
+  if (layer.kind == LayerKind::Concat) {
+    output[Axis::C] = joined_channels(layer);
   }
   if (layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::FullyConnected) {
     output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
@@ -152,10 +181,10 @@ void check_attributes(const Layer& layer) {
 }
 
 void check_inputs(const Network& network, const Layer& layer) {
-  const std::size_t least = layer.kind == LayerKind::Input ? 0 : layer.kind == LayerKind::Add ? 2 : 1;
+  const std::size_t least = layer.kind == LayerKind::Input ? 0 : joins(layer.kind) ? 2 : 1;
   const std::size_t count = layer.inputs.size();
-  if (count < least || (count > least && layer.kind != LayerKind::Add)) {
-    throw Complaint{fmt::format("expected {}{} inputs, found {}", layer.kind == LayerKind::Add ? "at least " : "", least, count)};
+  if (count < least || (count > least && !joins(layer.kind))) {
+    throw Complaint{fmt::format("expected {}{} inputs, found {}", joins(layer.kind) ? "at least " : "", least, count)};
   }
   for (const LayerIndex producer : layer.inputs) {
     const Layer& first = network.layer(layer.inputs.front());
@@ -163,9 +192,14 @@ void check_inputs(const Network& network, const Layer& layer) {
     if (is_loss(other.kind)) {
       throw Complaint{fmt::format("reads {}, a loss: a loss has no readers", other.name)};
     }
-    if (other.output != first.output) {
-      throw Complaint{fmt::format("expected inputs of one shape (N, C, D, H, W), found {} of {} and {} of {}", first.name,
-                                  fmt::join(first.output.extent, " x "), other.name, fmt::join(other.output.extent, " x "))};
+    Shape expected = first.output;
+    if (layer.kind == LayerKind::Concat) {
+      expected[Axis::C] = other.output[Axis::C];
+    }
+    if (other.output != expected) {
+      const char* what = layer.kind == LayerKind::Concat ? "one shape (N, C, D, H, W) but for C" : "one shape (N, C, D, H, W)";
+      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}", what, first.name, fmt::join(first.output.extent, " x "),
+                                  other.name, fmt::join(other.output.extent, " x "))};
     }
   }
 }
@@ -182,6 +216,12 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   } else {
     layer.input = network.layer(layer.inputs.front()).output;
     check_attributes(layer);
+    if (layer.kind == LayerKind::Concat) {
+      layer.channels.clear();
+      for (const LayerIndex producer : layer.inputs) {
+        layer.channels.push_back(network.layer(producer).output[Axis::C]);
+      }
+    }
     layer.output = output_shape(layer);
   }
   total += elements_of(layer.output, "outputs") + (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);

@@ -1,9 +1,11 @@
 #include "model/network/layer.hpp"
 
+#include <numeric>
+
 namespace stratplan {
 
 std::string_view name_of(LayerKind kind) {
-  static constexpr std::array<std::string_view, 23> names{"input",
+  static constexpr std::array<std::string_view, 26> names{"input",
                                                           "convolution",
                                                           "max_pool",
                                                           "average_pool",
@@ -25,7 +27,10 @@ std::string_view name_of(LayerKind kind) {
                                                           "local_response_norm",
                                                           "instance_norm",
                                                           "group_norm",
-                                                          "dice_loss"};
+                                                          "dice_loss",
+                                                          "concat",
+                                                          "pad",
+                                                          "upsample"};
   return names[static_cast<std::size_t>(kind)];
 }
 
@@ -37,6 +42,22 @@ Shape Layer::weights() const {
     return {{filters, input[Axis::C], input[Axis::D], input[Axis::H], input[Axis::W]}};
   }
   return {{0, 0, 0, 0, 0}};
+}
+
+Shape Layer::input_shape(std::size_t index) const {
+  Shape shape = input;
+  if (kind == LayerKind::Concat) {
+    shape[Axis::C] = channels[index];
+  }
+  return shape;
+}
+
+std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
+  std::int64_t channel = 0;
+  if (kind == LayerKind::Concat) {
+    channel = std::accumulate(channels.begin(), channels.begin() + static_cast<std::ptrdiff_t>(index), channel);
+  }
+  return {0, channel, windows[0].pad_before, windows[1].pad_before, windows[2].pad_before};
 }
 
 std::int64_t Layer::parameter_count() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/network/local_response.hpp"
+#include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -37,6 +38,9 @@ enum class LayerKind : int {
   InstanceNorm,
   GroupNorm,
   DiceLoss,
+  Concat,
+  Pad,
+  Upsample,
 };
 
 /// The spelling in network.json: "convolution", "max_pool", ...
@@ -44,9 +48,9 @@ std::string_view name_of(LayerKind kind);
 
 /// Sums over input channels, has weights (Convolution, FullyConnected).
 constexpr bool is_contraction(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::FullyConnected; }
-/// Slides a window (Convolution, MaxPool, AveragePool).
+/// Slides a window (Convolution, MaxPool, AveragePool); that of Pad has kernel 1.
 constexpr bool has_window(LayerKind kind) {
-  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool;
+  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool || kind == LayerKind::Pad;
 }
 /// Compares with one label per sample and position.
 constexpr bool has_labels(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss; }
@@ -57,12 +61,16 @@ constexpr bool has_statistics(LayerKind kind) {
 }
 /// Reads all channels of a position at once: they cannot be split.
 constexpr bool joins_channels(LayerKind kind) { return has_labels(kind) || kind == LayerKind::Softmax || kind == LayerKind::LocalResponseNorm; }
+/// Puts its inputs somewhere in its output, and zeros elsewhere (Concat, Pad).
+constexpr bool places_inputs(LayerKind kind) { return kind == LayerKind::Concat || kind == LayerKind::Pad; }
+/// Reads any number of producers, two or more (Add, Concat).
+constexpr bool joins(LayerKind kind) { return kind == LayerKind::Add || kind == LayerKind::Concat; }
 /// Each output element needs just the input elements at its own index (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
 /// some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) {
   return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU || kind == LayerKind::Sigmoid ||
-         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh || kind == LayerKind::ELU ||
-         kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
+         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh ||
+         kind == LayerKind::ELU || kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
 }
 
 using LayerIndex = int;
@@ -70,26 +78,32 @@ using LayerIndex = int;
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::Input;
-  std::vector<LayerIndex> inputs;      ///< producers; Add has two or more, Input none, all others one
+  std::vector<LayerIndex> inputs;  ///< producers; Add and Concat have two or more, Input none, all others one
 
-  std::array<Window, 3> windows{};     ///< Convolution, MaxPool, AveragePool: along D, H, W
-  std::int64_t filters = 0;            ///< Convolution, FullyConnected: F
-  bool bias = false;                   ///< Convolution, FullyConnected
-  bool count_padding = true;           ///< AveragePool: whether padded zeros count in the divisor
-  double epsilon = 1e-5;               ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
-  double slope = 0.01;                 ///< LeakyReLU: factor for negative input
-  double probability = 0.5;            ///< Dropout: of an element being dropped
+  std::array<Window, 3> windows{};  ///< Convolution, MaxPool, AveragePool, Pad: along D, H, W
+  std::array<Scale, 3> scales{};    ///< Upsample: along D, H, W
+  std::int64_t filters = 0;         ///< Convolution, FullyConnected: F
+  bool bias = false;                ///< Convolution, FullyConnected
+  bool count_padding = true;        ///< AveragePool: whether padded zeros count in the divisor
+  double epsilon = 1e-5;            ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
+  double slope = 0.01;              ///< LeakyReLU: factor for negative input
+  double probability = 0.5;         ///< Dropout: of an element being dropped
 
   Shape input;                         ///< of the first producer; of Input: the same as output
+  std::vector<std::int64_t> channels;  ///< Concat: of each producer
   Shape output;                        ///< of a loss: the input's shape (its gradient's home)
 
-  double alpha = 1;                    ///< ELU
+  double alpha = 1;                                                                                    ///< ELU
   double minimum = std::numeric_limits<float>::lowest(), maximum = std::numeric_limits<float>::max();  ///< Clip
-  std::int64_t groups = 1;             ///< GroupNorm: of channels
-  LocalResponse response;              ///< LocalResponseNorm
+  std::int64_t groups = 1;                                                                             ///< GroupNorm: of channels
+  LocalResponse response;                                                                              ///< LocalResponseNorm
 
   /// Shape of the weights, (F, C, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none.
   Shape weights() const;
+  /// Shape of what the input-th producer makes: that of the first, but for the channels of a Concat.
+  Shape input_shape(std::size_t input) const;
+  /// Where its first element lies in the output of a layer that places its inputs: behind the channels of the producers before it, or behind padding.
+  std::array<std::int64_t, axis_count> origin(std::size_t input) const;
   /// Trainable parameters: weights and bias, or scale and shift, or slopes.
   std::int64_t parameter_count() const;
   /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.

@@ -51,6 +51,11 @@ std::string Network::fingerprint() const {
     }
     fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}", each.alpha, each.minimum, each.maximum,
                    each.groups, each.response.size, each.response.alpha, each.response.beta, each.response.k);
+    for (const Scale& scale : each.scales) {
+      if (scale != Scale{}) {
+        fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor, scale.linear ? " linear" : "");
+      }
+    }
     text += '\n';
   }
   return fingerprint_of(text);

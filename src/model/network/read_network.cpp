@@ -36,7 +36,10 @@ constexpr std::array all_kinds{LayerKind::Input,
                                LayerKind::LocalResponseNorm,
                                LayerKind::InstanceNorm,
                                LayerKind::GroupNorm,
-                               LayerKind::DiceLoss};
+                               LayerKind::DiceLoss,
+                               LayerKind::Concat,
+                               LayerKind::Pad,
+                               LayerKind::Upsample};
 
 /// The attributes of a kind of layer, besides its name, kind and input.
 struct Keys {
@@ -54,7 +57,10 @@ Keys keys_of(LayerKind kind) {
     case LayerKind::InstanceNorm:
     case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
     case LayerKind::LeakyReLU: return {{}, {"input", "slope"}};
-    case LayerKind::Add: return {{"inputs"}, {}};
+    case LayerKind::Add:
+    case LayerKind::Concat: return {{"inputs"}, {}};
+    case LayerKind::Pad: return {{"padding"}, {"input"}};
+    case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
     case LayerKind::ELU: return {{}, {"input", "alpha"}};
@@ -151,7 +157,7 @@ class Reader {
     if (kind == LayerKind::Input) {
       return {};
     }
-    if (kind == LayerKind::Add) {
+    if (joins(kind)) {
       std::vector<LayerIndex> inputs;
       for (std::size_t i = 0; i < layer["inputs"].size(); ++i) {
         inputs.push_back(find(fmt::format("/inputs/{}", i), layer["inputs"][i].get<std::string>()));
@@ -204,6 +210,11 @@ class Reader {
       for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
         layer.windows[3 - spatial_rank_ + axis] = read_window(json, layer.kind, axis);
       }
+    } else if (layer.kind == LayerKind::Upsample) {
+      for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
+        layer.scales[3 - spatial_rank_ + axis] = {.factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
+                                                  .linear = json.value("mode", "nearest") == "linear"};
+      }
     }
     return layer;
   }
@@ -218,7 +229,9 @@ class Reader {
 
   Window read_window(const Json& json, LayerKind kind, std::size_t axis) const {
     Window window;
-    window.kernel = along(json["kernel"], axis, "kernel").get<std::int64_t>();
+    if (json.contains("kernel")) {
+      window.kernel = along(json["kernel"], axis, "kernel").get<std::int64_t>();
+    }
     window.stride = kind == LayerKind::Convolution ? 1 : window.kernel;
     if (json.contains("stride")) {
       window.stride = along(json["stride"], axis, "stride").get<std::int64_t>();

@@ -9,9 +9,7 @@
 
 namespace stratplan {
 
-std::string Decomposition::text() const {
-  return grid.text() + (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "");
-}
+std::string Decomposition::text() const { return grid.text() + (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : ""); }
 
 Decomposition Decomposition::parse(std::string_view text) {
   constexpr std::string_view all_reduce = " all-reduce";
@@ -47,7 +45,7 @@ bool sums_over_space(const Layer& layer) { return layer.kind == LayerKind::Globa
 /// Extents over which the layer's work is split: the output's, with the input's channels in a contraction, the input's where space is summed over.
 Shape iteration_extents(const Layer& layer) {
   Shape extents = sums_over_space(layer) ? layer.input : layer.output;
-  extents[Axis::C] = layer.input[Axis::C];
+  if (layer.kind != LayerKind::Concat) extents[Axis::C] = layer.input[Axis::C];
   return extents;
 }
 
@@ -77,8 +75,11 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
   };
 
   LayerDistributions made;
-  const Needed input{layer.input, split(iteration_extents(layer), read_channels, Role::Gathered), iteration_windows(layer)};
-  made.inputs.assign(layer.inputs.size(), input);
+  const Distribution iteration = split(iteration_extents(layer), read_channels, Role::Gathered);
+  for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+    const std::int64_t first_channel = layer.origin(input)[static_cast<std::size_t>(Axis::C)];
+    made.inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales, first_channel});
+  }
   if (sums_over_space(layer)) {
     made.raw = distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
     made.home = made.raw;

@@ -56,10 +56,14 @@ std::string Distribution::text() const {
   return rest.empty() ? text : text + " | " + rest;
 }
 
-Interval Needed::region(Axis axis, int rank) const {
-  const Interval positions = iteration.owned(axis, rank);
-  return is_spatial(axis) ? needed(windows[static_cast<std::size_t>(spatial_index(axis))], positions, tensor[axis]) : positions;
+Interval Needed::unclipped(Axis axis, Interval positions) const {
+  if (axis == Axis::C) return {positions.begin - first_channel, positions.end - first_channel};
+  if (!is_spatial(axis)) return positions;
+  const auto i = static_cast<std::size_t>(spatial_index(axis));
+  return scales[i].factor > 1 ? needed_unclipped(scales[i], positions) : needed_unclipped(windows[i], positions);
 }
+
+Interval Needed::region(Axis axis, int rank) const { return intersect(unclipped(axis, iteration.owned(axis, rank)), {0, tensor[axis]}); }
 
 Region Needed::region(int rank) const {
   Region region_of_rank;

@@ -29,8 +29,8 @@ struct Split {
 struct Distribution {
   Shape shape;
   ProcessGrid grid;
-  std::array<Split, axis_count> splits;                          ///< per tensor axis
-  std::array<Role, dim_count> roles{};                           ///< per grid dimension; Block exactly for those in `splits`
+  std::array<Split, axis_count> splits;  ///< per tensor axis
+  std::array<Role, dim_count> roles{};   ///< per grid dimension; Block exactly for those in `splits`
 
   const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
   Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
@@ -47,11 +47,16 @@ struct Distribution {
 };
 
 /// The regions of one tensor that the ranks of a consumer read: blocks of the consumer's iteration space, seen through its windows. On an axis
-/// without a window the iteration space is the tensor's own axis.
+/// without a window the iteration space is the tensor's own axis, or a longer one in which the tensor lies somewhere (an input of a concatenation).
 struct Needed {
-  Shape tensor;                        ///< global shape of the tensor that is read
-  Distribution iteration;              ///< blocks of the iteration space; roles as seen by this tensor
-  std::array<Window, 3> windows{};     ///< along D, H, W; the default window is the identity
+  Shape tensor;                     ///< global shape of the tensor that is read
+  Distribution iteration;           ///< blocks of the iteration space; roles as seen by this tensor
+  std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
+  std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
+  std::int64_t first_channel = 0;   ///< where the tensor's channels begin on the C axis of the iteration space
+
+  /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the tensor. Ascends with the positions.
+  Interval unclipped(Axis axis, Interval positions) const;
 
   Interval region(Axis axis, int rank) const;
   Region region(int rank) const;

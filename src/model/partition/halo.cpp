@@ -16,4 +16,15 @@ Interval reading(const Window& window, Interval input, std::int64_t output_exten
   return intersect(Interval{first, last + 1}, Interval{0, output_extent});
 }
 
+Interval reading(const Scale& scale, Interval input, std::int64_t output_extent) {
+  if (input.empty()) return {};
+  // Output o, in halves of an output element, lies at 2o + 1; input i at factor * (2i + 1). Those closer than 2 * factor are mixed; of those at an end
+  // the neighbour that is not there would be.
+  const std::int64_t f = scale.factor;
+  if (!scale.linear) return intersect(Interval{input.begin * f, input.end * f}, Interval{0, output_extent});
+  const std::int64_t first = floor_divide(f * (2 * input.begin - 1) - 1, 2) + 1;
+  const std::int64_t last = floor_divide(f * (2 * input.end + 1) - 2, 2);
+  return intersect(Interval{first, last + 1}, Interval{0, output_extent});
+}
+
 }  // namespace stratplan

@@ -6,8 +6,15 @@
 //   0     [0,3)       [0,2)        [-1,4)           [0,4)   0 / 1              1 / 0
 //   1     [3,6)       [2,4)        [3,8)            [3,8)   0 / 2              0 / 0
 //   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (unused)    0 / 1
+//
+// Worked table: 5-wide input enlarged 2 times, so a 10-wide output, on 3 ranks.
+//   rank  owns input  owns output  nearest needs  phase  linear needs unclipped  needs   phase
+//   0     [0,2)       [0,4)        [0,2)          0      [-1,3)                  [0,3)   0
+//   1     [2,4)       [4,7)        [2,4)          0      [1,4)                   [1,4)   2
+//   2     [4,5)       [7,10)       [3,5)          1      [3,6)                   [3,5)   1
 #include <algorithm>
 
+#include "model/network/scale.hpp"
 #include "model/network/window.hpp"
 #include "model/partition/interval.hpp"
 
@@ -45,5 +52,21 @@ constexpr Window local_window(const Window& window, Interval output, std::int64_
 
 /// Output positions that need any of `input` (padding apart): the adjoint view of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
+
+/// The same of an enlargement: input positions that output positions [begin, end) mix; one below 0 or beyond the extent where the end itself counts.
+constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
+  return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
+}
+constexpr Interval needed(const Scale& scale, Interval output, std::int64_t input_extent) {
+  return intersect(needed_unclipped(scale, output), {0, input_extent});
+}
+
+/// The same enlargement from a dense local buffer that holds just needed(): the buffer ends where the tensor does, or behind all that is mixed.
+constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
+  return {scale.factor, scale.linear, output.begin - scale.factor * needed(scale, output, input_extent).begin};
+}
+
+/// Output positions that mix any of `input`.
+Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
 
 }  // namespace stratplan

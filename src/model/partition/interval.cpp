@@ -48,6 +48,15 @@ Region intersect(const Region& a, const Region& b) {
   return both;
 }
 
+Region moved(const Region& region, const std::array<std::int64_t, axis_count>& by) {
+  Region there = region;
+  for (std::size_t axis = 0; axis < axis_count; ++axis) {
+    there.interval[axis].begin += by[axis];
+    there.interval[axis].end += by[axis];
+  }
+  return there;
+}
+
 std::string to_string(const Region& region) {
   std::string text;
   for (const Axis axis : all_axes) text += fmt::format("{}[{},{})", text.empty() ? "" : " ", region[axis].begin, region[axis].end);

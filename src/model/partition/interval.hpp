@@ -49,6 +49,8 @@ struct Region {
 
 /// The region that holds everything of a tensor.
 Region whole(const Shape& shape);
+/// The same extents, moved along each axis.
+Region moved(const Region& region, const std::array<std::int64_t, axis_count>& by);
 /// Empty on all axes if empty on any.
 Region intersect(const Region& a, const Region& b);
 /// "[0,4) [0,64) [0,1) [0,57) [0,112)"

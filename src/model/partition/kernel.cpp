@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "copy_region", "fill", "sgd_momentum",
     "tanh_forward", "tanh_backward", "elu_forward", "elu_backward", "clip_forward", "clip_backward",
     "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
-    "local_response_forward", "local_response_backward", "dice_sums", "dice_loss"};
+    "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
+    "upsample_forward", "upsample_backward"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -34,6 +35,13 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
   const auto& w = kernel.windows;
   if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
   return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
+}
+
+/// Elements that one output element of an upsampling mixes.
+std::int64_t mixed(const Kernel& kernel) {
+  std::int64_t elements = 1;
+  for (const Scale& scale : kernel.scales) elements *= scale.linear && scale.factor > 1 ? 2 : 1;
+  return elements;
 }
 
 std::string window_key(const Kernel& kernel) {
@@ -101,6 +109,10 @@ std::string details(const Kernel& kernel) {
     case ClipForward:
     case ClipBackward:
     case SgdMomentum: return fmt::format(" e{}", y.elements());
+    case UpsampleForward:
+    case UpsampleBackward:  // where in an element a piece begins hardly matters
+      return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), kernel.scales[0].factor,
+                         kernel.scales[1].factor, kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
@@ -151,8 +163,10 @@ Operands Kernel::operands() const {
     case MaxPoolForward: return {{input}, {output, index}};
     case MaxPoolBackward: return {{output, index}, {input}};
     case AveragePoolForward:
+    case UpsampleForward:
     case SpatialMeanForward: return {{input}, {output}};
     case AveragePoolBackward:
+    case UpsampleBackward:
     case SpatialMeanBackward: return {{output}, {input}};
     case BatchNormStatistics: return {{input}, {sums}};
     case BatchNormForward: return {{input, sums, channel, channel}, {output}};
@@ -209,6 +223,8 @@ Flops Kernel::flops() const {
     case LocalResponseBackward: return {outputs * static_cast<double>(25 + 3 * response.size)};
     case CopyRegion: return {accumulate ? static_cast<double>(region.elements()) : 0};
     case Fill: return {0};
+    case UpsampleForward:
+    case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
     default: return {outputs * operations_per_element(kind)};
   }
 }

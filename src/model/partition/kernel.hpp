@@ -37,12 +37,15 @@
 //   LocalResponseBackward       x, dy                                  dx
 //   DiceSums                    x, labels                              sums (F64, [3][C]: of x at the label, of x, of positions with the label)
 //   DiceLoss                    labels, sums (of all ranks)            loss (F64 scalar, complete), dx
+//   UpsampleForward             x                                      y: along each axis the nearest element, or the two around it mixed
+//   UpsampleBackward            dy                                     dx
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/network/local_response.hpp"
+#include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
 
@@ -92,8 +95,10 @@ enum class KernelKind : int {
   LocalResponseBackward,
   DiceSums,
   DiceLoss,
+  UpsampleForward,
+  UpsampleBackward,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::DiceLoss) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::UpsampleBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -152,6 +157,7 @@ struct Kernel {
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
   double maximum = 0;                           ///< Clip
   LocalResponse response{};                     ///< LocalResponse
+  std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
 
   /// The buffers of the table above, in order.
   Operands operands() const;

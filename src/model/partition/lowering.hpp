@@ -15,7 +15,7 @@ class Lowering {
 
   /// What is known of a layer on this rank.
   struct State {
-    bool placed = false;                  ///< part of this program; otherwise its steps are nobody's business here
+    bool placed = false;  ///< part of this program; otherwise its steps are nobody's business here
     Decomposition decomposition;
     LayerDistributions distributions;
     std::vector<BufferId> needed;         ///< per input: what the layer reads, home of the producer where they are the same
@@ -39,9 +39,9 @@ class Lowering {
   /// Backward of an edge in two halves, so that kernels may run between sending and adding.
   struct PendingEdge {
     LayerIndex producer = -1, consumer = -1;
-    BufferId gradient = -1;               ///< of what the consumer needed
+    BufferId gradient = -1;  ///< of what the consumer needed
     TransferList transfers;
-    std::vector<BufferId> received;       ///< per receive; the consumer's own gradient where it comes from this rank
+    std::vector<BufferId> received;  ///< per receive; the consumer's own gradient where it comes from this rank
     bool aliases = false;
   };
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient);
@@ -72,6 +72,8 @@ class Lowering {
   void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read, BufferId written);
   void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends, std::vector<Message> receives);
   void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
+  /// From one place to another of the same shape, each in the coordinates of its buffer.
+  void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to, const Region& destination, bool accumulate);
   void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
   int tag(LayerIndex consumer, std::size_t input, bool backward) const;
@@ -81,6 +83,7 @@ class Lowering {
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
   void forward_normalization(LayerIndex layer);
+  void forward_placement(LayerIndex layer);
   void forward_loss(LayerIndex layer);
   void forward_dice(LayerIndex layer, BufferId labels);
   void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
@@ -89,6 +92,7 @@ class Lowering {
   void backward_contraction(LayerIndex layer, BufferId gradient);
   void backward_normalization(LayerIndex layer, BufferId gradient);
   void backward_prelu(LayerIndex layer, BufferId gradient);
+  void backward_placement(LayerIndex layer, BufferId gradient);
   void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
   void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
   struct SetGroup {

@@ -6,9 +6,7 @@
 
 namespace stratplan {
 
-bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const {
-  return layer(layer(index).inputs[input]).kind == LayerKind::Input;
-}
+bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const { return layer(layer(index).inputs[input]).kind == LayerKind::Input; }
 
 int Lowering::tag(LayerIndex consumer, std::size_t input, bool backward) const {
   int edge = static_cast<int>(input);
@@ -39,6 +37,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   to.needed.resize(layer(consumer).inputs.size(), -1);
   if (layer(producer).kind == LayerKind::Input) {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
+    if (region.empty()) return;
     return load(consumer, LoadStep::What::Samples, to.needed[input], region, needed.tensor, 0);
   }
   producer_ = producer;
@@ -98,7 +97,8 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     producer.contributions.push_back(edge.received.front());
     if (edge.received.front() != edge.gradient) program.buffer(edge.received.front()).tensor_class = TensorClass::ActivationGradient;
   } else {
-    const BufferId sum = add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name), TensorClass::ActivationGradient, home, edge.producer);
+    const BufferId sum = add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name), TensorClass::ActivationGradient,
+                                    home, edge.producer);
     const auto& receives = edge.transfers.receives;
     const bool covered = !receives.empty() && receives.front().region == home;
     if (!covered) {

@@ -45,7 +45,8 @@ BufferId Lowering::add_slice(BufferId parent, std::int64_t element, std::string 
 }
 
 Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes) {
-  program.steps.push_back({.layer = index, .producer = producer_, .phase = phase_, .track = track, .reads = std::move(reads), .writes = std::move(writes), .body = {}});
+  program.steps.push_back(
+      {.layer = index, .producer = producer_, .phase = phase_, .track = track, .reads = std::move(reads), .writes = std::move(writes), .body = {}});
   return program.steps.back();
 }
 
@@ -69,18 +70,23 @@ void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int messag
 }
 
 void Lowering::copy(LayerIndex index, BufferId from, BufferId to, const Region& region, bool accumulate) {
+  copy(index, from, region, to, region, accumulate);
+}
+
+void Lowering::copy(LayerIndex index, BufferId from, const Region& there, BufferId to, const Region& here, bool accumulate) {
   const Buffer &source = program.buffer(from), &destination = program.buffer(to);
-  SP_ASSERT(source.region.contains(region) && destination.region.contains(region), "{} -> {}: {}", source.name, destination.name, to_string(region));
+  SP_ASSERT(source.region.contains(there) && destination.region.contains(here), "{} -> {}: {}", source.name, destination.name, to_string(here));
+  SP_ASSERT(there.shape() == here.shape(), "{} -> {}", to_string(there), to_string(here));
   Kernel kernel;
   kernel.kind = KernelKind::CopyRegion;
   kernel.type = source.type;
   kernel.accumulate = accumulate;
   kernel.x = source.region.shape();
   kernel.y = destination.region.shape();
-  kernel.region = region.shape();
+  kernel.region = here.shape();
   for (const Axis axis : all_axes) {
-    kernel.from[static_cast<std::size_t>(axis)] = region[axis].begin - source.region[axis].begin;
-    kernel.to[static_cast<std::size_t>(axis)] = region[axis].begin - destination.region[axis].begin;
+    kernel.from[static_cast<std::size_t>(axis)] = there[axis].begin - source.region[axis].begin;
+    kernel.to[static_cast<std::size_t>(axis)] = here[axis].begin - destination.region[axis].begin;
   }
   add_kernel(index, kernel, {from}, {to});
 }
@@ -91,7 +97,8 @@ void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const 
 
 void Lowering::all_reduce_over(LayerIndex index, const std::vector<Dim>& dims, BufferId buffer) {
   const Buffer& data = program.buffer(buffer);
-  CollectiveStep collective{Collective::AllReduce, state(index).decomposition.grid.group(program.rank, dims), data.type, 0, data.region.elements(), {}};
+  CollectiveStep collective{
+      Collective::AllReduce, state(index).decomposition.grid.group(program.rank, dims), data.type, 0, data.region.elements(), {}};
   add_collective(index, Track::Halo, std::move(collective), buffer, buffer);
 }
 
@@ -107,7 +114,11 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
   kernel.count_padding = described.count_padding;
   for (const Axis axis : spatial_axes) {
     const auto i = static_cast<std::size_t>(spatial_index(axis));
-    kernel.windows[i] = local_window(input.windows[i], input.iteration.owned(axis, program.rank), input.tensor[axis]);
+    const Interval positions = input.iteration.owned(axis, program.rank);
+    if (input.scales[i].factor > 1)
+      kernel.scales[i] = local_scale(input.scales[i], positions, input.tensor[axis]);
+    else
+      kernel.windows[i] = local_window(input.windows[i], positions, input.tensor[axis]);
   }
   switch (described.kind) {
     case LayerKind::BatchNorm:
@@ -122,7 +133,9 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
     case LayerKind::LocalResponseNorm: kernel.response = described.response; break;
     case LayerKind::LeakyReLU: kernel.scalar = described.slope; break;
     case LayerKind::Dropout: kernel.scalar = described.probability; break;
-    case LayerKind::GlobalAveragePool: kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] * described.input[Axis::W]); break;
+    case LayerKind::GlobalAveragePool:
+      kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] * described.input[Axis::W]);
+      break;
     case LayerKind::SoftmaxCrossEntropy: kernel.scalar = static_cast<double>(described.input.elements() / described.input[Axis::C]); break;
     case LayerKind::MeanSquaredError: kernel.scalar = static_cast<double>(described.input.elements()); break;
     default: break;
@@ -138,6 +151,7 @@ void Lowering::layer_forward(LayerIndex index) {
   if (is_contraction(kind)) return forward_contraction(index);
   if (has_statistics(kind)) return forward_normalization(index);
   if (is_loss(kind)) return forward_loss(index);
+  if (places_inputs(kind)) return forward_placement(index);
 
   at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
   std::vector<BufferId> writes{at.home};
@@ -153,6 +167,7 @@ void Lowering::layer_forward(LayerIndex index) {
       writes.push_back(at.index);
       return forward(KernelKind::MaxPoolForward);
     case LayerKind::AveragePool: return forward(KernelKind::AveragePoolForward);
+    case LayerKind::Upsample: return forward(KernelKind::UpsampleForward);
     case LayerKind::GlobalAveragePool:
       forward(KernelKind::SpatialMeanForward);
       return all_reduce_over(index, at.distributions.raw.dims_with(Role::Partial), at.home);
@@ -166,9 +181,7 @@ void Lowering::layer_forward(LayerIndex index) {
     case LayerKind::Clip: return forward(KernelKind::ClipForward);
     case LayerKind::Softmax: return forward(KernelKind::SoftmaxForward);
     case LayerKind::LocalResponseNorm: return forward(KernelKind::LocalResponseForward);
-    case LayerKind::PReLU:
-      reads.push_back(parameter(index, ParameterSlice::What::Slope).value);
-      return forward(KernelKind::PreluForward);
+    case LayerKind::PReLU: reads.push_back(parameter(index, ParameterSlice::What::Slope).value); return forward(KernelKind::PreluForward);
     default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
   }
 }
@@ -176,7 +189,8 @@ void Lowering::layer_forward(LayerIndex index) {
 void Lowering::forward_contraction(LayerIndex index) {
   State& at = state(index);
   const bool partial = !at.distributions.raw.dims_with(Role::Partial).empty();
-  const BufferId raw = add_buffer(layer(index).name + (partial ? ".partial" : ".y"), TensorClass::Activation, at.distributions.raw.owned(program.rank), index);
+  const BufferId raw =
+      add_buffer(layer(index).name + (partial ? ".partial" : ".y"), TensorClass::Activation, at.distributions.raw.owned(program.rank), index);
   Kernel kernel = kernel_of(index, KernelKind::ConvolutionForward);
   kernel.bias = layer(index).bias && !partial;
   std::vector<BufferId> reads{at.needed.front(), parameter(index, ParameterSlice::What::Weights).value};
@@ -202,7 +216,8 @@ void Lowering::land(LayerIndex index, BufferId raw) {
     at.home = raw;
     return all_reduce_over(index, {Dim::C}, raw);
   }
-  CollectiveStep collective{Collective::ReduceScatter, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, program.buffer(raw).region.elements(), {}};
+  CollectiveStep collective{
+      Collective::ReduceScatter, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, program.buffer(raw).region.elements(), {}};
   const BufferId packed = add_flat(layer(index).name + ".packed", TensorClass::Message, collective.count, index);
   std::int64_t element = 0;
   for (const int member : collective.group) {
@@ -298,6 +313,7 @@ void Lowering::layer_backward(LayerIndex index) {
   if (is_contraction(kind)) return backward_contraction(index, dy);
   if (has_statistics(kind)) return backward_normalization(index, dy);
   if (kind == LayerKind::PReLU) return backward_prelu(index, dy);
+  if (places_inputs(kind)) return backward_placement(index, dy);
   if (kind == LayerKind::Add) {
     for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
       if (!reads_input_layer(index, input)) pass_back(index, input, dy);
@@ -306,6 +322,7 @@ void Lowering::layer_backward(LayerIndex index) {
   switch (kind) {
     case LayerKind::MaxPool: return backward_simple(index, kernel_of(index, KernelKind::MaxPoolBackward), {dy, at.index});
     case LayerKind::AveragePool: return backward_simple(index, kernel_of(index, KernelKind::AveragePoolBackward), {dy});
+    case LayerKind::Upsample: return backward_simple(index, kernel_of(index, KernelKind::UpsampleBackward), {dy});
     case LayerKind::GlobalAveragePool: return backward_simple(index, kernel_of(index, KernelKind::SpatialMeanBackward), {dy});
     case LayerKind::ReLU: return backward_simple(index, kernel_of(index, KernelKind::ReluBackward), {at.home, dy});
     case LayerKind::LeakyReLU: return backward_simple(index, kernel_of(index, KernelKind::LeakyReluBackward), {at.home, dy});
@@ -393,7 +410,8 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
   Kernel kernel = kernel_of(index, KernelKind::BatchNormBackwardSums);
   kernel.sets = group.sets;
   const BufferId x = at.needed.front();
-  const BufferId sums = add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
+  const BufferId sums =
+      add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
   add_kernel(index, kernel, {x, dy, at.sums}, {sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient});
   if (!reads_input_layer(index, 0)) {
     CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(sums).region.elements(), {}};

@@ -52,6 +52,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:
+    case KernelKind::UpsampleForward:
+    case KernelKind::UpsampleBackward:
     case KernelKind::CopyRegion: break;  // more than a function: see prepare
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
@@ -88,6 +90,8 @@ class CpuBackend : public HostBackend {
       case KernelKind::ConvolutionBackwardData:
       case KernelKind::ConvolutionBackwardFilter: return cpu::prepare_convolution(kernel);
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
+      case KernelKind::UpsampleForward:
+      case KernelKind::UpsampleBackward: return cpu::prepare_upsampling(kernel);
       default: return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "own", workspace_of(kernel));
     }
   }

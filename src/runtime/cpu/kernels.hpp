@@ -79,5 +79,7 @@ Bytes local_response_workspace(const Kernel& kernel);
 
 /// CopyRegion, its loops merged once and for all.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);
+/// UpsampleForward and UpsampleBackward, what each row mixes worked out once and for all.
+std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel);
 
 }  // namespace stratplan::cpu

@@ -87,5 +87,7 @@ void local_response_forward(const Kernel& kernel, const HostCall& call);
 void local_response_backward(const Kernel& kernel, const HostCall& call);
 void dice_sums(const Kernel& kernel, const HostCall& call);
 void dice_loss(const Kernel& kernel, const HostCall& call);
+void upsample_forward(const Kernel& kernel, const HostCall& call);
+void upsample_backward(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

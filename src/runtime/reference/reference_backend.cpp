@@ -50,6 +50,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::LocalResponseBackward: return local_response_backward;
     case KernelKind::DiceSums: return dice_sums;
     case KernelKind::DiceLoss: return dice_loss;
+    case KernelKind::UpsampleForward: return upsample_forward;
+    case KernelKind::UpsampleBackward: return upsample_backward;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

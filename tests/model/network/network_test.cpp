@@ -175,6 +175,25 @@ TEST(Network, FingerprintChangesWithWhatAPlanDependsOn) {
   EXPECT_NE(fingerprint, read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
 }
 
+TEST(ReadNetwork, JoinsPadsAndEnlarges) {
+  const Network network = read(data + R"({"name": "c", "kind": "convolution", "filters": 5, "kernel": 1},
+      {"name": "j", "kind": "concat", "inputs": ["c", "data", "c"]},
+      {"name": "p", "kind": "pad", "padding": [[1, 2], 3]},
+      {"name": "n", "kind": "upsample", "scale": [3, 1]},
+      {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"})" +
+                               loss);
+  EXPECT_EQ(network.layer(2).channels, (std::vector<std::int64_t>{5, 3, 5}));
+  EXPECT_EQ(network.layer(2).output, (Shape{{8, 13, 1, 9, 12}}));
+  EXPECT_EQ(network.layer(2).input_shape(1), (Shape{{8, 3, 1, 9, 12}}));
+  EXPECT_EQ(network.layer(2).origin(2), (std::array<std::int64_t, 5>{0, 8, 0, 0, 0}));
+  EXPECT_EQ(network.layer(3).output, (Shape{{8, 13, 1, 12, 18}}));
+  EXPECT_EQ(network.layer(3).origin(0), (std::array<std::int64_t, 5>{0, 0, 0, 1, 3}));
+  EXPECT_EQ(network.layer(4).output, (Shape{{8, 13, 1, 36, 18}}));
+  EXPECT_EQ(network.layer(4).scales, (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
+  EXPECT_EQ(network.layer(5).output, (Shape{{8, 13, 1, 72, 36}}));
+  EXPECT_EQ(network.layer(5).scales[2], (Scale{.factor = 2, .linear = true}));
+}
+
 // ---------------------------------------------------------------- wrong input
 
 struct Wrong {
@@ -209,6 +228,9 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
        "at /layers/0: there is no layer before the first: expected the key \"input\""},
       {document(data + R"({"name": "r", "kind": "relu", "input": "dta"})" + loss),
        "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
+      {document(data + R"({"name": "u", "kind": "upsample", "scale": 2, "mode": "cubic"})" + loss),
+       "at /layers/1/mode: expected one of \"nearest\", \"linear\", found \"cubic\""},
+      {document(data + R"({"name": "p", "kind": "pad"})" + loss), "at /layers/1: a layer of kind pad needs the key \"padding\""},
       {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),
        "at /layers/1/inputs/1: expected the name of a layer, found \"elsewhere\""},
   };
@@ -227,6 +249,10 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
        "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
+      {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat", "inputs": ["data", "a"]})" + loss),
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+      {document(data + R"({"name": "u", "kind": "upsample", "scale": 9000000000000000000})" + loss),
+       "at /layers/1: layer u: a scale of 9000000000000000000 along H is below 1 or overflows the program's counters"},
       {document(R"({"name": "data", "kind": "input", "channels": 1000000000, "size": [1000000000, 1000000000]})" + loss),
        "at /layers/0: layer data: outputs of 8 x 1000000000 x 1 x 1000000000 x 1000000000 elements overflow the program's counters"},
       {document(data + R"({"name": "fc", "kind": "fully_connected", "filters": 9000000000000000000})" + loss),
@@ -269,7 +295,7 @@ TEST(ReadNetwork, KnowsShippedNetworksByName) {
   EXPECT_EQ(read_network("tiny").name, "tiny");
   const std::string message = message_of<InputError>([] { read_network("resnet5"); });
   EXPECT_EQ(message.substr(0, message.find(';')), "resnet5: neither a file nor a shipped network (did you mean \"resnet50\"?)");
-  EXPECT_NE(message.find("hepcnn, mesh128"), std::string::npos) << message;
+  EXPECT_NE(message.find("hepcnn, inception_v3"), std::string::npos) << message;
 }
 
 }  // namespace

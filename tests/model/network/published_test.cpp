@@ -30,6 +30,10 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
       {"alexnet", 61'100'840},   // torchvision
       {"vgg16", 138'357'544},    // torchvision
       {"hepcnn", 594'178},
+      {"inception_v3", 27'161'264 - 3'326'696},  // torchvision, less its auxiliary head: 768*128 + 2*128 + 128*768*25 + 2*768 + 768*1000 + 1000
+      {"densenet121", 7'978'856},                // torchvision
+      // Pytorch-UNet, bilinear, one class: 17,267,393; without the 4,416 biases in front of normalizations, and with a second class.
+      {"unet2d", 17'267'393 - 4'416 + 64 + 1},
       // By hand: conv1 2*4*9, its normalization 2*4, conv2 4*6*9 + 6, fc 6*3 + 3.
       {"tiny", 72 + 8 + 222 + 21},
       {"conv1024", 16 * 16 * 9},
@@ -50,10 +54,20 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
     double tolerance;  // half a unit of the last published digit, or what is said beside it
   };
   const Row table[] = {
-      {"resnet18", 2 * 1.81, 2 * 0.005},  // torchvision: 1.81 GFLOPS
-      {"resnet50", 2 * 4.09, 2 * 0.005},  // torchvision: 4.09
-      {"alexnet", 2 * 0.71, 2 * 0.005},   // torchvision: 0.71
-      {"vgg16", 2 * 15.47, 2 * 0.005},    // torchvision: 15.47
+      {"resnet18", 2 * 1.81, 2 * 0.005},        // torchvision: 1.81 GFLOPS
+      {"resnet50", 2 * 4.09, 2 * 0.005},        // torchvision: 4.09
+      {"alexnet", 2 * 0.71, 2 * 0.005},         // torchvision: 0.71
+      {"vgg16", 2 * 15.47, 2 * 0.005},          // torchvision: 15.47
+      {"inception_v3", 2 * 5.713, 2 * 0.0005},  // torchvision: 5.713
+      {"densenet121", 2 * 2.834, 2 * 0.0005},   // torchvision: 2.834
+      // By hand, in multiply-adds per position of the finest grid: the two convolutions of each block at 1, 1/4, ... 1/256 of the positions, the last.
+      {"unet2d",
+       2e-9 * 65536 *
+           (9 * (3 * 64 + 64 * 64 + (64 * 128 + 128 * 128) / 4.0 + (128 * 256 + 256 * 256) / 16.0 + (256 * 512 + 512 * 512) / 64.0 +
+                 2 * 512 * 512 / 256.0 + (1024 * 512 + 512 * 256) / 64.0 + (512 * 256 + 256 * 128) / 16.0 + (256 * 128 + 128 * 64) / 4.0 + 128 * 64 +
+                 64 * 64) +
+            64 * 2),
+       1e-6},
       {"mesh1k", 2365, 0.5},
       {"mesh2k", 1896, 1},  // ours is 1895.46: the convolutions alone
       {"conv1024", 2.0 * 16 * 16 * 9 * 1024 * 1024 * 1e-9, 1e-9},
@@ -90,6 +104,13 @@ TEST(ShippedNetworks, HaveThePublishedShapes) {
       {"mesh2k", "sigmoid", {{1, 4096, 1, 32, 32}}},
       {"mesh128", "sigmoid", {{1, 1024, 1, 4, 4}}},
       {"hepcnn", "relu5", {{1, 128, 1, 14, 14}}},
+      {"inception_v3", "Mixed_5d.concat", {{1, 288, 1, 35, 35}}},
+      {"inception_v3", "Mixed_6e.concat", {{1, 768, 1, 17, 17}}},
+      {"inception_v3", "Mixed_7c.concat", {{1, 2048, 1, 8, 8}}},
+      {"densenet121", "denseblock1.denselayer6.concat", {{1, 256, 1, 56, 56}}},
+      {"densenet121", "relu5", {{1, 1024, 1, 7, 7}}},
+      {"unet2d", "down5.act2", {{1, 512, 1, 16, 16}}},
+      {"unet2d", "out", {{1, 2, 1, 256, 256}}},
       {"cosmoflow128", "pool5", {{1, 256, 4, 4, 4}}},
       {"cosmoflow256", "pool6", {{1, 256, 4, 4, 4}}},
       {"cosmoflow512", "pool7", {{1, 256, 4, 4, 4}}},
@@ -108,7 +129,7 @@ TEST(ShippedNetworks, AreAllReadableUnderTheirOwnNames) {
     EXPECT_EQ(read_network(entry.path().string()).name, entry.path().stem()) << entry.path();
     ++count;
   }
-  EXPECT_GE(count, 13);
+  EXPECT_GE(count, 16);
 }
 
 }  // namespace

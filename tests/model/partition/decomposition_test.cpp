@@ -52,6 +52,9 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
       {LayerKind::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Dropout, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Add, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Concat, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Pad, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Upsample, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::SoftmaxCrossEntropy, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::MeanSquaredError, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::Tanh, "", {{'C', split}, {'H', split}, {'R', repeated}}},
@@ -115,6 +118,43 @@ TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 
   }
 }
 
+TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and 5 channels, then the 3 again
+  test::NetworkBuilder net(2);
+  const LayerIndex three = net.input({3, 1, 4, 4}), five = net.convolution(three, 5, Window{});
+  const LayerIndex joined = net.concat({three, five, three});
+  const Layer layer = net.finish().layer(joined);
+  struct Case {
+    const char* text;
+    std::string first, second, third;  // per rank
+  };
+  const std::vector<Case> cases{
+      {"C2", "0-3 0-0", "0-3 3-5", "0-0 0-3"},
+      {"F3", "0-3 0-0 0-0", "0-1 1-5 0-0", "0-0 0-0 0-3"},
+      {"F2 C2", "0-3 0-0 0-0 0-0", "0-0 0-3 3-5 0-0", "0-0 0-0 0-1 1-3"},
+      {"H2", "0-3 0-3", "0-5 0-5", "0-3 0-3"},
+  };
+  for (const Case& c : cases) {
+    const Decomposition decomposition = Decomposition::parse(c.text);
+    ASSERT_FALSE(check(layer, decomposition)) << c.text;
+    const LayerDistributions made = distribute(layer, decomposition);
+    std::array<std::vector<Interval>, 3> needed;
+    for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
+      for (std::size_t input = 0; input < 3; ++input) needed[input].push_back(made.inputs[input].region(Axis::C, rank));
+    EXPECT_EQ(channels(needed[0]), c.first) << c.text;
+    EXPECT_EQ(channels(needed[1]), c.second) << c.text;
+    EXPECT_EQ(channels(needed[2]), c.third) << c.text;
+  }
+  EXPECT_EQ(check(layer, Decomposition::parse("C12"))->reason, "layer concat2: C12 splits 11 channels");
+}
+
+TEST(Decomposition, ABlockOfNothingButPaddingIsNoWork) {
+  test::NetworkBuilder net(2);
+  const LayerIndex padded = net.pad(net.input({3, 1, 4, 4}), {{{}, {.pad_before = 4}, {}}});
+  const Layer layer = net.finish().layer(padded);
+  EXPECT_EQ(check(layer, Decomposition::parse("H2"))->reason, "layer pad1: H2 gives a rank output positions that read nothing but padding");
+  EXPECT_FALSE(check(layer, Decomposition::parse("W2")));
+}
+
 TEST(Decomposition, ShapesOfAllTensors) {
   const LayerCase conv = single_layer(LayerKind::Convolution, 2, {4, 1, 6, 7}, 8);
   const LayerDistributions made = distribute(conv.layer(), Decomposition::parse("H2"));
@@ -153,31 +193,31 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
   using enum LayerKind;
   const std::vector<Case> cases{
       // kind             batch C  D  H  W   filters text              words of the reason
-      {Convolution,         2, {4, 1, 14, 14}, 4,  "H32",              {"H32", "14"}},
-      {Convolution,         2, {4, 1, 14, 14}, 4,  "H14",              {}},
-      {Convolution,         2, {4, 1, 14, 14}, 4,  "N3",               {"N3", "2"}},
-      {Convolution,         2, {4, 1, 14, 14}, 4,  "F5",               {"F5", "4"}},
-      {Convolution,         2, {4, 1, 14, 14}, 8,  "C5",               {"C5", "4"}},
-      {Convolution,         2, {4, 1, 14, 14}, 4,  "D2",               {"D2", "1"}},
-      {Convolution,         2, {6, 1, 14, 14}, 4,  "F2 C3",            {"C3"}},   // two filters a block do not land on three
-      {Convolution,         2, {6, 1, 14, 14}, 4,  "F2 C3 all-reduce", {}},
-      {Convolution,         2, {6, 1, 14, 14}, 6,  "F2 C3",            {}},
-      {Convolution,         2, {6, 1, 14, 14}, 2,  "C3",               {"C3", "2"}},
-      {Convolution,         2, {6, 1, 14, 14}, 2,  "C3 all-reduce",    {}},
-      {FullyConnected,      2, {4, 1, 6, 6},   8,  "H2",               {"H2"}},
-      {FullyConnected,      2, {4, 1, 6, 6},   8,  "N2 W3",            {"W3"}},
-      {FullyConnected,      2, {4, 1, 6, 6},   8,  "F4 C2",            {}},
-      {MaxPool,             2, {3, 1, 6, 6},   0,  "F2 C2",            {"3"}},    // blocks of 2 and 1
-      {MaxPool,             2, {4, 1, 6, 6},   0,  "F2 C2",            {}},
-      {BatchNorm,           2, {4, 1, 6, 6},   0,  "C6",               {"C6", "4"}},
-      {GlobalAveragePool,   2, {4, 1, 7, 7},   0,  "H7",               {}},
-      {GlobalAveragePool,   2, {4, 1, 7, 7},   0,  "H8",               {"H8", "7"}},
-      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "C2",               {"C2"}},
-      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "F2",               {"F2"}},
-      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1},  0,  "N2 R3",            {}},
-      {MeanSquaredError,    2, {10, 1, 1, 1},  0,  "C5",               {}},
-      {ReLU,                2, {4, 1, 6, 6},   0,  "R12",              {}},
-      {Add,                 2, {4, 1, 6, 6},   0,  "H7",               {"H7", "6"}},
+      {Convolution, 2, {4, 1, 14, 14}, 4, "H32", {"H32", "14"}},
+      {Convolution, 2, {4, 1, 14, 14}, 4, "H14", {}},
+      {Convolution, 2, {4, 1, 14, 14}, 4, "N3", {"N3", "2"}},
+      {Convolution, 2, {4, 1, 14, 14}, 4, "F5", {"F5", "4"}},
+      {Convolution, 2, {4, 1, 14, 14}, 8, "C5", {"C5", "4"}},
+      {Convolution, 2, {4, 1, 14, 14}, 4, "D2", {"D2", "1"}},
+      {Convolution, 2, {6, 1, 14, 14}, 4, "F2 C3", {"C3"}},  // two filters a block do not land on three
+      {Convolution, 2, {6, 1, 14, 14}, 4, "F2 C3 all-reduce", {}},
+      {Convolution, 2, {6, 1, 14, 14}, 6, "F2 C3", {}},
+      {Convolution, 2, {6, 1, 14, 14}, 2, "C3", {"C3", "2"}},
+      {Convolution, 2, {6, 1, 14, 14}, 2, "C3 all-reduce", {}},
+      {FullyConnected, 2, {4, 1, 6, 6}, 8, "H2", {"H2"}},
+      {FullyConnected, 2, {4, 1, 6, 6}, 8, "N2 W3", {"W3"}},
+      {FullyConnected, 2, {4, 1, 6, 6}, 8, "F4 C2", {}},
+      {MaxPool, 2, {3, 1, 6, 6}, 0, "F2 C2", {"3"}},  // blocks of 2 and 1
+      {MaxPool, 2, {4, 1, 6, 6}, 0, "F2 C2", {}},
+      {BatchNorm, 2, {4, 1, 6, 6}, 0, "C6", {"C6", "4"}},
+      {GlobalAveragePool, 2, {4, 1, 7, 7}, 0, "H7", {}},
+      {GlobalAveragePool, 2, {4, 1, 7, 7}, 0, "H8", {"H8", "7"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "C2", {"C2"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "F2", {"F2"}},
+      {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "N2 R3", {}},
+      {MeanSquaredError, 2, {10, 1, 1, 1}, 0, "C5", {}},
+      {ReLU, 2, {4, 1, 6, 6}, 0, "R12", {}},
+      {Add, 2, {4, 1, 6, 6}, 0, "H7", {"H7", "6"}},
   };
   for (const Case& c : cases) {
     const LayerCase one = single_layer(c.kind, c.batch, c.extents, c.filters);
@@ -207,10 +247,17 @@ TEST(Decomposition, InheritedTable) {
   };
   using enum LayerKind;
   const std::vector<Case> cases{
-      {Convolution, "N2 H2", "N2 H2"},          {Convolution, "F2 C2", "F2 C2"},      {Convolution, "F2 C2 all-reduce", "F2 R2"},
-      {Convolution, "C2 H2 all-reduce", "R2 H2"}, {Convolution, "C2 | C2 all-reduce", "R2 | R2"}, {MaxPool, "H2 W2", "H2 W2"},
-      {MaxPool, "C2 all-reduce", "C2"},         {GlobalAveragePool, "N2 H2", "N2 R2"}, {GlobalAveragePool, "H2 C2 W2", "R2 C2 R2"},
-      {FullyConnected, "C2 all-reduce", "R2"},  {ReLU, "N2 R2", "N2 R2"},
+      {Convolution, "N2 H2", "N2 H2"},
+      {Convolution, "F2 C2", "F2 C2"},
+      {Convolution, "F2 C2 all-reduce", "F2 R2"},
+      {Convolution, "C2 H2 all-reduce", "R2 H2"},
+      {Convolution, "C2 | C2 all-reduce", "R2 | R2"},
+      {MaxPool, "H2 W2", "H2 W2"},
+      {MaxPool, "C2 all-reduce", "C2"},
+      {GlobalAveragePool, "N2 H2", "N2 R2"},
+      {GlobalAveragePool, "H2 C2 W2", "R2 C2 R2"},
+      {FullyConnected, "C2 all-reduce", "R2"},
+      {ReLU, "N2 R2", "N2 R2"},
   };
   for (const Case& c : cases)
     EXPECT_EQ(inherited(single_layer(c.kind, 4, {4, 1, 6, 6}).layer(), Decomposition::parse(c.text)).grid.text(), c.inherited) << c.text;
@@ -271,8 +318,15 @@ TEST(Decomposition, GroupsAreNotCut) {  // 12 channels
     const char* reason;  // empty: legal
   };
   const Row table[] = {
-      {4, "C2", ""}, {4, "C4", ""}, {4, "F2 C2", ""}, {4, "N2 C2 H2", ""}, {4, "C3", "C3 cuts groups of 3 channels"},  // 4 + 4 + 4
-      {4, "F3 C2", "cuts groups of 3"}, {12, "C5", ""}, {1, "H4", ""}, {1, "F2", "F2 cuts groups of 12 channels"},
+      {4, "C2", ""},
+      {4, "C4", ""},
+      {4, "F2 C2", ""},
+      {4, "N2 C2 H2", ""},
+      {4, "C3", "C3 cuts groups of 3 channels"},  // 4 + 4 + 4
+      {4, "F3 C2", "cuts groups of 3"},
+      {12, "C5", ""},
+      {1, "H4", ""},
+      {1, "F2", "F2 cuts groups of 12 channels"},
   };
   for (const Row& row : table) {
     test::NetworkBuilder net(4);

@@ -29,16 +29,16 @@ TEST(Distribution, OwnedTable) {
   };
   const std::vector<Case> cases{
       // grid       axis     extent owned by rank 0, 1, ...
-      {"H3",       Axis::H, 9,     {{0, 3}, {3, 6}, {6, 9}}},
-      {"H3",       Axis::H, 10,    {{0, 4}, {4, 7}, {7, 10}}},
-      {"H3",       Axis::W, 10,    {{0, 10}, {0, 10}, {0, 10}}},
-      {"N2 W2",    Axis::W, 5,     {{0, 3}, {3, 5}, {0, 3}, {3, 5}}},
-      {"F2 C2",    Axis::C, 8,     {{0, 2}, {2, 4}, {4, 6}, {6, 8}}},
-      {"C2 F2",    Axis::C, 8,     {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},   // F outer, whatever the order of the digits
-      {"F2 C2",    Axis::C, 7,     {{0, 2}, {2, 4}, {4, 6}, {6, 7}}},   // blocks of blocks: 4 + 3, then 2 + 2 and 2 + 1
-      {"F2 C3",    Axis::C, 10,    {{0, 2}, {2, 4}, {4, 5}, {5, 7}, {7, 9}, {9, 10}}},
-      {"H2 | H2",  Axis::H, 6,     {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},   // one index over two levels: balanced over all four
-      {"R2 H2",    Axis::H, 6,     {{0, 3}, {3, 6}, {0, 3}, {3, 6}}},
+      {"H3", Axis::H, 9, {{0, 3}, {3, 6}, {6, 9}}},
+      {"H3", Axis::H, 10, {{0, 4}, {4, 7}, {7, 10}}},
+      {"H3", Axis::W, 10, {{0, 10}, {0, 10}, {0, 10}}},
+      {"N2 W2", Axis::W, 5, {{0, 3}, {3, 5}, {0, 3}, {3, 5}}},
+      {"F2 C2", Axis::C, 8, {{0, 2}, {2, 4}, {4, 6}, {6, 8}}},
+      {"C2 F2", Axis::C, 8, {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},  // F outer, whatever the order of the digits
+      {"F2 C2", Axis::C, 7, {{0, 2}, {2, 4}, {4, 6}, {6, 7}}},  // blocks of blocks: 4 + 3, then 2 + 2 and 2 + 1
+      {"F2 C3", Axis::C, 10, {{0, 2}, {2, 4}, {4, 5}, {5, 7}, {7, 9}, {9, 10}}},
+      {"H2 | H2", Axis::H, 6, {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},  // one index over two levels: balanced over all four
+      {"R2 H2", Axis::H, 6, {{0, 3}, {3, 6}, {0, 3}, {3, 6}}},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(testing::Message() << c.grid << " axis " << axis_names[static_cast<std::size_t>(c.axis)] << " extent " << c.extent);
@@ -120,6 +120,26 @@ TEST(Needed, IsTheBlockOfTheIterationSpaceSeenThroughTheWindow) {
     EXPECT_EQ(needed.region(rank)[Axis::W], expected[static_cast<std::size_t>(rank)]);
     EXPECT_EQ(needed.region(rank)[Axis::C], (Interval{0, 4}));
   }
+}
+
+TEST(Needed, IsWhatABlockOfAConcatenationHoldsOfATensor) {
+  // Channels 3 to 7 of 10 are the tensor's 4; blocks of 4, 3 and 3.
+  Needed needed;
+  needed.tensor = Shape{{1, 4, 1, 1, 9}};
+  needed.iteration = natural({{1, 10, 1, 1, 9}}, "C3");
+  needed.first_channel = 3;
+  const std::vector<Interval> expected{{0, 1}, {1, 4}, {}};
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::C, rank), expected[static_cast<std::size_t>(rank)]) << rank;
+}
+
+TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
+  // The worked case of halo.hpp: 5 wide enlarged twice, 10 outputs on 3 ranks.
+  Needed needed;
+  needed.tensor = Shape{{1, 4, 1, 1, 5}};
+  needed.iteration = natural({{1, 4, 1, 1, 10}}, "W3");
+  needed.scales[2] = {.factor = 2, .linear = true};
+  const std::vector<Interval> expected{{0, 3}, {1, 4}, {3, 5}};
+  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::W, rank), expected[static_cast<std::size_t>(rank)]) << rank;
 }
 
 }  // namespace

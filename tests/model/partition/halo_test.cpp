@@ -24,21 +24,21 @@ struct HaloCase {
 TEST(Halo, Table) {
   const std::vector<HaloCase> cases{
       // what                       k  s  d  -  +    input output  unclipped  needed   local padding
-      {"9 wide on 3, rank 0",      {3, 2, 1, 1, 1},  9, {0, 2},  {-1, 4},   {0, 4},  1, 0},
-      {"9 wide on 3, rank 1",      {3, 2, 1, 1, 1},  9, {2, 4},  {3, 8},    {3, 8},  0, 0},
-      {"9 wide on 3, rank 2",      {3, 2, 1, 1, 1},  9, {4, 5},  {7, 10},   {7, 9},  0, 1},
-      {"pointwise",                {1, 1, 1, 0, 0},  8, {2, 4},  {2, 4},    {2, 4},  0, 0},
-      {"1x1 stride 2",             {1, 2, 1, 0, 0},  8, {2, 4},  {4, 8},    {4, 8},  0, 0},
-      {"1x1 stride 2, odd",        {1, 2, 1, 0, 0},  7, {2, 4},  {4, 8},    {4, 7},  0, 0},
-      {"7x7 stride 2, first half", {7, 2, 1, 3, 3}, 14, {0, 4},  {-3, 10},  {0, 10}, 3, 0},
-      {"7x7 stride 2, last half",  {7, 2, 1, 3, 3}, 14, {4, 7},  {5, 16},   {5, 14}, 0, 2},
-      {"even kernel",              {2, 2, 1, 0, 0},  8, {1, 3},  {2, 6},    {2, 6},  0, 0},
-      {"even kernel, same",        {4, 1, 1, 1, 2},  6, {0, 3},  {-1, 5},   {0, 5},  1, 0},
-      {"even kernel, same, end",   {4, 1, 1, 1, 2},  6, {3, 6},  {2, 8},    {2, 6},  0, 2},
-      {"dilation 2",               {3, 1, 2, 2, 2},  6, {2, 4},  {0, 6},    {0, 6},  0, 0},
-      {"block smaller than halo",  {7, 1, 1, 3, 3},  6, {2, 3},  {-1, 6},   {0, 6},  1, 0},
-      {"padding after alone",      {3, 1, 1, 0, 2},  5, {4, 5},  {4, 7},    {4, 5},  0, 2},
-      {"only padding",             {1, 2, 1, 2, 0},  5, {0, 1},  {-2, 0},   {0, 0},  2, 0},
+      {"9 wide on 3, rank 0", {3, 2, 1, 1, 1}, 9, {0, 2}, {-1, 4}, {0, 4}, 1, 0},
+      {"9 wide on 3, rank 1", {3, 2, 1, 1, 1}, 9, {2, 4}, {3, 8}, {3, 8}, 0, 0},
+      {"9 wide on 3, rank 2", {3, 2, 1, 1, 1}, 9, {4, 5}, {7, 10}, {7, 9}, 0, 1},
+      {"pointwise", {1, 1, 1, 0, 0}, 8, {2, 4}, {2, 4}, {2, 4}, 0, 0},
+      {"1x1 stride 2", {1, 2, 1, 0, 0}, 8, {2, 4}, {4, 8}, {4, 8}, 0, 0},
+      {"1x1 stride 2, odd", {1, 2, 1, 0, 0}, 7, {2, 4}, {4, 8}, {4, 7}, 0, 0},
+      {"7x7 stride 2, first half", {7, 2, 1, 3, 3}, 14, {0, 4}, {-3, 10}, {0, 10}, 3, 0},
+      {"7x7 stride 2, last half", {7, 2, 1, 3, 3}, 14, {4, 7}, {5, 16}, {5, 14}, 0, 2},
+      {"even kernel", {2, 2, 1, 0, 0}, 8, {1, 3}, {2, 6}, {2, 6}, 0, 0},
+      {"even kernel, same", {4, 1, 1, 1, 2}, 6, {0, 3}, {-1, 5}, {0, 5}, 1, 0},
+      {"even kernel, same, end", {4, 1, 1, 1, 2}, 6, {3, 6}, {2, 8}, {2, 6}, 0, 2},
+      {"dilation 2", {3, 1, 2, 2, 2}, 6, {2, 4}, {0, 6}, {0, 6}, 0, 0},
+      {"block smaller than halo", {7, 1, 1, 3, 3}, 6, {2, 3}, {-1, 6}, {0, 6}, 1, 0},
+      {"padding after alone", {3, 1, 1, 0, 2}, 5, {4, 5}, {4, 7}, {4, 5}, 0, 2},
+      {"only padding", {1, 2, 1, 2, 0}, 5, {0, 1}, {-2, 0}, {0, 0}, 2, 0},
   };
   for (const HaloCase& c : cases) {
     SCOPED_TRACE(c.what);
@@ -105,6 +105,69 @@ RC_GTEST_PROP(Halo, ReadingIsTheAdjointOfNeeded, ()) {
   }
 }
 
+// ---------------------------------------------------------------- enlargements
+
+TEST(Halo, EnlargementTable) {
+  struct Case {
+    const char* what;
+    std::int64_t factor;
+    bool linear;
+    std::int64_t input;
+    Interval output, unclipped, needed;
+    std::int64_t phase;
+  };
+  const std::vector<Case> cases{
+      // what                            x  linear input output  unclipped needed  phase
+      {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, {0, 2}, 0},   {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, {2, 4}, 0},
+      {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, {3, 5}, 1},  {"linear, 10 on 3, rank 0", 2, true, 5, {0, 4}, {-1, 3}, {0, 3}, 0},
+      {"linear, 10 on 3, rank 1", 2, true, 5, {4, 7}, {1, 4}, {1, 4}, 2},     {"linear, 10 on 3, rank 2", 2, true, 5, {7, 10}, {3, 6}, {3, 5}, 1},
+      {"linear, the centre is exact", 3, true, 4, {4, 5}, {1, 2}, {1, 2}, 1}, {"linear, around the centre", 3, true, 4, {3, 6}, {0, 3}, {0, 3}, 3},
+      {"linear, one element", 4, true, 1, {0, 4}, {-1, 2}, {0, 1}, 0},        {"linear, not enlarged", 1, true, 6, {2, 4}, {2, 4}, {2, 4}, 0},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Scale scale{.factor = c.factor, .linear = c.linear};
+    EXPECT_EQ(needed_unclipped(scale, c.output), c.unclipped);
+    EXPECT_EQ(needed(scale, c.output, c.input), c.needed);
+    EXPECT_EQ(local_scale(scale, c.output, c.input).phase, c.phase);
+  }
+}
+
+/// Centres of elements in units in which those of the output are 2 apart: of what output element `o` mixes, the distance is less than one input element.
+bool mixes(const Scale& scale, std::int64_t o, std::int64_t i) {
+  if (!scale.linear) return o / scale.factor == i;
+  return std::abs((2 * o + 1) - scale.factor * (2 * i + 1)) < 2 * scale.factor;
+}
+
+RC_GTEST_PROP(Halo, NeededOfAnEnlargementIsTheHullOfWhatIsMixedAndReadingItsAdjoint, ()) {
+  const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
+  const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const Interval input = needed(scale, {begin, end}, extent);
+  for (std::int64_t i = 0; i < extent; ++i) {
+    bool mixed = false;
+    for (std::int64_t o = begin; o < end; ++o) mixed = mixed || mixes(scale, o, i);
+    RC_ASSERT(mixed == input.contains({i, i + 1}));
+    const Interval readers = reading(scale, {i, i + 1}, outputs);
+    for (std::int64_t o = 0; o < outputs; ++o) RC_ASSERT(mixes(scale, o, i) == readers.contains({o, o + 1}));
+  }
+}
+
+RC_GTEST_PROP(Halo, LocalScaleMixesTheSameElementsInTheSameShares, ()) {
+  const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
+  const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const Interval input = needed(scale, {begin, end}, extent);
+  const Scale local = local_scale(scale, {begin, end}, extent);
+  for (std::int64_t o = begin; o < end; ++o) {
+    const Mixture global = mixture(scale, o), here = mixture(local, o - begin);
+    RC_ASSERT(global == (Mixture{here.before + input.begin, here.after + input.begin, here.share}));
+    // What lies beyond the local buffer lies beyond the tensor.
+    RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, extent - 1) == std::clamp(global.before, input.begin, input.end - 1));
+    RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, extent - 1) == std::clamp(global.after, input.begin, input.end - 1));
+  }
+}
+
 TEST(Halo, ReadingTable) {
   struct Case {
     const char* what;
@@ -115,12 +178,9 @@ TEST(Halo, ReadingTable) {
   };
   const std::vector<Case> cases{
       // what                     k  s  d  -  +   input   outputs  reading
-      {"9 wide, first third",    {3, 2, 1, 1, 1}, {0, 3}, 5,      {0, 2}},
-      {"9 wide, second third",   {3, 2, 1, 1, 1}, {3, 6}, 5,      {1, 4}},
-      {"9 wide, last third",     {3, 2, 1, 1, 1}, {6, 9}, 5,      {3, 5}},
-      {"skipped by the stride",  {1, 3, 1, 0, 0}, {1, 3}, 3,      {0, 1}},
-      {"pointwise",              {1, 1, 1, 0, 0}, {2, 5}, 8,      {2, 5}},
-      {"beyond the last window", {2, 2, 1, 0, 0}, {6, 7}, 3,      {}},
+      {"9 wide, first third", {3, 2, 1, 1, 1}, {0, 3}, 5, {0, 2}}, {"9 wide, second third", {3, 2, 1, 1, 1}, {3, 6}, 5, {1, 4}},
+      {"9 wide, last third", {3, 2, 1, 1, 1}, {6, 9}, 5, {3, 5}},  {"skipped by the stride", {1, 3, 1, 0, 0}, {1, 3}, 3, {0, 1}},
+      {"pointwise", {1, 1, 1, 0, 0}, {2, 5}, 8, {2, 5}},           {"beyond the last window", {2, 2, 1, 0, 0}, {6, 7}, 3, {}},
   };
   for (const Case& c : cases) {
     const Interval found = reading(c.window, c.input, c.outputs);

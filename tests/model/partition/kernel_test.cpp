@@ -74,6 +74,17 @@ TEST(Kernel, FlopsAndBytes) {
   EXPECT_EQ(packing.flops().value, 96);
 }
 
+TEST(Kernel, KeyOfAnUpsampling) {
+  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
+  kernel.scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};
+  EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2");
+  EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14);
+  kernel.scales[1].linear = kernel.scales[2].linear = true;
+  EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2 linear");
+  EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14 * 4);
+  EXPECT_EQ(kernel.bytes().value, 4 * 4 * 64 * (7 * 7 + 14 * 14));
+}
+
 TEST(Kernel, OperandsOfMaxPool) {
   Kernel pool = convolution(KernelKind::MaxPoolForward);
   const Operands forward = pool.operands();

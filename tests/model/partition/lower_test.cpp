@@ -16,8 +16,8 @@
 namespace stratplan {
 namespace {
 
-using test::NetworkBuilder;
 using test::everywhere;
+using test::NetworkBuilder;
 using test::problem_with;
 using test::small_network;
 
@@ -30,12 +30,46 @@ LayerDecompositions each(const Network& network, const std::vector<const char*>&
 
 TEST(Lower, EveryUniformDecompositionOfASmallNetwork) {
   const Network network = small_network(6, 4);
-  for (const char* text :
-       {"N1",      "N2",         "N3",      "N5",      "N6",       "H2",       "H3",            "H5",               "W2",               "W4",
-        "C2",      "C3",         "F2",      "F3",      "F5",       "R2",       "R6",            "N2 H2",            "H2 W2",            "H3 W2",
-        "F2 C2",   "C2 F2",      "F2 C3",   "N2 F2",   "N2 C2",    "H2 R2",    "N2 R2",         "R2 N2",            "N2 | H2",          "N2 | H2 W2",
-        "H2 | H2", "N3 | F2",    "C2 | C2", "N3 H2 W2", "F2 C2 H3", "C2 all-reduce", "C3 F2 all-reduce", "N2 C2 all-reduce", "H2 C2 R2 all-reduce",
-        "N2 H2 F2 C2"}) {
+  for (const char* text : {"N1",
+                           "N2",
+                           "N3",
+                           "N5",
+                           "N6",
+                           "H2",
+                           "H3",
+                           "H5",
+                           "W2",
+                           "W4",
+                           "C2",
+                           "C3",
+                           "F2",
+                           "F3",
+                           "F5",
+                           "R2",
+                           "R6",
+                           "N2 H2",
+                           "H2 W2",
+                           "H3 W2",
+                           "F2 C2",
+                           "C2 F2",
+                           "F2 C3",
+                           "N2 F2",
+                           "N2 C2",
+                           "H2 R2",
+                           "N2 R2",
+                           "R2 N2",
+                           "N2 | H2",
+                           "N2 | H2 W2",
+                           "H2 | H2",
+                           "N3 | F2",
+                           "C2 | C2",
+                           "N3 H2 W2",
+                           "F2 C2 H3",
+                           "C2 all-reduce",
+                           "C3 F2 all-reduce",
+                           "N2 C2 all-reduce",
+                           "H2 C2 R2 all-reduce",
+                           "N2 H2 F2 C2"}) {
     EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
   }
 }
@@ -49,6 +83,21 @@ TEST(Lower, VolumesAndSplitsAlongDepth) {
   y = net.convolution(y, 6, {same, same, same});
   const Network network = net.finish_with_loss(net.fully_connected(y, 5));
   for (const char* text : {"D2", "D3", "D2 H2", "D3 W2", "N2 D2", "D2 C2", "F2 D3", "D2 R2", "D2 H2 W3"})
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
+}
+
+TEST(Lower, BranchesThatAreJoinedPaddedAndEnlarged) {
+  NetworkBuilder net(2);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex x = net.input({3, 1, 8, 7});
+  const LayerIndex wide = net.relu(net.convolution(x, 3, same));
+  const LayerIndex narrow = net.convolution(net.max_pool(wide, {.kernel = 2, .stride = 2}), 5, same, true);
+  const LayerIndex again = net.pad(net.upsample(narrow, {1, 2, 2}, true), {{{}, {}, {.pad_before = 1}}});
+  const LayerIndex joined =
+      net.concat({again, x, wide, net.upsample(net.max_pool(wide, {.kernel = 9, .pad_before = 1, .pad_after = 1}), {1, 4, 7}, false)});
+  const Network network = net.finish_with_loss(net.concat({net.convolution(joined, 4, same), joined, joined}));
+  for (const char* text :
+       {"N2", "H2", "H3", "H5", "W2", "W4", "C2", "C5", "F3", "F2 C2", "R3", "N2 C3", "H2 W2", "C2 H2", "N2 | C2", "C3 all-reduce"})
     EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(text))), "") << text;
 }
 
@@ -95,8 +144,9 @@ TEST(Lower, StatisticsSetsThatLieInGroupsOrStraddleThem) {
   };
   const std::vector<Case> cases{
       // batch samples
-      {8, 8, "N2"}, {8, 4, "N2"}, {8, 2, "N2"}, {8, 4, "N4"}, {8, 4, "N3"}, {8, 3, "N2"}, {8, 3, "N4"}, {7, 2, "N3"}, {5, 5, "N5"}, {12, 1, "N3"},
-      {8, 4, "N2 H2"}, {8, 4, "N4 W2"}, {8, 4, "H2 R2"}, {8, 4, "N4 R2"}, {8, 4, "N3 H2"}, {8, 3, "N2 C2"}, {8, 4, "N2 | N2"}, {8, 4, "N2 H2 | N2"},
+      {8, 8, "N2"},    {8, 4, "N2"},    {8, 2, "N2"},    {8, 4, "N4"},       {8, 4, "N3"},      {8, 3, "N2"},
+      {8, 3, "N4"},    {7, 2, "N3"},    {5, 5, "N5"},    {12, 1, "N3"},      {8, 4, "N2 H2"},   {8, 4, "N4 W2"},
+      {8, 4, "H2 R2"}, {8, 4, "N4 R2"}, {8, 4, "N3 H2"}, {8, 3, "N2 C2"},    {8, 4, "N2 | N2"}, {8, 4, "N2 H2 | N2"},
       {8, 4, "H2 N4"}, {8, 4, "F2 N4"}, {8, 4, "N4 F2"}, {9, 3, "N3 R2 H2"}, {8, 4, "R2 N4"},
   };
   for (const Case& c : cases) {
@@ -162,10 +212,14 @@ TEST(Lower, NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {  // 8 samples 
     std::vector<int> group;
   };
   const Row table[] = {
-      {LayerKind::InstanceNorm, false, "N2", 4, 16, {}},          {LayerKind::InstanceNorm, false, "H2 W2", 8, 16, {0, 1, 2, 3}},
-      {LayerKind::InstanceNorm, false, "C2 W2", 8, 16, {0, 1}},   {LayerKind::GroupNorm, false, "N2 H2", 4, 32, {0, 1}},
-      {LayerKind::GroupNorm, false, "C2", 8, 32, {}},             {LayerKind::GroupNorm, false, "H2 R2", 8, 32, {0, 2}},
-      {LayerKind::BatchNorm, true, "N2 H2", 1, 4 * 8, {}},        {LayerKind::BatchNorm, true, "C2", 1, 8 * 16, {}},
+      {LayerKind::InstanceNorm, false, "N2", 4, 16, {}},
+      {LayerKind::InstanceNorm, false, "H2 W2", 8, 16, {0, 1, 2, 3}},
+      {LayerKind::InstanceNorm, false, "C2 W2", 8, 16, {0, 1}},
+      {LayerKind::GroupNorm, false, "N2 H2", 4, 32, {0, 1}},
+      {LayerKind::GroupNorm, false, "C2", 8, 32, {}},
+      {LayerKind::GroupNorm, false, "H2 R2", 8, 32, {0, 2}},
+      {LayerKind::BatchNorm, true, "N2 H2", 1, 4 * 8, {}},
+      {LayerKind::BatchNorm, true, "C2", 1, 8 * 16, {}},
       {LayerKind::BatchNorm, false, "N2 H2", 1, 8 * 16, {0, 1, 2, 3}},
   };
   for (const Row& row : table) {
@@ -205,7 +259,7 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
   for (int i = any_int(1, 5); i > 0; --i) {
     const LayerIndex from = any_int(0, 3) > 0 ? made.back() : test::any_of(made);
     const Shape shape = net.finish().layer(from).output;
-    const int which = any_int(0, 12);
+    const int which = any_int(0, shape.elements() < 1000 ? 15 : 12);  // the last would grow without end
     std::array<Window, 3> windows;
     for (const Axis axis : spatial_axes)
       windows[static_cast<std::size_t>(spatial_index(axis))] = which == 3 ? test::any_pooling_window(shape[axis]) : test::any_window(shape[axis]);
@@ -222,6 +276,9 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       case 9: made.push_back(net.clip(net.instance_norm(from), -1, 1)); break;
       case 10: made.push_back(net.elu(net.group_norm(from, shape[Axis::C] % 2 == 0 ? 2 : 1))); break;
       case 11: made.push_back(net.local_response_norm(net.softmax(from), {})); break;
+      case 13: made.push_back(net.concat({from, net.convolution(from, any_int(1, 4), Window{}), from})); break;
+      case 14: made.push_back(net.pad(from, windows)); break;
+      case 15: made.push_back(net.upsample(from, {any_int(1, 2), any_int(1, 3), any_int(1, 2)}, any_int(0, 1) == 1)); break;
       default: made.push_back(net.dropout(from));
     }
   }

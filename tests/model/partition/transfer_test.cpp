@@ -163,7 +163,17 @@ Pair any_pair(bool windows, bool gathered) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const int least = std::max(home.parts[axis], reader.parts[axis]);
     tensor.extent[axis] = iteration.extent[axis] = any_int(least, least + 3);
+    if (windows && axis == 1 && any_int(0, 1) == 0) {  // somewhere among more channels
+      pair.needed.first_channel = any_int(0, 3);
+      iteration.extent[axis] += pair.needed.first_channel + any_int(0, 3);
+    }
     if (!windows || axis < 2 || any_int(0, 1) == 0) continue;
+    if (any_int(0, 2) == 0) {
+      const Scale scale{.factor = any_int(2, 4), .linear = any_int(0, 1) == 1};
+      pair.needed.scales[axis - 2] = scale;
+      iteration.extent[axis] *= scale.factor;
+      continue;
+    }
     const Window window = test::any_window(tensor.extent[axis]);
     if (window.output_extent(tensor.extent[axis]) < reader.parts[axis]) continue;
     pair.needed.windows[axis - 2] = window;
