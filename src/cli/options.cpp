@@ -27,12 +27,14 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
   auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
   command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
+  optimizer.add(command);
   return network;
 }
 
 NetworkOverrides NetworkOptions::overrides() const {
   NetworkOverrides result;
   if (batch > 0) result.batch = batch;
+  result.training = optimizer.training();
   if (!input_size.empty()) result.input_size = parse_extents(input_size);
   return result;
 }

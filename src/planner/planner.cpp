@@ -89,6 +89,7 @@ class Planning {
     plan.network_fingerprint = network_.fingerprint();
     plan.overrides = options_.overrides;
     plan.overrides.batch = network_.batch;
+    plan.overrides.training = network_.training;
     plan.ranks_offered = ranks_;
     plan.machine_name = machine_.name;
     plan.machine_fingerprint = fingerprint_;

@@ -22,15 +22,21 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
+/// Optimizers: weights, gradient, then the state, which is written back behind the weights.
+bool is_update(KernelKind kind) {
+  using enum KernelKind;
+  return kind == SgdMomentum || kind == Sgd || kind == SgdNesterov || kind == Adam || kind == AdamW || kind == Lars;
+}
+
 /// Index in the writes at which a read lies, or -1: kernels that work in place.
 int in_place(KernelKind kind, std::size_t read) {
   if (kind == KernelKind::BiasAdd && read == 0) return 0;
-  if (kind == KernelKind::SgdMomentum && read != 1) return read == 0 ? 0 : 1;
+  if (is_update(kind) && read != 1 && !(kind == KernelKind::Lars && read == 3)) return read == 0 ? 0 : static_cast<int>(read) - 1;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
-bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::SgdMomentum || kernel.accumulate; }
+bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || is_update(kernel.kind) || kernel.accumulate; }
 
 /// Operands that random floats would not do for.
 bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
@@ -50,6 +56,13 @@ std::vector<std::byte> sums(const Kernel& kernel) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+/// Of weights and of a gradient, as good as any.
+std::vector<std::byte> squared_norms() {
+  const std::array<double, 2> values{4, 9};
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + sizeof values};
 }
 
 }  // namespace
@@ -93,6 +106,12 @@ std::vector<RecentUse> recent_uses(KernelKind kind) {
     case SigmoidBackward:
     case BatchNormBackwardSums: return {{1, true}};                  // dy
     case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars:
     case Fill: return {};
     default: return {{0, true}};
   }
@@ -136,6 +155,7 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   const std::size_t first = special_.size();
   std::vector<std::byte> contents;
   if (kernel.kind == KernelKind::MaxPoolBackward) contents = pool_indices(kernel);
+  else if (kernel.kind == KernelKind::Lars) contents = squared_norms();
   else contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
   SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {

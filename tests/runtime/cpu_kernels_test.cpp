@@ -176,7 +176,13 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case SigmoidBackward:
     case Add:
     case Fill:
-    case SgdMomentum: return of_one_shape(kind, 0);
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars: return of_one_shape(kind, 0);
     case CopyRegion: return copies();
   }
   return {};  // a kind without cases fails the test
@@ -209,6 +215,9 @@ std::vector<Values> operands(const Kernel& kernel, Random& random) {
     for (float& value : std::get<std::vector<float>>(reads[0])) value = std::round(value * 2);
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
+  if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
+    for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
+  if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
   return reads;
 }

@@ -15,7 +15,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
     "relu_forward", "relu_backward", "leaky_relu_forward", "leaky_relu_backward", "sigmoid_forward", "sigmoid_backward",
     "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
-    "copy_region", "fill", "sgd_momentum"};
+    "copy_region", "fill", "sgd_momentum",
+    "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -80,7 +81,13 @@ std::string details(const Kernel& kernel) {
     case SigmoidForward:
     case SigmoidBackward:
     case MeanSquaredError:
-    case SgdMomentum: return fmt::format(" e{}", y.elements());
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars: return fmt::format(" e{}", y.elements());
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
@@ -96,7 +103,13 @@ double operations_per_element(KernelKind kind) {
     case BatchNormBackward: return 5;
     case SigmoidForward:
     case SoftmaxCrossEntropy: return 20;
-    case SgdMomentum: return 6;
+    case SgdMomentum:
+    case Lars: return 6;
+    case Sgd:
+    case SquaredNorms: return 4;
+    case SgdNesterov: return 8;
+    case Adam:
+    case AdamW: return 16;
     case Dropout: return 10;
     case MeanSquaredError: return 4;
     default: return 1;
@@ -112,7 +125,7 @@ std::string Kernel::key() const { return std::string(name_of(kind)) + details(*t
 Operands Kernel::operands() const {
   const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
-  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1}, norms{DataType::F64, 2};
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
@@ -142,7 +155,13 @@ Operands Kernel::operands() const {
     case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
-    case SgdMomentum: return {{output, output, output}, {output, output}};
+    case SgdMomentum:
+    case SgdNesterov: return {{output, output, output}, {output, output}};
+    case Sgd: return {{output, output}, {output}};
+    case Adam:
+    case AdamW: return {{output, output, output, output}, {output, output, output}};
+    case SquaredNorms: return {{output, output}, {norms}};
+    case Lars: return {{output, output, output, norms}, {output, output}};
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return {};

@@ -28,6 +28,12 @@
 //   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
 //   Fill                        -                                      destination (zeros)
 //   SgdMomentum                 weights, gradient, velocity            weights, velocity (in place)
+// Other optimizers (network/training.hpp has the formulas), all in place:
+//   Sgd                         weights, gradient                      weights
+//   SgdNesterov                 weights, gradient, velocity            weights, velocity
+//   Adam, AdamW                 weights, gradient, mean, mean square   weights, mean, mean square
+//   SquaredNorms                weights, gradient                      norms (F64, [2]: sum of squares of each)
+//   Lars                        weights, gradient, velocity, norms     weights, velocity
 #include <array>
 #include <string>
 #include <string_view>
@@ -67,8 +73,14 @@ enum class KernelKind : int {
   CopyRegion,
   Fill,
   SgdMomentum,
+  Sgd,
+  SgdNesterov,
+  Adam,
+  AdamW,
+  SquaredNorms,
+  Lars,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::SgdMomentum) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::Lars) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -104,7 +116,7 @@ struct Operands {
   std::vector<Operand> writes;
 };
 
-/// Kinds whose tensors have one shape only (element-wise ones, BatchNorm, losses, Fill, SgdMomentum) hold it in both x and y; BiasAdd and
+/// Kinds whose tensors have one shape only (element-wise ones, BatchNorm, losses, Fill, optimizers) hold it in both x and y; BiasAdd and
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;

@@ -50,8 +50,9 @@ Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> re
 }
 
 void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
-  const Region region = program.buffer(writes.front()).region;
+  Region region = program.buffer(writes.front()).region;
   const Shape global = index >= 0 ? layer(index).output : region.shape();
+  if (kernel.kind == KernelKind::Dropout) region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
   add_step(index, Track::Compute, std::move(reads), std::move(writes)).body = ComputeStep{std::move(kernel), region, global};
 }
 
@@ -86,7 +87,21 @@ void Lowering::copy(LayerIndex index, BufferId from, BufferId to, const Region& 
 }
 
 void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes) {
-  add_step(index, Track::Compute, {}, {into}).body = LoadStep{what, region, global, classes};
+  LoadStep load{what, in_whole_batch(region), global, classes};
+  load.global[Axis::N] *= network_.training.micro_batches;
+  add_step(index, Track::Compute, {}, {into}).body = load;
+}
+
+Region Lowering::in_whole_batch(Region region) const {
+  const std::int64_t before = micro_batch_ * network_.micro_batch();
+  region[Axis::N] = {region[Axis::N].begin + before, region[Axis::N].end + before};
+  return region;
+}
+
+void Lowering::begin_micro_batch(std::int64_t micro_batch) {
+  micro_batch_ = micro_batch;
+  phase_ = Phase::Forward;
+  for (State& at : states_) at.contributions.clear();
 }
 
 void Lowering::all_reduce_over(LayerIndex index, const std::vector<Dim>& dims, BufferId buffer) {
@@ -118,6 +133,7 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
     case LayerKind::MeanSquaredError: kernel.scalar = static_cast<double>(described.input.elements()); break;
     default: break;
   }
+  if (is_loss(described.kind)) kernel.scalar *= static_cast<double>(network_.training.micro_batches);  // the mean is over the whole batch
   return kernel;
 }
 
@@ -252,10 +268,12 @@ void Lowering::forward_loss(LayerIndex index) {
   }
   const BufferId wanted = add_buffer(loss.name + (classes ? ".labels" : ".target"), TensorClass::Activation, region, index, classes ? DataType::I32 : DataType::F32);
   load(index, classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, region, global, loss.input[Axis::C]);
-  program.loss = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
+  const BufferId sum = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
   add_kernel(index, kernel_of(index, classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError), {at.needed.front(), wanted},
-             {program.loss, at.loss_gradient});
-  all_reduce_over(index, {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, program.loss);
+             {sum, at.loss_gradient});
+  if (micro_batch_ == 0) program.loss = sum;
+  else copy(index, sum, program.loss, program.buffer(sum).region, true);
+  if (last_micro_batch()) all_reduce_over(index, {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, program.loss);
 }
 
 // ---------------------------------------------------------------- backward

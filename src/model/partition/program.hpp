@@ -97,7 +97,8 @@ struct ParameterSlice {
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;
-  BufferId velocity = -1;
+  BufferId velocity = -1;       ///< or Adam's running mean; -1 under plain SGD
+  BufferId mean_square = -1;    ///< Adam; -1 under the others
   /// "conv1.weights"
   std::string name(const Network& network) const;
 };

@@ -34,6 +34,12 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::MeanSquaredError: return mean_squared_error;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::Sgd: return sgd;
+    case KernelKind::SgdNesterov: return sgd_nesterov;
+    case KernelKind::Adam: return adam;
+    case KernelKind::AdamW: return adamw;
+    case KernelKind::SquaredNorms: return squared_norms;
+    case KernelKind::Lars: return lars;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:

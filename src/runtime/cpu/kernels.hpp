@@ -58,6 +58,12 @@ void softmax_cross_entropy(const Kernel& kernel, const HostCall& call);
 void mean_squared_error(const Kernel& kernel, const HostCall& call);
 void fill(const Kernel& kernel, const HostCall& call);
 void sgd_momentum(const Kernel& kernel, const HostCall& call);
+void sgd(const Kernel& kernel, const HostCall& call);
+void sgd_nesterov(const Kernel& kernel, const HostCall& call);
+void adam(const Kernel& kernel, const HostCall& call);
+void adamw(const Kernel& kernel, const HostCall& call);
+void squared_norms(const Kernel& kernel, const HostCall& call);
+void lars(const Kernel& kernel, const HostCall& call);
 
 /// CopyRegion, its loops merged once and for all.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);

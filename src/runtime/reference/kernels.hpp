@@ -72,5 +72,11 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call);
 void copy_region(const Kernel& kernel, const HostCall& call);
 void fill(const Kernel& kernel, const HostCall& call);
 void sgd_momentum(const Kernel& kernel, const HostCall& call);
+void sgd(const Kernel& kernel, const HostCall& call);
+void sgd_nesterov(const Kernel& kernel, const HostCall& call);
+void adam(const Kernel& kernel, const HostCall& call);
+void adamw(const Kernel& kernel, const HostCall& call);
+void squared_norms(const Kernel& kernel, const HostCall& call);
+void lars(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

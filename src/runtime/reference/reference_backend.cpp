@@ -35,6 +35,12 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::CopyRegion: return copy_region;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
+    case KernelKind::Sgd: return sgd;
+    case KernelKind::SgdNesterov: return sgd_nesterov;
+    case KernelKind::Adam: return adam;
+    case KernelKind::AdamW: return adamw;
+    case KernelKind::SquaredNorms: return squared_norms;
+    case KernelKind::Lars: return lars;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
