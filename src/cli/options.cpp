@@ -27,12 +27,14 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
   auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
   command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
+  optimizer.add(command);
   return network;
 }
 
 NetworkOverrides NetworkOptions::overrides() const {
   NetworkOverrides result;
   if (batch > 0) result.batch = batch;
+  result.training = optimizer.training();
   if (!input_size.empty()) result.input_size = parse_extents(input_size);
   return result;
 }
@@ -54,8 +56,17 @@ void add_memory(CLI::App& command, std::string& memory) {
 }
 
 Bytes parse_bytes(const std::string& text) {
-  static constexpr std::array<std::pair<const char*, double>, 11> units{{{"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                                                                        {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}}};
+  static constexpr std::array<std::pair<const char*, double>, 11> units{{{"", 1},
+                                                                         {"B", 1},
+                                                                         {"kB", 1e3},
+                                                                         {"KB", 1e3},
+                                                                         {"MB", 1e6},
+                                                                         {"GB", 1e9},
+                                                                         {"TB", 1e12},
+                                                                         {"KiB", 1024.0},
+                                                                         {"MiB", 1048576.0},
+                                                                         {"GiB", 1073741824.0},
+                                                                         {"TiB", 1099511627776.0}}};
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit(end, text.data() + text.size());

@@ -6,17 +6,19 @@
 #include <string>
 #include <vector>
 
+#include "cli/optimizer_options.hpp"
 #include "model/base/units.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/network/network.hpp"
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size.
+/// NETWORK, --batch, --input-size, and what training with it keeps in memory: --optimizer and the like.
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;
   std::string input_size;
+  OptimizerOptions optimizer;
 
   /// Returns the option of NETWORK, which is required.
   CLI::Option* add(CLI::App& command);

@@ -1,12 +1,14 @@
 // stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/job.hpp"
+#include "cli/optimizer_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/stop_request.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
@@ -22,6 +24,9 @@ struct RunOptions {
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
+  std::uint64_t seed = 1;
+  OptimizerOptions optimizer;
+  RateOptions rates;
   std::string output;
   bool json = false;
 };
@@ -48,8 +53,8 @@ void print(const Timings& timings) {
   fmt::print("memory  {} per rank\n", readable(timings.memory));
   if (!timings.verification) return;
   const VerificationSummary& v = *timings.verification;
-  fmt::print("verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n", v.passed ? "passed" : "FAILED", v.loss_difference,
-             v.gradient_difference, v.worst_tensor, v.tolerance);
+  fmt::print("verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n", v.passed ? "passed" : "FAILED",
+             v.loss_difference, v.gradient_difference, v.worst_tensor, v.tolerance);
   if (v.turned > 0)
     fmt::print("        rounding turned {} signs at ReLUs or places of maxima, where gradients jump: compared on the same side\n", v.turned);
 }
@@ -57,18 +62,29 @@ void print(const Timings& timings) {
 void print_json(const Timings& timings) {
   Json losses = Json::array();
   for (const double loss : timings.timing.losses) losses.push_back(loss);
-  Json document = {{"name", timings.plan_name}, {"ranks", timings.ranks}, {"batch", timings.batch}, {"backend", timings.backend},
-                   {"step_seconds", step_seconds_to_json(timings.timing)}, {"losses", losses}, {"memory_bytes", timings.memory.value}};
+  Json document = {{"name", timings.plan_name},
+                   {"ranks", timings.ranks},
+                   {"batch", timings.batch},
+                   {"backend", timings.backend},
+                   {"step_seconds", step_seconds_to_json(timings.timing)},
+                   {"losses", losses},
+                   {"memory_bytes", timings.memory.value}};
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   fmt::print("{}\n", document.dump());
 }
 
-void run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const CommandLine& command_line) {
+/// Returns whether training was stopped before its end.
+bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const CommandLine& command_line) {
   const Plan& plan = planned.plan;
   if (communicator.size() != plan.ranks)
     throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", plan.ranks, communicator.size()));
-  const Timings timings = train_plan(planned, options.training, communicator);
-  if (communicator.rank() != 0) return;
+  const TrainingEnd end = train_plan(planned, options.training, communicator);
+  if (communicator.rank() != 0 || end.stopped) return end.stopped;
+  const Timings& timings = end.timings;
+  if (timings.timing.steps.empty()) {
+    note(fmt::format("nothing left to do: the checkpoint is of all {} steps", options.training.warmup + options.training.steps));
+    return false;
+  }
   if (!options.output.empty()) {
     const auto programs = programs_of(plan, planned.network);
     write_document(options.output, "timings", to_json(timings, programs, planned.network, make_provenance(command_line)));
@@ -76,27 +92,49 @@ void run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   options.json ? print_json(timings) : print(timings);
   std::fflush(stdout);
   if (timings.verification && !timings.verification->passed)
-    throw ValidationError(fmt::format("the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}", timings.verification->worst_tensor,
-                                      timings.verification->gradient_difference, timings.verification->tolerance));
+    throw ValidationError(fmt::format("the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}",
+                                      timings.verification->worst_tensor, timings.verification->gradient_difference,
+                                      timings.verification->tolerance));
+  return false;
+}
+
+PlanAndNetwork read_plan_of(const RunOptions& options) {
+  return read_plan(options.plan, [&](const Training& of_plan) { return options.optimizer.training(of_plan); });
+}
+
+void check_checkpointing(const TrainingRequest& training) {
+  if (training.resume && training.checkpoints.empty()) throw UsageError("--resume needs the --checkpoint folder to go on from");
+  if (training.resume && (training.verify || !training.against.empty() || !training.dump.empty()))
+    throw UsageError("--verify, --against and --dump look at the first step, which a resumed run may not have");
 }
 
 void run(RunOptions options, const CommandLine& command_line) {
+  check_checkpointing(options.training);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
+  const bool checkpoints = !options.training.checkpoints.empty();
+  bool stopped = false;
   const auto as_rank = [&](Communicator& communicator) {
-    const PlanAndNetwork planned = read_plan(options.plan);
+    const PlanAndNetwork planned = read_plan_of(options);
     check_ranks(options, planned.plan);
-    run_rank(options, planned, communicator, command_line);
+    options.training.settings =
+        options.rates.settings(options.optimizer, options.seed, options.training.warmup + options.training.steps, planned.network.batch);
+    stopped = run_rank(options, planned, communicator, command_line);
   };
-  if (launched_by_mpi()) return run_as_rank(as_rank);
+  const auto train = [&](const auto& run_job) {
+    if (checkpoints) catch_stop_requests();
+    run_job(as_rank);
+    if (stopped) throw JobFailed{static_cast<int>(ExitCode::Checkpointed)};
+  };
+  if (launched_by_mpi()) return train(run_as_rank);
 
-  const PlanAndNetwork planned = read_plan(options.plan);
+  const PlanAndNetwork planned = read_plan_of(options);
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
-  for (const auto& file : {options.output, options.training.dump}) check_writable(file);
-  if (planned.plan.ranks == 1) return run_alone(as_rank);
+  for (const auto& file : {options.output, options.training.dump, options.training.loss_curve}) check_writable(file);
+  if (planned.plan.ranks == 1) return train(run_alone);
   if (!mpi_part().built) throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI): it can only run plans for one rank");
   const LaunchResult result =
-      launch({planned.plan.ranks, planned.plan.execution.threads_per_rank, {command_line.begin() + 1, command_line.end()}, {}});
+      launch({planned.plan.ranks, planned.plan.execution.threads_per_rank, {command_line.begin() + 1, command_line.end()}, {}, checkpoints});
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
 }
 
@@ -104,7 +142,20 @@ constexpr const char* footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
   stratplan run plan.json --verify                  holds the first step against an undivided run
   stratplan run plan.json --steps 50 -o timings.json
+  stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
+  stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+
+void add_checkpoints(CLI::App& command, TrainingRequest& training) {
+  command.add_option("--checkpoint", training.checkpoints,
+                     "folder of checkpoints: one at the end and, with exit code 75, when asked to stop (SIGUSR1, SIGTERM)");
+  command.add_option("--checkpoint-every", training.checkpoint_every, "steps between checkpoints; 0: none in between")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--keep", training.keep, "checkpoints that are kept, the newest ones")->check(positive())->capture_default_str();
+  command.add_flag("--resume", training.resume,
+                   "go on from the newest whole checkpoint, on any plan for the same network; --steps counts from the very first");
+}
 
 }  // namespace
 
@@ -116,14 +167,19 @@ void add_run(CLI::App& program, const CommandLine& command_line) {
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_ranks(*command, options->ranks, false);
   command->add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
-  command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
+  command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")
+      ->check(CLI::NonNegativeNumber);
   command->add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
   command->add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
   command->add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
   command->add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
-  command->add_option("--seed", training.seed, "of parameters, data and dropout")->capture_default_str();
+  command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
   command->add_flag("-q,--quiet", training.quiet, "no progress");
   command->add_option("-o,--output", options->output, "write timings.json here");
+  options->optimizer.add(*command);
+  options->rates.add(*command);
+  command->add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
+  add_checkpoints(*command, training);
   add_json(*command, options->json);
   command->footer(footer);
   command->callback([options, &command_line] { run(*options, command_line); });

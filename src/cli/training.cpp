@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include "cli/console.hpp"
+#include "cli/loss_curve.hpp"
 #include "cli/provenance.hpp"
+#include "cli/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/lower.hpp"
+#include "runtime/checkpoint.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/trainer.hpp"
@@ -17,7 +20,8 @@ namespace {
 
 /// A dump may come from anywhere: its tensors must be this network's before they are compared.
 void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual) {
-  if (expected.size() != actual.size()) throw InputError(file, "", fmt::format("expected {} tensors of this network, found {}", actual.size(), expected.size()));
+  if (expected.size() != actual.size())
+    throw InputError(file, "", fmt::format("expected {} tensors of this network, found {}", actual.size(), expected.size()));
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
       throw InputError(file, "", fmt::format("expected tensor {} of this network, found {}", actual[i].name, expected[i].name));
@@ -47,26 +51,79 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.machine_fingerprint = machine.fingerprint();
   timings.backend = request.backend;
   timings.threads_per_rank = plan.execution.threads_per_rank;
-  timings.seed = request.seed;
+  timings.seed = request.settings.seed;
   return timings;
 }
+
+/// Whether any rank was asked to stop: the same answer on all of them.
+bool any_asked(Communicator& communicator) {
+  double asked = stop_requested() ? 1 : 0;
+  communicator.all_reduce(Track::Compute, all_ranks(communicator), &asked, 1, DataType::F64);
+  communicator.synchronize(Track::Compute);
+  return asked > 0;
+}
+
+/// When checkpoints are made, where training begins, and when it ends early.
+class Continuation {
+ public:
+  Continuation(const TrainingRequest& request, Communicator& communicator, Checkpoints checkpoints)
+      : request_(request), communicator_(communicator), checkpoints_(std::move(checkpoints)) {}
+
+  /// The step to begin with.
+  std::int64_t begin() {
+    if (request_.checkpoints.empty()) return 0;
+    if (!request_.resume) {
+      if (Checkpoints::any(request_.checkpoints))
+        throw UsageError(fmt::format("{} holds checkpoints already: go on from them with --resume, or name another folder", request_.checkpoints));
+      return 0;
+    }
+    const Restored restored = checkpoints_.restore();
+    for (const std::string& damage : restored.notes) note(damage);
+    note(restored.step > 0 ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
+                           : fmt::format("no checkpoint in {} yet: beginning at the first step", request_.checkpoints));
+    return restored.step;
+  }
+
+  void after(std::int64_t iteration) {
+    if (request_.checkpoints.empty()) return;
+    const std::int64_t done = iteration + 1, all = request_.warmup + request_.steps;
+    stopped_ = any_asked(communicator_) && done < all;
+    const bool due = request_.checkpoint_every > 0 && done % request_.checkpoint_every == 0;
+    if (!stopped_ && !due && done < all) return;
+    checkpoints_.save(done);
+    if (stopped_) note(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume", done, all, request_.checkpoints));
+  }
+
+  bool stopped() const { return stopped_; }
+
+ private:
+  const TrainingRequest& request_;
+  Communicator& communicator_;
+  Checkpoints checkpoints_;
+  bool stopped_ = false;
+};
 
 }  // namespace
 
 std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
 
-Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator) {
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator) {
   const auto& [plan, network] = planned;
   if (request.verify && network.local_statistics && plan.ranks > 1)
     throw InputError(plan.network_source, "/statistics_samples",
                      "with \"local\" the numbers depend on the plan; to verify, expected a number of samples, or \"all\"");
   Timings timings = describe(planned, request);
-  const TrainingSettings settings{.seed = request.seed};
+  const TrainingSettings& settings = request.settings;
   const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
-  SyntheticData data(request.seed);
+  SyntheticData data(settings.seed);
   Executor executor(network, program, *backend, communicator, data, settings);
-  initialize_parameters(network, program, request.seed, executor);
+  initialize_parameters(network, program, settings.seed, executor);
+  Continuation continuation(request, communicator, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
+  const std::int64_t first = continuation.begin();
+  const bool collects = communicator.rank() == 0;
+  std::optional<LossCurve> curve;
+  if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
 
   std::vector<NamedTensor> first_step;
   const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
@@ -75,11 +132,12 @@ Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request
   const int iterations = request.warmup + request.steps;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
+    if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
     if (!request.quiet) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
+    continuation.after(iteration);
   };
-  timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step});
+  timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
   timings.memory = executor.memory().total();
-  const bool collects = communicator.rank() == 0;
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;
@@ -88,7 +146,7 @@ Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request
     timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};
   }
   communicator.barrier();
-  return timings;
+  return {std::move(timings), continuation.stopped()};
 }
 
 }  // namespace stratplan

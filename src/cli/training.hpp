@@ -5,25 +5,37 @@
 
 #include "model/plan.hpp"
 #include "report/timings.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/executor.hpp"
 
 namespace stratplan {
 
 struct TrainingRequest {
-  std::string backend;         ///< "cpu", "reference"
+  std::string backend;  ///< "cpu", "reference"
   int warmup = 2;
   int steps = 10;
-  std::uint64_t seed = 1;
-  bool verify = false;         ///< hold the first step against an undivided run
-  std::string against;         ///< a dump of one, instead of making one; empty: none
-  bool quiet = false;          ///< no progress
-  std::string dump;            ///< where to write the first step's loss and gradients; empty: nowhere
+  TrainingSettings settings;
+  bool verify = false;                  ///< hold the first step against an undivided run
+  std::string against;                  ///< a dump of one, instead of making one; empty: none
+  bool quiet = false;                   ///< no progress
+  std::string dump;                     ///< where to write the first step's loss and gradients; empty: nowhere
+  std::string loss_curve;               ///< a CSV file; empty: none
+  std::string checkpoints;              ///< their folder; empty: none are made
+  std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end, or when asked to stop
+  int keep = 3;                         ///< checkpoints
+  bool resume = false;                  ///< from the newest checkpoint, if there is one
+};
+
+/// How training came to its end.
+struct TrainingEnd {
+  Timings timings;       ///< on rank 0 everything that was measured, elsewhere the timing alone; without samples if there was nothing left to do
+  bool stopped = false;  ///< asked to, before the last step, with a checkpoint
 };
 
 /// The best backend that was built.
 std::string default_backend();
 
-/// Called by all ranks of the plan's job. On rank 0: everything that was measured; elsewhere the timing alone. Throws what the runtime throws.
-Timings train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator);
+/// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws; UsageError if the folder
+/// holds checkpoints that are not to be resumed.
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator);
 
 }  // namespace stratplan

@@ -42,14 +42,15 @@ class Reader {
  public:
   explicit Reader(const std::string& path) : file_(path == "-" ? "standard input" : path), document_(read_document(path, "plan")) {}
 
-  PlanAndNetwork read() {
+  PlanAndNetwork read(const std::function<Training(const Training&)>& training) {
     read_heading();
-    const fs::path source = plan_.network_source;
-    const fs::path beside = fs::path(file_).parent_path() / source;
-    std::error_code ignored;
-    const bool is_beside = source.is_relative() && !fs::exists(source, ignored) && fs::is_regular_file(beside, ignored);
-    network_ = read_network(is_beside ? beside.string() : plan_.network_source, plan_.overrides);
+    network_ = read_network(source_of_network(), plan_.overrides);
     check_fingerprint();
+    if (training) {
+      plan_.overrides.training = training(plan_.overrides.training);
+      network_ = read_network(source_of_network(), plan_.overrides);
+      plan_.network_fingerprint = network_.fingerprint();
+    }
     read_execution();
     read_layers();
     check_stages();
@@ -57,6 +58,24 @@ class Reader {
   }
 
  private:
+  std::string source_of_network() const {
+    const fs::path source = plan_.network_source;
+    const fs::path beside = fs::path(file_).parent_path() / source;
+    std::error_code ignored;
+    const bool is_beside = source.is_relative() && !fs::exists(source, ignored) && fs::is_regular_file(beside, ignored);
+    return is_beside ? beside.string() : plan_.network_source;
+  }
+
+  void read_training() {
+    if (!document_.contains("training")) {
+      return;
+    }
+    const Json& training = document_["training"];
+    const auto name = training.value("optimizer", std::string(name_of(OptimizerKind::Momentum)));
+    const auto found = std::ranges::find(optimizer_names, name);  // the schema knows no others
+    plan_.overrides.training = {static_cast<OptimizerKind>(found - optimizer_names.begin()), training.value("micro_batches", std::int64_t{1})};
+  }
+
   [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const { throw InputError(file_, pointer, expected); }
 
   void read_heading() {
@@ -66,6 +85,7 @@ class Reader {
     plan_.network_fingerprint = network.value("fingerprint", std::string());
     plan_.overrides.batch = document_["batch"].get<std::int64_t>();
     plan_.overrides.input_size = network.value("input_size", std::vector<std::int64_t>());
+    read_training();
     plan_.ranks = document_["ranks"].get<int>();
     plan_.ranks_offered = document_.value("ranks_offered", plan_.ranks);
     if (plan_.ranks_offered < plan_.ranks) {
@@ -214,6 +234,9 @@ Json to_json(const Plan& plan, const Network& network, const Json& provenance) {
   if (!plan.adjustments.empty()) {
     document["adjustments"] = plan.adjustments;
   }
+  if (network.training != Training{}) {
+    document["training"] = {{"optimizer", name_of(network.training.optimizer)}, {"micro_batches", network.training.micro_batches}};
+  }
   document["execution"] = to_json(plan.execution);
   if (plan.prediction) {
     document["prediction"] = {{"step_seconds", plan.prediction->step.value}, {"memory_bytes", plan.prediction->memory.value}};
@@ -221,7 +244,7 @@ Json to_json(const Plan& plan, const Network& network, const Json& provenance) {
   return document;
 }
 
-PlanAndNetwork read_plan(const std::string& path) { return Reader(path).read(); }
+PlanAndNetwork read_plan(const std::string& path, const std::function<Training(const Training&)>& training) { return Reader(path).read(training); }
 
 Plan uniform_plan(const Network& network, const Decomposition& wanted) {
   Plan plan = plan_by_wish(network, wanted.grid.ranks(), [&](const Layer&) { return wanted; });
@@ -234,6 +257,7 @@ Plan plan_by_wish(const Network& network, int ranks, const std::function<Decompo
   plan.network_source = network.name;
   plan.network_fingerprint = network.fingerprint();
   plan.overrides.batch = network.batch;
+  plan.overrides.training = network.training;
   plan.ranks = plan.ranks_offered = ranks;
   plan.layers.resize(network.layers.size());
   const auto place = [&](LayerIndex index, const Decomposition& asked) {

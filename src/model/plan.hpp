@@ -20,16 +20,16 @@ struct Prediction {
 };
 
 struct Plan {
-  std::string name;                        ///< "recommended", "sample", "H2", ...
-  std::string network_source;              ///< path or bare name, as given
-  std::string network_fingerprint;         ///< with batch and input size; set by read_plan even where the file has none
-  NetworkOverrides overrides;              ///< batch always set
-  int ranks = 1;                           ///< ranks that it uses
+  std::string name;                 ///< "recommended", "sample", "H2", ...
+  std::string network_source;       ///< path or bare name, as given
+  std::string network_fingerprint;  ///< with batch and input size; set by read_plan even where the file has none
+  NetworkOverrides overrides;       ///< batch always set
+  int ranks = 1;                    ///< ranks that it uses
   int ranks_offered = 1;
   std::string machine_name;
   std::string machine_fingerprint;
-  LayerDecompositions layers;              ///< per layer of the network
-  std::vector<std::string> adjustments;    ///< "fc: H2 -> R2: ..." where a wanted decomposition was illegal
+  LayerDecompositions layers;            ///< per layer of the network
+  std::vector<std::string> adjustments;  ///< "fc: H2 -> R2: ..." where a wanted decomposition was illegal
   Execution execution;
   std::optional<Prediction> prediction;
 };
@@ -43,7 +43,8 @@ struct PlanAndNetwork {
 };
 /// Reads plan.json and the network that it names (relative to the working folder, else to the plan's). Throws InputError if the network's fingerprint
 /// differs (naming both), a layer is missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with its Rejection).
-PlanAndNetwork read_plan(const std::string& path);
+/// `training`, if given, turns what the plan says of it into what the run wants; the fingerprint is then held against the plan's own.
+PlanAndNetwork read_plan(const std::string& path, const std::function<Training(const Training&)>& training = {});
 
 /// One decomposition for all layers, each layer's nearest legal one; adjustments say where they differ.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);

@@ -62,7 +62,7 @@ class Collection {
 
   void add_sample(int ranks) {
     const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
-    if (ranks > network_.batch) return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.batch));
+    if (ranks > network_.micro_batch()) return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.micro_batch()));
     add(name, uniform(along(machine_.topology(ranks), Dim::N)));
   }
 
@@ -74,7 +74,7 @@ class Collection {
   void add_lbann(const Fits& fits) {
     const int node = topology_.back();
     for (int sharing = 1; sharing <= node; ++sharing) {
-      if (node % sharing != 0 || ranks_ / sharing > network_.batch) continue;
+      if (node % sharing != 0 || ranks_ / sharing > network_.micro_batch()) continue;
       Plan plan = uniform(spatial_within_node(sharing));
       if (fits(plan)) return add("lbann", std::move(plan));
     }
@@ -82,9 +82,10 @@ class Collection {
   }
 
   void add_one_weird_trick() {
-    if (ranks_ > network_.batch) return refuse("one-weird-trick", fmt::format("{} ranks share {} samples", ranks_, network_.batch));
+    if (ranks_ > network_.micro_batch()) return refuse("one-weird-trick", fmt::format("{} ranks share {} samples", ranks_, network_.micro_batch()));
     const Decomposition samples{along(topology_, Dim::N), {}}, filters{along(topology_, Dim::F), {}};
-    add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) { return layer.kind == LayerKind::FullyConnected ? filters : samples; }));
+    add("one-weird-trick",
+        plan_by_wish(network_, ranks_, [&](const Layer& layer) { return layer.kind == LayerKind::FullyConnected ? filters : samples; }));
   }
 
   std::vector<Baseline> take() { return std::move(found_); }
@@ -105,7 +106,8 @@ class Collection {
     plan.name = name;
     plan.execution = execution_;
     plan.ranks_offered = ranks_;
-    const auto same = std::find_if(found_.begin(), found_.end(), [&](const Baseline& known) { return known.plan && known.plan->layers == plan.layers; });
+    const auto same =
+        std::find_if(found_.begin(), found_.end(), [&](const Baseline& known) { return known.plan && known.plan->layers == plan.layers; });
     if (same != found_.end()) {
       same->aliases.push_back(name);
     } else {

@@ -27,34 +27,42 @@ namespace {
 
 volatile std::sig_atomic_t child_process = 0;
 volatile std::sig_atomic_t signal_seen = 0;
+volatile std::sig_atomic_t stops_by_checkpoint = 0;
+
+/// Tells the ranks whose child they are.
+constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
 
 /// A terminal's Ctrl-C reaches the job by itself (SI_KERNEL); what one process sends to this one has to be passed on.
 void pass_on(int signal, siginfo_t* information, void*) {
   signal_seen = signal;
+  // mpirun ends its ranks on SIGTERM, but hands SIGUSR1 on to them.
+  if (stops_by_checkpoint && signal == SIGTERM) signal = SIGUSR1;
   if (child_process > 0 && (signal != SIGINT || information->si_code != SI_KERNEL)) kill(child_process, signal);
 }
 
-/// Passes SIGINT and SIGTERM on to the child while it lives.
+/// Passes SIGINT and SIGTERM, or what stands for a wish to stop, on to the child while it lives.
 class SignalForwarding {
  public:
-  SignalForwarding() {
+  explicit SignalForwarding(bool makes_checkpoints) : count_(makes_checkpoints ? 3 : 2) {
     signal_seen = 0;
+    stops_by_checkpoint = makes_checkpoints;
     struct sigaction action {};
     action.sa_sigaction = pass_on;
     action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
-    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < count_; ++i) sigaction(signals[i], &action, &before_[i]);
   }
   ~SignalForwarding() {
     child_process = 0;
-    for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before_[i], nullptr);
+    for (std::size_t i = 0; i < count_; ++i) sigaction(signals[i], &before_[i], nullptr);
   }
   SignalForwarding(const SignalForwarding&) = delete;
   SignalForwarding& operator=(const SignalForwarding&) = delete;
 
  private:
-  static constexpr std::array<int, 2> signals{SIGINT, SIGTERM};
-  std::array<struct sigaction, 2> before_{};
+  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGUSR1};
+  std::array<struct sigaction, 3> before_{};
+  std::size_t count_;
 };
 
 /// Core-seconds that all processes together have used since the machine started; nothing where /proc is missing.
@@ -108,7 +116,8 @@ pid_t start(const std::vector<std::string>& command, int output) {
 int wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  if (signal_seen != 0) return 128 + signal_seen;
+  const bool checkpointed = WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::Checkpointed);
+  if (signal_seen != 0 && !checkpointed && !(stops_by_checkpoint && status == 0)) return 128 + signal_seen;
   if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
   const int code = WEXITSTATUS(status);
   const bool documented = code == 0 || (code >= static_cast<int>(ExitCode::Usage) && code <= static_cast<int>(ExitCode::ValidationFailed)) ||
@@ -117,6 +126,8 @@ int wait_for(pid_t child) {
 }
 
 }  // namespace
+
+bool supervised() { return std::getenv(supervised_variable) != nullptr; }
 
 std::string own_executable() {
   std::error_code error;
@@ -171,6 +182,7 @@ std::vector<std::string> launch_command(const Launch& launch) {
 
 LaunchResult launch(const Launch& launch) {
   const auto command = launch_command(launch);
+  setenv(supervised_variable, "1", 1);
   setenv("OMP_NUM_THREADS", std::to_string(launch.threads_per_rank).c_str(), 1);
   int output = -1;
   if (launch.standard_output) {
@@ -183,7 +195,7 @@ LaunchResult launch(const Launch& launch) {
   const auto begin = std::chrono::steady_clock::now();
   LaunchResult result;
   try {
-    const SignalForwarding forwarding;
+    const SignalForwarding forwarding(launch.makes_checkpoints);
     const pid_t child = start(command, output);
     child_process = child;
     result.exit_code = wait_for(child);

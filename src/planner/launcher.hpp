@@ -13,13 +13,14 @@ namespace stratplan {
 struct Launch {
   int ranks = 1;
   int threads_per_rank = 1;
-  std::vector<std::string> arguments;                     ///< of this program, its name left out
-  std::optional<std::filesystem::path> standard_output;   ///< a file; nothing: inherited
+  std::vector<std::string> arguments;                    ///< of this program, its name left out
+  std::optional<std::filesystem::path> standard_output;  ///< a file; nothing: inherited
+  bool makes_checkpoints = false;                        ///< SIGTERM and SIGUSR1 ask its ranks for a checkpoint, instead of ending them
 };
 
 struct LaunchResult {
-  int exit_code = 0;        ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N after signal N
-  bool interrupted = false; ///< this process was asked to stop meanwhile
+  int exit_code = 0;         ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N after signal N
+  bool interrupted = false;  ///< this process was asked to stop meanwhile
   Seconds wall{};
   double foreign_load = 0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
 };
@@ -27,9 +28,11 @@ struct LaunchResult {
 /// The command that launch() executes, for messages and tests. Throws EnvironmentError, naming the package, if mpirun is needed and missing.
 std::vector<std::string> launch_command(const Launch& launch);
 
-/// Runs the job to its end. SIGINT and SIGTERM are passed on to it. Throws EnvironmentError if it cannot be started.
+/// Runs the job to its end. SIGINT and SIGTERM are passed on to it; to one that makes checkpoints SIGUSR1 goes in the place of SIGTERM. Throws EnvironmentError if it cannot be started.
 LaunchResult launch(const Launch& launch);
 
+/// Whether launch() started this process, directly or under mpirun.
+bool supervised();
 /// Path of this very program.
 std::string own_executable();
 /// Where a program lies on $PATH.

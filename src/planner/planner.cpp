@@ -89,6 +89,7 @@ class Planning {
     plan.network_fingerprint = network_.fingerprint();
     plan.overrides = options_.overrides;
     plan.overrides.batch = network_.batch;
+    plan.overrides.training = network_.training;
     plan.ranks_offered = ranks_;
     plan.machine_name = machine_.name;
     plan.machine_fingerprint = fingerprint_;
@@ -190,8 +191,9 @@ class Planning {
       result_.reranking = fmt::format("no plan over all {} ranks fits {} per rank; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
-      result_.reranking = fmt::format("played through, \"{}\" takes {} per step on {} of the ranks; what the search put first takes {} on {}", best->name,
-                                      milliseconds(best->plan->prediction->step), best->plan->ranks, milliseconds(first.prediction->step), first.ranks);
+      result_.reranking =
+          fmt::format("played through, \"{}\" takes {} per step on {} of the ranks; what the search put first takes {} on {}", best->name,
+                      milliseconds(best->plan->prediction->step), best->plan->ranks, milliseconds(first.prediction->step), first.ranks);
     }
   }
 

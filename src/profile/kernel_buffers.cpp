@@ -22,15 +22,21 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
+/// Optimizers: weights, gradient, then the state, which is written back behind the weights.
+bool is_update(KernelKind kind) {
+  using enum KernelKind;
+  return kind == SgdMomentum || kind == Sgd || kind == SgdNesterov || kind == Adam || kind == AdamW || kind == Lars;
+}
+
 /// Index in the writes at which a read lies, or -1: kernels that work in place.
 int in_place(KernelKind kind, std::size_t read) {
   if (kind == KernelKind::BiasAdd && read == 0) return 0;
-  if (kind == KernelKind::SgdMomentum && read != 1) return read == 0 ? 0 : 1;
+  if (is_update(kind) && read != 1 && !(kind == KernelKind::Lars && read == 3)) return read == 0 ? 0 : static_cast<int>(read) - 1;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
-bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::SgdMomentum || kernel.accumulate; }
+bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || is_update(kernel.kind) || kernel.accumulate; }
 
 /// Operands that random floats would not do for.
 bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
@@ -59,6 +65,13 @@ std::vector<std::byte> class_sums(const Kernel& kernel) {
   std::fill_n(values.begin(), kernel.x[Axis::C], half / 2);
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+/// Of weights and of a gradient, as good as any.
+std::vector<std::byte> squared_norms() {
+  const std::array<double, 2> values{4, 9};
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + sizeof values};
 }
 
 }  // namespace
@@ -94,9 +107,9 @@ void Noise::read(const void* device, Bytes bytes) const {
 std::vector<RecentUse> recent_uses(KernelKind kind) {
   using enum KernelKind;
   switch (kind) {
-    case ConvolutionBackwardFilter: return {{1, false}};             // x was saved; dy has just been read for the other gradient
-    case BatchNormForward: return {{0, false}};                      // x, for the statistics
-    case BatchNormBackward: return {{0, false}, {1, false}};         // x and dy, for the sums
+    case ConvolutionBackwardFilter: return {{1, false}};      // x was saved; dy has just been read for the other gradient
+    case BatchNormForward: return {{0, false}};               // x, for the statistics
+    case BatchNormBackward: return {{0, false}, {1, false}};  // x and dy, for the sums
     case ReluBackward:
     case LeakyReluBackward:
     case SigmoidBackward:
@@ -106,17 +119,27 @@ std::vector<RecentUse> recent_uses(KernelKind kind) {
     case PreluBackward:
     case SoftmaxBackward:
     case LocalResponseBackward:
-    case BatchNormBackwardSums: return {{1, true}};                  // dy
-    case PreluGradient: return {{0, false}, {1, false}};             // both, for the other gradient
-    case DiceLoss: return {{0, false}};                              // labels, for the sums
+    case BatchNormBackwardSums: return {{1, true}};       // dy
+    case PreluGradient: return {{0, false}, {1, false}};  // both, for the other gradient
+    case DiceLoss: return {{0, false}};                   // labels, for the sums
     case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars:
     case Fill: return {};
     default: return {{0, true}};
   }
 }
 
 KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
-    : backend_(backend), noise_(backend, true), arena_(std::max(aligned(largest), arena)), reads_(allocate(backend, arena_)), writes_(allocate(backend, arena_)) {
+    : backend_(backend),
+      noise_(backend, true),
+      arena_(std::max(aligned(largest), arena)),
+      reads_(allocate(backend, arena_)),
+      writes_(allocate(backend, arena_)) {
   noise_.write(reads_.get(), arena_);
   noise_.write(writes_.get(), arena_);
 }
@@ -149,12 +172,18 @@ void KernelBuffers::arrange(const Kernel& kernel) {
 
 /// Puts valid contents in place of noise for one operand of all sets; copies, where a single one would stay in the caches.
 void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
-  const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1, std::ssize(sets_)));
+  const auto copies = static_cast<std::size_t>(
+      std::clamp<std::int64_t>(special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1, std::ssize(sets_)));
   const std::size_t first = special_.size();
   std::vector<std::byte> contents;
-  if (kernel.kind == KernelKind::MaxPoolBackward) contents = pool_indices(kernel);
-  else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64) contents = class_sums(kernel);
-  else contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
+  if (kernel.kind == KernelKind::MaxPoolBackward)
+    contents = pool_indices(kernel);
+  else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
+    contents = class_sums(kernel);
+  else if (kernel.kind == KernelKind::Lars)
+    contents = squared_norms();
+  else
+    contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
   SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {
     special_.push_back(allocate(backend_, operand.bytes()));
@@ -169,7 +198,8 @@ std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
   Kernel forward = kernel;
   forward.kind = KernelKind::MaxPoolForward;
   const Operands operands = forward.operands();
-  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()), y = allocate(backend_, operands.writes[0].bytes()), index = allocate(backend_, operands.writes[1].bytes());
+  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()), y = allocate(backend_, operands.writes[0].bytes()),
+                     index = allocate(backend_, operands.writes[1].bytes());
   noise_.write(x.get(), operands.reads[0].bytes());
   const auto prepared = backend_.prepare(forward);
   const std::array<const void*, 1> reads{x.get()};
@@ -187,8 +217,10 @@ void KernelBuffers::refresh(const Kernel& kernel, int run) {
     const Operand& operand = operands.reads[use.read];
     if (is_special(kernel, operand)) continue;
     const void* buffer = set(run).reads[use.read];
-    if (use.written) noise_.write(const_cast<void*>(buffer), operand.bytes());
-    else noise_.read(buffer, operand.bytes());
+    if (use.written)
+      noise_.write(const_cast<void*>(buffer), operand.bytes());
+    else
+      noise_.read(buffer, operand.bytes());
   }
 }
 

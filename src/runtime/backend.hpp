@@ -15,13 +15,17 @@ namespace stratplan {
 /// What a kernel may depend on beyond its description, its buffers and the shapes in them.
 struct KernelContext {
   std::uint64_t seed = 0;
-  std::int64_t step = 0;            ///< training step, from 0
-  std::string_view layer;           ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
-  Region region;                    ///< where the output lies in its global tensor
+  std::int64_t step = 0;   ///< training step, from 0
+  std::string_view layer;  ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  Region region;           ///< where the output lies in its global tensor
   Shape global;
-  double learning_rate = 0;         ///< SgdMomentum
+  double learning_rate = 0;  ///< of this step; this and what follows: optimizers
   double momentum = 0;
   double weight_decay = 0;
+  double beta1 = 0.9;     ///< Adam
+  double beta2 = 0.999;   ///< Adam
+  double epsilon = 1e-8;  ///< Adam
+  double trust = 0.001;   ///< Lars
 };
 
 /// A kernel made ready for one description: primitives created, implementation chosen, constants folded. Made at plan time, run many times.

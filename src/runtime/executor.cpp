@@ -50,9 +50,12 @@ Executor::Prepared Executor::prepare(const Step& step) {
     context.layer = step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
     context.region = compute->region;
     context.global = compute->global;
-    context.learning_rate = settings_.learning_rate;
     context.momentum = settings_.momentum;
     context.weight_decay = settings_.weight_decay;
+    context.beta1 = settings_.beta1;
+    context.beta2 = settings_.beta2;
+    context.epsilon = settings_.epsilon;
+    context.trust = settings_.trust;
   } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
     prepared.sends = parcels(exchange->sends);
     prepared.receives = parcels(exchange->receives);
@@ -112,6 +115,7 @@ void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iterat
 
 void Executor::compute(Prepared& prepared, std::int64_t iteration) {
   prepared.context.step = iteration;
+  prepared.context.learning_rate = settings_.learning_rate_at(iteration);
   backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(), prepared.context);
   backend_.synchronize(stream);
 }

@@ -15,6 +15,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/data.hpp"
+#include "runtime/schedule.hpp"
 
 namespace stratplan {
 
@@ -24,6 +25,13 @@ struct TrainingSettings {
   double learning_rate = 0.01;
   double momentum = 0.9;
   double weight_decay = 0;
+  double beta1 = 0.9;     ///< Adam
+  double beta2 = 0.999;   ///< Adam
+  double epsilon = 1e-8;  ///< Adam
+  double trust = 0.001;   ///< LARS
+  Schedule schedule{};    ///< of the learning rate
+
+  double learning_rate_at(std::int64_t step) const { return learning_rate * factor(schedule, step); }
 };
 
 class Executor {

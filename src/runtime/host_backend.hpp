@@ -2,6 +2,7 @@
 // What the backends on processors share: memory is the host's, the stream is an inline queue that has always finished.
 #include <sys/mman.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -78,6 +79,12 @@ class HostBackend : public Backend {
  private:
   static constexpr std::int64_t huge_page = 2 << 20;
 };
+
+/// What LARS scales a tensor's gradient by, from the sums of squares of weights and gradient; 1 where either is zero (a fresh or a frozen tensor).
+inline double lars_scale(const double* squared_norms, const KernelContext& context) {
+  const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
+  return weights > 0 && gradient > 0 ? context.trust * weights / (gradient + context.weight_decay * weights) : 1;
+}
 
 /// A bug in whoever described the kernel: kinds of one shape hold it in x and y.
 inline void check_shapes(const Kernel& kernel) {

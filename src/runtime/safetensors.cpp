@@ -15,8 +15,9 @@ static_assert(std::endian::native == std::endian::little, "values are copied as 
 constexpr std::size_t length_bytes = 8;
 
 /// Padded with spaces so that the values start at a multiple of 8 bytes.
-std::string header_of(const std::vector<NamedTensor>& tensors) {
+std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
   Json header = Json::object();
+  if (!metadata.empty()) header["__metadata__"] = metadata;
   std::size_t begin = 0;
   for (const NamedTensor& tensor : tensors) {
     const std::size_t end = begin + tensor.values.size() * sizeof(float);
@@ -50,10 +51,18 @@ NamedTensor read_tensor(const std::string& file, const std::string& name, const 
   return tensor;
 }
 
+Metadata read_metadata(const std::string& file, const Json& entry) {
+  try {
+    return entry.get<Metadata>();
+  } catch (const Json::exception&) {
+    throw InputError(file, "/__metadata__", "expected texts by name");
+  }
+}
+
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors) {
-  const std::string header = header_of(tensors);
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+  const std::string header = header_of(tensors, metadata);
   const std::uint64_t length = header.size();
   std::string contents(length_bytes, '\0');
   std::memcpy(contents.data(), &length, length_bytes);
@@ -63,7 +72,9 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Name
   write_file_atomically(path, contents);
 }
 
-std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) { return read_safetensors_file(path).tensors; }
+
+SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   const std::string file = path.string();
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw InputError(file, "", "can not be opened");
@@ -74,10 +85,14 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
   const std::string_view all = contents;
   const Json header = Json::parse(all.substr(length_bytes, length), nullptr, false);
   if (!header.is_object()) throw InputError(file, "", "expected a safetensors header: a JSON object");
-  std::vector<NamedTensor> tensors;
-  for (const auto& [name, entry] : header.items())
-    if (name != "__metadata__") tensors.push_back(read_tensor(file, name, entry, all.substr(length_bytes + length)));
-  return tensors;
+  SafetensorsFile read;
+  for (const auto& [name, entry] : header.items()) {
+    if (name != "__metadata__")
+      read.tensors.push_back(read_tensor(file, name, entry, all.substr(length_bytes + length)));
+    else
+      read.metadata = read_metadata(file, entry);
+  }
+  return read;
 }
 
 }  // namespace stratplan

@@ -84,7 +84,8 @@ void initialize_parameters(const Network& network, const Program& program, std::
     std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F);
     if (slice.what == What::Weights) values = initial_weights(slice, RandomStream(seed, slice.name(network)));
     executor.upload(slice.value, values.data());
-    executor.upload(slice.velocity, std::vector<float>(elements, 0.0F).data());
+    for (const BufferId state : {slice.velocity, slice.mean_square})
+      if (state >= 0) executor.upload(state, std::vector<float>(elements, 0.0F).data());
   }
 }
 
@@ -92,17 +93,19 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   Timing timing;
   std::vector<double> elapsed;  // of this rank, timed iterations only
   StepDurations durations(executor.spans().size(), run.steps);
-  for (std::int64_t iteration = 0; iteration < run.warmup + run.steps; ++iteration) {
+  const std::int64_t end = run.warmup + run.steps, first_timed = std::min(run.first + run.warmup, end - 1);
+  for (std::int64_t iteration = run.first; iteration < end; ++iteration) {
     communicator.barrier();
     const auto start = std::chrono::steady_clock::now();
     executor.run(iteration);
     const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     timing.losses.push_back(executor.loss());
-    if (iteration >= run.warmup) {
+    if (iteration >= first_timed) {
       elapsed.push_back(time);
       durations.add(executor.spans());
     }
     if (run.after_step) run.after_step(iteration, timing.losses.back(), {time});
+    if (run.stop && run.stop()) break;
   }
   timing.steps.resize(elapsed.size());
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))

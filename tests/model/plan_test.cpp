@@ -54,6 +54,24 @@ TEST(UniformPlan, IsLegalForEveryShippedNetworkAndDimension) {
 
 // ---------------------------------------------------------------- files
 
+TEST(Plan, KeepsHowItIsTrained) {
+  const Training training{OptimizerKind::Adam, 3};
+  const Network network = read_network("hepcnn", {.batch = 6, .input_size = {}, .training = training});
+  const Plan plan = uniform_plan(network, Decomposition::parse("N2"));
+  EXPECT_EQ(plan.overrides.training, training);
+  const TemporaryFolder folder;
+  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  const PlanAndNetwork read = read_plan(folder / "plan.json");
+  EXPECT_EQ(read.network.training, training);
+  EXPECT_EQ(read.network.fingerprint(), network.fingerprint());
+  const PlanAndNetwork replaced = read_plan(folder / "plan.json", [](Training of_plan) {
+    of_plan.optimizer = OptimizerKind::Lars;
+    return of_plan;
+  });
+  EXPECT_EQ(replaced.network.training, (Training{OptimizerKind::Lars, 3}));
+  EXPECT_EQ(replaced.plan.network_fingerprint, replaced.network.fingerprint());
+}
+
 TEST(Plan, SurvivesWritingAndReading) {
   const Network network = read_network("tiny", {.batch = 6, .input_size = {12, 10}});
   Plan plan = uniform_plan(network, Decomposition::parse("C2 F2 all-reduce"));

@@ -252,7 +252,13 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case SigmoidBackward:
     case Add:
     case Fill:
-    case SgdMomentum: return of_one_shape(kind, 0);
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars: return of_one_shape(kind, 0);
     case CopyRegion: return copies();
     case UpsampleForward:
     case UpsampleBackward: return upsamplings(kind);
@@ -296,6 +302,9 @@ std::vector<Values> operands(const Kernel& kernel, Random& random) {
     for (float& y : std::get<std::vector<float>>(reads[0])) y = std::clamp(y, -0.3F, 0.6F);
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
+  if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
+    for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
+  if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
   return reads;
 }

@@ -298,6 +298,12 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::CopyRegion: return run_copy(rank, step, kernel);
     case KernelKind::Fill: return view(rank, step.writes.at(0)).fill(0);
     case KernelKind::SgdMomentum: return run_update(rank, step);
+    case KernelKind::Sgd:
+    case KernelKind::SgdNesterov:
+    case KernelKind::Adam:
+    case KernelKind::AdamW:
+    case KernelKind::SquaredNorms:
+    case KernelKind::Lars: return fail("symbolic runs know momentum alone: " + kernel.key());
   }
 }
 

@@ -134,7 +134,8 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
     if (i >= block.layers.size()) continue;  // edges keep nothing of their own
     const LayerIndex layer = block.layers[i];
     cost.persistent += persistent_of(program);
-    cost.saved += saved_by(program, kept_by_consumers(network_, layer) ? network_.layer(layer).name + ".y" : std::string());
+    const Bytes saved = saved_by(program, kept_by_consumers(network_, layer) ? network_.layer(layer).name + ".y" : std::string());
+    cost.saved += {saved.value / network_.training.micro_batches};  // one micro-batch's at a time
   }
   return cost;
 }

@@ -208,7 +208,7 @@ void check_inputs(const Network& network, const Layer& layer) {
 void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   check_inputs(network, layer);
   if (layer.kind == LayerKind::Input) {
-    layer.output[Axis::N] = network.batch;
+    layer.output[Axis::N] = network.micro_batch();
     layer.input = layer.output;
     if (std::ranges::any_of(layer.output.extent, [](std::int64_t extent) { return extent < 1; })) {
       throw Complaint{fmt::format("expected extents of at least 1, found {}", fmt::join(layer.output.extent, " x "))};
@@ -258,6 +258,25 @@ void check_ends(const Network& network, const std::string& file, const std::vect
   }
 }
 
+/// Micro-batches are whole runs of samples, and so are the sets of batch normalization: none may straddle two micro-batches.
+void check_micro_batches(const Network& network, const std::string& file) {
+  const std::int64_t parts = network.training.micro_batches;
+  if (parts < 1 || network.batch % parts != 0) {
+    throw InputError(file, "/batch", fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts));
+  }
+  const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+  if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
+    throw InputError(
+        file, "/statistics_samples",
+        fmt::format("batch normalization takes its statistics over {} samples, which do not fit into micro-batches of {} (batch {} in {} parts)",
+                    network.statistics_samples, network.micro_batch(), network.batch, parts));
+  }
+  const bool whole_batch = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
+  if (parts > 1 && whole_batch) {
+    throw InputError(file, "/layers", fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut", parts));
+  }
+}
+
 }  // namespace
 
 Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers) {
@@ -269,6 +288,7 @@ Network finish_network(Network network, const std::string& file, const std::vect
     throw InputError(file, "/statistics_samples", fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
   }
   network.statistics_samples = std::min(network.statistics_samples, network.batch);
+  check_micro_batches(network, file);
   check_names(network, file, pointers);
 
   const std::vector<LayerIndex> order = topological_order(network.layers, file, pointers);

@@ -41,6 +41,9 @@ Flops Network::forward_flops() const {
 
 std::string Network::fingerprint() const {
   std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples, local_statistics ? " local" : "");
+  if (training != Training{}) {
+    fmt::format_to(std::back_inserter(text), "optimizer {} micro_batches {}\n", name_of(training.optimizer), training.micro_batches);
+  }
   for (const Layer& each : layers) {
     fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
                    each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,

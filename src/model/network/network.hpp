@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/network/layer.hpp"
+#include "model/network/training.hpp"
 
 namespace stratplan {
 
@@ -15,9 +16,12 @@ struct Network {
   std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
   /// Batch normalization in one set per rank, its own samples and positions: what most frameworks do. The numbers then depend on the plan.
   bool local_statistics = false;
-  std::vector<Layer> layers;
+  Training training;          ///< how a step is made of it; set by the plan or the command line, as the batch may be
+  std::vector<Layer> layers;  ///< their shapes hold the samples of one micro-batch
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
+  /// Samples that pass through the layers at a time.
+  std::int64_t micro_batch() const { return batch / training.micro_batches; }
   int size() const { return static_cast<int>(layers.size()); }
   /// Indices of the layers that read layer `index`, ascending, one entry per reading input.
   std::vector<LayerIndex> consumers(LayerIndex index) const;
@@ -34,11 +38,13 @@ struct Network {
 struct NetworkOverrides {
   std::optional<std::int64_t> batch;
   std::vector<std::int64_t> input_size;  ///< [H, W] or [D, H, W]; empty: as in the file
+  Training training{};                   ///< which no network file has
 };
 
 /// Orders layers topologically (stable: file order where free), checks them and infers every shape from the inputs'. Throws InputError with
 /// `file` and the layer's JSON pointer (`pointers[i]` for layers[i] as given) on a cycle, a window that does not fit, shapes that disagree, or
-/// an element count or byte count that overflows 63 bits.
+/// an element count or byte count that overflows 63 bits;
+/// or if the batch does not divide into its micro-batches, or batch normalization's sets do not fit into those.
 Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers);
 
 /// Reads `source`: a path, or the bare name of a shipped network ("resnet50"). Throws InputError.

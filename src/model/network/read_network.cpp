@@ -80,6 +80,7 @@ class Reader {
   Network read() {
     Network network;
     network.name = document_["name"].get<std::string>();
+    network.training = overrides_.training;
     network.batch = overrides_.batch.value_or(document_["batch"].get<std::int64_t>());
     const Json statistics = document_.value("statistics_samples", Json(32));
     network.statistics_samples = statistics.is_string() ? network.batch : statistics.get<std::int64_t>();

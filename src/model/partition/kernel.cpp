@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "tanh_forward", "tanh_backward", "elu_forward", "elu_backward", "clip_forward", "clip_backward",
     "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
     "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
-    "upsample_forward", "upsample_backward"};
+    "upsample_forward", "upsample_backward",
+    "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -107,12 +108,18 @@ std::string details(const Kernel& kernel) {
     case EluForward:
     case EluBackward:
     case ClipForward:
-    case ClipBackward:
-    case SgdMomentum: return fmt::format(" e{}", y.elements());
+    case ClipBackward: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
     case UpsampleBackward:  // where in an element a piece begins hardly matters
       return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), kernel.scales[0].factor,
                          kernel.scales[1].factor, kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars: return fmt::format(" e{}", y.elements());
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
@@ -135,7 +142,13 @@ double operations_per_element(KernelKind kind) {
     case TanhBackward:
     case PreluGradient: return 3;
     case DiceSums: return 2;
-    case SgdMomentum: return 6;
+    case SgdMomentum:
+    case Lars: return 6;
+    case Sgd:
+    case SquaredNorms: return 4;
+    case SgdNesterov: return 8;
+    case Adam:
+    case AdamW: return 16;
     case Dropout: return 10;
     case MeanSquaredError: return 4;
     default: return 1;
@@ -151,8 +164,9 @@ std::string Kernel::key() const { return std::string(name_of(kind)) + details(*t
 Operands Kernel::operands() const {
   const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
-  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]};
+  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1},
+      norms{DataType::F64, 2};
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
@@ -199,7 +213,13 @@ Operands Kernel::operands() const {
     case DiceLoss: return {{labels, class_sums}, {scalar_sum, input}};
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
-    case SgdMomentum: return {{output, output, output}, {output, output}};
+    case SgdMomentum:
+    case SgdNesterov: return {{output, output, output}, {output, output}};
+    case Sgd: return {{output, output}, {output}};
+    case Adam:
+    case AdamW: return {{output, output, output, output}, {output, output, output}};
+    case SquaredNorms: return {{output, output}, {norms}};
+    case Lars: return {{output, output, output, norms}, {output, output}};
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return {};

@@ -39,6 +39,12 @@
 //   DiceLoss                    labels, sums (of all ranks)            loss (F64 scalar, complete), dx
 //   UpsampleForward             x                                      y: along each axis the nearest element, or the two around it mixed
 //   UpsampleBackward            dy                                     dx
+// Other optimizers (network/training.hpp has the formulas), all in place:
+//   Sgd                         weights, gradient                      weights
+//   SgdNesterov                 weights, gradient, velocity            weights, velocity
+//   Adam, AdamW                 weights, gradient, mean, mean square   weights, mean, mean square
+//   SquaredNorms                weights, gradient                      norms (F64, [2]: sum of squares of each)
+//   Lars                        weights, gradient, velocity, norms     weights, velocity
 #include <array>
 #include <string>
 #include <string_view>
@@ -97,8 +103,14 @@ enum class KernelKind : int {
   DiceLoss,
   UpsampleForward,
   UpsampleBackward,
+  Sgd,
+  SgdNesterov,
+  Adam,
+  AdamW,
+  SquaredNorms,
+  Lars,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::UpsampleBackward) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::Lars) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -136,7 +148,7 @@ struct Operands {
   std::vector<Operand> writes;
 };
 
-/// Kinds whose tensors have one shape only (element-wise ones, normalizations, Softmax, losses, Fill, SgdMomentum) hold it in both x and y; BiasAdd and
+/// Kinds whose tensors have one shape only (element-wise ones, normalizations, Softmax, losses, Fill, optimizers) hold it in both x and y; BiasAdd and
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;

@@ -47,6 +47,8 @@ class Lowering {
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
+  /// What follows is the pass of this micro-batch through the layers.
+  void begin_micro_batch(std::int64_t micro_batch);
   /// What remains of the gradient reductions, and the optimizer's step.
   void update();
 
@@ -61,7 +63,8 @@ class Lowering {
  private:
   struct ReductionGroup {
     std::vector<int> ranks;
-    BufferId value = -1, gradient = -1, velocity = -1;
+    BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
+    BufferId accumulated = -1;  ///< gradients of the micro-batches before this one, if there is more than one
     std::int64_t elements = 0;
     std::int64_t reduced = 0;   ///< elements that collectives cover already
     std::int64_t complete = 0;  ///< elements whose local gradients are there
@@ -106,12 +109,20 @@ class Lowering {
   ReductionGroup& group_of(const std::vector<int>& ranks);
   void gradient_complete(const ParameterSlice& parameter);
   void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
+  void update_group(const ReductionGroup& group);
+  void update_by_tensor();
+  std::vector<BufferId> squared_norms();
+  /// Where a region of this micro-batch lies in the step's whole batch.
+  Region in_whole_batch(Region region) const;
+  bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
 
   const Network& network_;
   const Execution& execution_;
   std::vector<State> states_;
   std::vector<ReductionGroup> groups_;
   std::vector<std::size_t> group_of_parameter_;
+  std::vector<BufferId> accumulated_;  ///< by parameter: its slice of the group's
+  std::int64_t micro_batch_ = 0;
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
 };

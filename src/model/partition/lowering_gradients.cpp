@@ -1,7 +1,7 @@
 // Parameters: where they lie, when their gradients are reduced, and their update.
 //
-// All parameters that are reduced over the same ranks lie one after the other in three flat buffers (values, gradients, velocities), in the order in
-// which backward completes them. So a reduction is a range of one buffer, and the optimizer runs once per group.
+// All parameters that are reduced over the same ranks lie one after the other in flat buffers (values, gradients, velocities, what else the optimizer
+// keeps), in the order in which backward completes them. So a reduction is a range of one buffer, and the optimizer runs once per group.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
   using What = ParameterSlice::What;
   const LayerDistributions& made = states_[static_cast<std::size_t>(index)].distributions;
   const auto slice = [&](What what, const Distribution& tensor) {
-    return ParameterSlice{what, index, tensor.owned(program.rank), tensor.shape, -1, -1, -1};
+    return ParameterSlice{.what = what, .layer = index, .region = tensor.owned(program.rank), .global = tensor.shape};
   };
   std::vector<ParameterSlice> slices;
   if (made.weights) slices.push_back(slice(What::Weights, *made.weights));
@@ -54,20 +54,32 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
       group.elements += padded(slice.region.elements());
     }
   }
+  const OptimizerKind optimizer = network_.training.optimizer;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     ReductionGroup& group = groups_[g];
     group.value = add_flat(fmt::format("parameters of group {}", g), TensorClass::Parameter, group.elements, -1);
     group.gradient = add_flat(fmt::format("gradients of group {}", g), TensorClass::ParameterGradient, group.elements, -1);
-    group.velocity = add_flat(fmt::format("velocities of group {}", g), TensorClass::OptimizerState, group.elements, -1);
-    for (const BufferId id : {group.value, group.gradient, group.velocity}) program.buffer(id).persistent = true;
+    if (optimizer != OptimizerKind::Sgd)
+      group.velocity = add_flat(fmt::format("velocities of group {}", g), TensorClass::OptimizerState, group.elements, -1);
+    if (optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW)
+      group.mean_square = add_flat(fmt::format("mean squares of group {}", g), TensorClass::OptimizerState, group.elements, -1);
+    if (network_.training.micro_batches > 1)
+      group.accumulated = add_flat(fmt::format("accumulated gradients of group {}", g), TensorClass::ParameterGradient, group.elements, -1);
+    for (const BufferId id : {group.value, group.gradient, group.velocity, group.mean_square, group.accumulated})
+      if (id >= 0) program.buffer(id).persistent = true;
   }
   for (std::size_t p = 0; p < program.parameters.size(); ++p) {
     ParameterSlice& slice = program.parameters[p];
     const ReductionGroup& group = groups_[group_of_parameter_[p]];
     const std::string name = slice.name(network_);
-    slice.value = add_slice(group.value, first_element[p], name, slice.region, slice.layer);
-    slice.gradient = add_slice(group.gradient, first_element[p], "d " + name, slice.region, slice.layer);
-    slice.velocity = add_slice(group.velocity, first_element[p], "v " + name, slice.region, slice.layer);
+    const auto slice_of = [&](BufferId flat, const char* prefix) {
+      return flat < 0 ? flat : add_slice(flat, first_element[p], prefix + name, slice.region, slice.layer);
+    };
+    slice.value = slice_of(group.value, "");
+    slice.gradient = slice_of(group.gradient, "d ");
+    slice.velocity = slice_of(group.velocity, "v ");
+    slice.mean_square = slice_of(group.mean_square, "u ");
+    accumulated_.push_back(slice_of(group.accumulated, "sum of d "));
   }
 }
 
@@ -78,8 +90,12 @@ const ParameterSlice& Lowering::parameter(LayerIndex index, ParameterSlice::What
   std::abort();
 }
 
+/// The last micro-batch's gradients are added to those before and go on; the others' are put aside.
 void Lowering::gradient_complete(const ParameterSlice& slice) {
-  ReductionGroup& group = groups_[group_of_parameter_[static_cast<std::size_t>(&slice - program.parameters.data())]];
+  const auto p = static_cast<std::size_t>(&slice - program.parameters.data());
+  if (!last_micro_batch()) return copy(slice.layer, slice.gradient, accumulated_[p], slice.region, micro_batch_ > 0);
+  if (accumulated_[p] >= 0) copy(slice.layer, accumulated_[p], slice.gradient, slice.region, true);
+  ReductionGroup& group = groups_[group_of_parameter_[p]];
   group.complete += padded(slice.region.elements());
   const std::int64_t bucket = std::max<std::int64_t>(execution_.bucket_bytes.value / size_of(DataType::F32), 1);
   while (group.complete - group.reduced >= bucket) reduce_up_to(group, group.reduced + bucket, slice.layer);
@@ -102,12 +118,8 @@ void Lowering::update() {
     reduce_up_to(group, group.elements, last);
   }
   phase_ = Phase::Update;
-  for (const ReductionGroup& group : groups_) {
-    Kernel kernel;
-    kernel.kind = KernelKind::SgdMomentum;
-    kernel.x[Axis::C] = kernel.y[Axis::C] = group.elements;
-    add_kernel(-1, kernel, {group.value, group.gradient, group.velocity}, {group.value, group.velocity});
-  }
+  if (network_.training.optimizer == OptimizerKind::Lars) return update_by_tensor();
+  for (const ReductionGroup& group : groups_) update_group(group);
 }
 
 }  // namespace stratplan

@@ -51,8 +51,9 @@ Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> re
 }
 
 void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
-  const Region region = program.buffer(writes.front()).region;
+  Region region = program.buffer(writes.front()).region;
   const Shape global = index >= 0 ? layer(index).output : region.shape();
+  if (kernel.kind == KernelKind::Dropout) region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
   add_step(index, Track::Compute, std::move(reads), std::move(writes)).body = ComputeStep{std::move(kernel), region, global};
 }
 
@@ -92,7 +93,21 @@ void Lowering::copy(LayerIndex index, BufferId from, const Region& there, Buffer
 }
 
 void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes) {
-  add_step(index, Track::Compute, {}, {into}).body = LoadStep{what, region, global, classes};
+  LoadStep load{what, in_whole_batch(region), global, classes};
+  load.global[Axis::N] *= network_.training.micro_batches;
+  add_step(index, Track::Compute, {}, {into}).body = load;
+}
+
+Region Lowering::in_whole_batch(Region region) const {
+  const std::int64_t before = micro_batch_ * network_.micro_batch();
+  region[Axis::N] = {region[Axis::N].begin + before, region[Axis::N].end + before};
+  return region;
+}
+
+void Lowering::begin_micro_batch(std::int64_t micro_batch) {
+  micro_batch_ = micro_batch;
+  phase_ = Phase::Forward;
+  for (State& at : states_) at.contributions.clear();
 }
 
 void Lowering::all_reduce_over(LayerIndex index, const std::vector<Dim>& dims, BufferId buffer) {
@@ -140,6 +155,7 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
     case LayerKind::MeanSquaredError: kernel.scalar = static_cast<double>(described.input.elements()); break;
     default: break;
   }
+  if (is_loss(described.kind)) kernel.scalar *= static_cast<double>(network_.training.micro_batches);  // the mean is over the whole batch
   return kernel;
 }
 

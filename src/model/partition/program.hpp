@@ -18,16 +18,16 @@ using BufferId = int;
 
 /// One dense buffer of one rank, or a slice of another.
 struct Buffer {
-  std::string name;                ///< "conv1.y", "conv1.y->relu1" (what a consumer needs), "d conv1.y"
+  std::string name;  ///< "conv1.y", "conv1.y->relu1" (what a consumer needs), "d conv1.y"
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
-  Region region;                   ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
+  Region region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
   LayerIndex layer = -1;
-  bool persistent = false;         ///< lives from step to step (parameters, optimizer state, their gradients)
-  BufferId inside = -1;            ///< a slice of that buffer, at `offset` bytes from its start
-  int first_step = -1;             ///< lifetime within an iteration, from plan_buffers
+  bool persistent = false;  ///< lives from step to step (parameters, optimizer state, their gradients)
+  BufferId inside = -1;     ///< a slice of that buffer, at `offset` bytes from its start
+  int first_step = -1;      ///< lifetime within an iteration, from plan_buffers
   int last_step = -1;
-  Bytes offset{};                  ///< in the arena (or within `inside`), from plan_buffers
+  Bytes offset{};  ///< in the arena (or within `inside`), from plan_buffers
 
   Bytes bytes() const { return {region.elements() * size_of(type)}; }
 };
@@ -74,7 +74,7 @@ struct CollectiveStep {
   std::vector<int> group;
   DataType type = DataType::F32;
   std::int64_t begin = 0;
-  std::int64_t count = 0;             ///< AllReduce: elements; others: of the longer buffer
+  std::int64_t count = 0;  ///< AllReduce: elements; others: of the longer buffer
   std::vector<std::int64_t> counts;
   Bytes bytes() const { return {count * size_of(type)}; }
 };
@@ -93,11 +93,12 @@ struct Step {
 struct ParameterSlice {
   enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
   LayerIndex layer = -1;
-  Region region;             ///< of the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
+  Region region;  ///< of the global tensor: (F, C, kD, kH, kW), or (1, C, 1, 1, 1)
   Shape global;
   BufferId value = -1;
   BufferId gradient = -1;
-  BufferId velocity = -1;
+  BufferId velocity = -1;     ///< or Adam's running mean; -1 under plain SGD
+  BufferId mean_square = -1;  ///< Adam; -1 under the others
   /// "conv1.weights"
   std::string name(const Network& network) const;
 };
@@ -106,10 +107,10 @@ struct Program {
   int rank = 0;
   int ranks = 1;
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;             ///< in the order in which a device without concurrent tracks runs them
+  std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
   std::vector<ParameterSlice> parameters;
-  BufferId loss = -1;                  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
-  Bytes arena{};                       ///< bytes for the buffers that are not persistent, from plan_buffers
+  BufferId loss = -1;  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
+  Bytes arena{};       ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }

@@ -49,6 +49,12 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::LocalResponseBackward: return local_response_backward;
     case KernelKind::DiceSums: return dice_sums;
     case KernelKind::DiceLoss: return dice_loss;
+    case KernelKind::Sgd: return sgd;
+    case KernelKind::SgdNesterov: return sgd_nesterov;
+    case KernelKind::Adam: return adam;
+    case KernelKind::AdamW: return adamw;
+    case KernelKind::SquaredNorms: return squared_norms;
+    case KernelKind::Lars: return lars;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:

@@ -76,6 +76,12 @@ void dice_loss(const Kernel& kernel, const HostCall& call);
 
 /// What the local response kernels need: a row and its neighbourhoods per thread.
 Bytes local_response_workspace(const Kernel& kernel);
+void sgd(const Kernel& kernel, const HostCall& call);
+void sgd_nesterov(const Kernel& kernel, const HostCall& call);
+void adam(const Kernel& kernel, const HostCall& call);
+void adamw(const Kernel& kernel, const HostCall& call);
+void squared_norms(const Kernel& kernel, const HostCall& call);
+void lars(const Kernel& kernel, const HostCall& call);
 
 /// CopyRegion, its loops merged once and for all.
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel);

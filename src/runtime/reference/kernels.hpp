@@ -89,5 +89,11 @@ void dice_sums(const Kernel& kernel, const HostCall& call);
 void dice_loss(const Kernel& kernel, const HostCall& call);
 void upsample_forward(const Kernel& kernel, const HostCall& call);
 void upsample_backward(const Kernel& kernel, const HostCall& call);
+void sgd(const Kernel& kernel, const HostCall& call);
+void sgd_nesterov(const Kernel& kernel, const HostCall& call);
+void adam(const Kernel& kernel, const HostCall& call);
+void adamw(const Kernel& kernel, const HostCall& call);
+void squared_norms(const Kernel& kernel, const HostCall& call);
+void lars(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

@@ -52,6 +52,12 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::DiceLoss: return dice_loss;
     case KernelKind::UpsampleForward: return upsample_forward;
     case KernelKind::UpsampleBackward: return upsample_backward;
+    case KernelKind::Sgd: return sgd;
+    case KernelKind::SgdNesterov: return sgd_nesterov;
+    case KernelKind::Adam: return adam;
+    case KernelKind::AdamW: return adamw;
+    case KernelKind::SquaredNorms: return squared_norms;
+    case KernelKind::Lars: return lars;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

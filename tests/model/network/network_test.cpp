@@ -1,5 +1,6 @@
 #include "model/network/network.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <span>
@@ -171,6 +172,7 @@ TEST(Network, FingerprintChangesWithWhatAPlanDependsOn) {
   EXPECT_NE(fingerprint, read(layers, R"("statistics_samples": 2, )").fingerprint());
   EXPECT_NE(fingerprint, read(layers, "", {.batch = 9, .input_size = {}}).fingerprint());
   EXPECT_NE(fingerprint, read(layers, "", {.batch = {}, .input_size = {9, 13}}).fingerprint());
+  EXPECT_NE(fingerprint, read(layers, "", {.batch = {}, .input_size = {}, .training = {.optimizer = OptimizerKind::Adam}}).fingerprint());
   EXPECT_NE(fingerprint, read(data + R"({"name": "y", "kind": "leaky_relu"})" + loss).fingerprint());
   EXPECT_NE(fingerprint, read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
 }
@@ -192,6 +194,34 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   EXPECT_EQ(network.layer(4).scales, (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
   EXPECT_EQ(network.layer(5).output, (Shape{{8, 13, 1, 72, 36}}));
   EXPECT_EQ(network.layer(5).scales[2], (Scale{.factor = 2, .linear = true}));
+}
+
+TEST(Network, MicroBatchesDivideTheBatchAndHoldWholeSets) {
+  const std::string normalized = data + R"({"name": "x", "kind": "batch_norm"})" + loss, plain = data + R"({"name": "x", "kind": "relu"})" + loss;
+  struct Row {
+    const std::string& layers;
+    std::int64_t batch, set, parts;
+    const char* complaint;  ///< or nullptr
+  };
+  const Row table[] = {{plain, 8, 8, 4, nullptr},
+                       {plain, 8, 8, 3, "a batch of 8 does not divide into 3 micro-batches"},
+                       {plain, 4, 4, 8, "a batch of 4 does not divide into 8 micro-batches"},
+                       {normalized, 8, 2, 4, nullptr},
+                       {normalized, 8, 4, 2, nullptr},
+                       {normalized, 8, 8, 1, nullptr},
+                       {normalized, 8, 4, 4, "statistics over 4 samples, which do not fit into micro-batches of 2 (batch 8 in 4 parts)"},
+                       {normalized, 12, 4, 2, "statistics over 4 samples, which do not fit into micro-batches of 6 (batch 12 in 2 parts)"}};
+  for (const Row& row : table) {
+    const NetworkOverrides overrides{.batch = row.batch, .input_size = {}, .training = {.micro_batches = row.parts}};
+    const std::string heading = R"("statistics_samples": )" + std::to_string(row.set) + ", ";
+    if (row.complaint) {
+      EXPECT_THAT(message_of([&] { read(row.layers, heading, overrides); }), testing::HasSubstr(row.complaint));
+    } else {
+      const Network network = read(row.layers, heading, overrides);
+      EXPECT_EQ(network.micro_batch(), row.batch / row.parts);
+      EXPECT_EQ(network.layer(1).output[Axis::N], row.batch / row.parts);
+    }
+  }
 }
 
 // ---------------------------------------------------------------- wrong input

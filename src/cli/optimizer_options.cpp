@@ -1,0 +1,99 @@
+#include "cli/optimizer_options.hpp"
+
+#include <algorithm>
+
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Place of a name that CLI11 has already checked.
+template <class Enum, class Names>
+Enum chosen(const std::string& name, const Names& names) {
+  return static_cast<Enum>(std::ranges::find(names, name) - names.begin());
+}
+
+template <class Names>
+CLI::Validator one_of(const Names& names) {
+  return CLI::IsMember(std::vector<std::string>(names.begin(), names.end()));
+}
+
+constexpr std::array<std::string_view, 4> families{"sgd", "adam", "adamw", "lars"};
+
+std::string family_of(OptimizerKind kind) {
+  return kind == OptimizerKind::Momentum || kind == OptimizerKind::Nesterov ? "sgd" : std::string(name_of(kind));
+}
+
+}  // namespace
+
+void OptimizerOptions::add(CLI::App& command) {
+  command.add_option("--optimizer", optimizer, "sgd, adam, adamw or lars; default: sgd, or as the plan says")->check(one_of(families));
+  command.add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")->check(CLI::Range(0.0, 1.0));
+  command.add_flag("--nesterov", nesterov, "sgd looks ahead by one momentum step");
+  command
+      .add_option("--accumulate", accumulate,
+                  "micro-batches: parts of the batch, run one after the other, their gradients added up before the update")
+      ->check(positive());
+}
+
+Training OptimizerOptions::training(const Training& otherwise) const {
+  Training training = otherwise;
+  if (accumulate > 0) training.micro_batches = accumulate;
+  const std::string family = optimizer.empty() ? family_of(otherwise.optimizer) : optimizer;
+  if (nesterov && family != "sgd") throw UsageError("--nesterov is for --optimizer sgd");
+  if (nesterov && momentum == 0) throw UsageError("--nesterov needs a --momentum above 0");
+  if (family != "sgd")
+    training.optimizer = chosen<OptimizerKind>(family, optimizer_names);
+  else if (nesterov)
+    training.optimizer = OptimizerKind::Nesterov;
+  else if (momentum == 0)
+    training.optimizer = OptimizerKind::Sgd;
+  else if (momentum || !optimizer.empty())
+    training.optimizer = OptimizerKind::Momentum;
+  return training;
+}
+
+void RateOptions::add(CLI::App& command) {
+  const auto from_zero = [](CLI::Option* option) { option->check(CLI::NonNegativeNumber)->capture_default_str()->group("Training"); };
+  const auto counted = [](CLI::Option* option) { option->check(positive())->capture_default_str()->group("Training"); };
+  from_zero(command.add_option("--learning-rate,--lr", learning_rate, "rate that the schedule starts from"));
+  from_zero(command.add_option("--weight-decay", weight_decay, "of all parameters: through the gradient, with adamw on the weights themselves"));
+  command.add_option("--betas", betas, "of adam and adamw")->expected(2)->check(CLI::Range(0.0, 1.0))->capture_default_str()->group("Training");
+  from_zero(command.add_option("--eps", epsilon, "of adam and adamw"));
+  from_zero(command.add_option("--trust-coefficient", trust, "of lars"));
+  command.add_option("--schedule", schedule, "of the learning rate: constant, step, cosine or polynomial")
+      ->check(one_of(schedule_names))
+      ->capture_default_str()
+      ->group("Training");
+  from_zero(command.add_option("--warmup-steps", warmup_steps, "steps over which the learning rate rises linearly, before the schedule"));
+  from_zero(command.add_option("--schedule-steps", schedule_steps, "where cosine and polynomial reach zero; default: the end of the run"));
+  counted(command.add_option("--step-size", step_size, "of --schedule step: steps between falls"));
+  from_zero(command.add_option("--gamma", gamma, "of --schedule step: factor of each fall"));
+  from_zero(command.add_option("--power", power, "of --schedule polynomial"));
+  command.add_option("--scale-learning-rate", scaling, "with batch / reference batch: none, linear or sqrt")
+      ->check(one_of(batch_scaling_names))
+      ->capture_default_str()
+      ->group("Training");
+  counted(command.add_option("--reference-batch", reference_batch, "that the learning rate is for, if it is scaled"));
+}
+
+TrainingSettings RateOptions::settings(const OptimizerOptions& optimizer, std::uint64_t seed, std::int64_t steps, std::int64_t batch) const {
+  TrainingSettings settings{.seed = seed};
+  settings.learning_rate = learning_rate * factor(chosen<BatchScaling>(scaling, batch_scaling_names), batch, reference_batch);
+  settings.momentum = optimizer.momentum.value_or(settings.momentum);
+  settings.weight_decay = weight_decay;
+  settings.beta1 = betas[0];
+  settings.beta2 = betas[1];
+  settings.epsilon = epsilon;
+  settings.trust = trust;
+  settings.schedule = {.kind = chosen<ScheduleKind>(schedule, schedule_names),
+                       .warmup_steps = warmup_steps,
+                       .steps = schedule_steps > 0 ? schedule_steps : steps,
+                       .step_size = step_size,
+                       .gamma = gamma,
+                       .power = power};
+  return settings;
+}
+
+}  // namespace stratplan

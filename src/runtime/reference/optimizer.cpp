@@ -1,0 +1,68 @@
+// The optimizers but SGD with momentum; formulas in model/network/training.hpp.
+#include <cmath>
+
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+namespace {
+
+/// `decoupled`: the decay acts on the weights, not through the gradient.
+void adam_step(const Kernel& kernel, const HostCall& call, bool decoupled) {
+  const float *weights = call.read(0), *gradient = call.read(1), *mean = call.read(2), *mean_square = call.read(3);
+  const KernelContext& context = call.context;
+  const double updates = static_cast<double>(context.step + 1);
+  const double mean_bias = 1 - std::pow(context.beta1, updates), square_bias = 1 - std::pow(context.beta2, updates);
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    const double kept = decoupled ? weights[i] * (1 - context.learning_rate * context.weight_decay) : weights[i];
+    const double g = decoupled ? gradient[i] : gradient[i] + context.weight_decay * weights[i];
+    const double m = context.beta1 * mean[i] + (1 - context.beta1) * g;
+    const double u = context.beta2 * mean_square[i] + (1 - context.beta2) * g * g;
+    call.write(0)[i] = static_cast<float>(kept - context.learning_rate * (m / mean_bias) / (std::sqrt(u / square_bias) + context.epsilon));
+    call.write(1)[i] = static_cast<float>(m);
+    call.write(2)[i] = static_cast<float>(u);
+  }
+}
+
+}  // namespace
+
+void sgd(const Kernel& kernel, const HostCall& call) {
+  const float *weights = call.read(0), *gradient = call.read(1);
+  const KernelContext& context = call.context;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * (gradient[i] + context.weight_decay * weights[i]));
+}
+
+void sgd_nesterov(const Kernel& kernel, const HostCall& call) {
+  const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
+  const KernelContext& context = call.context;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    const double g = gradient[i] + context.weight_decay * weights[i];
+    const double next = context.momentum * velocity[i] + g;
+    call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * (g + context.momentum * next));
+    call.write(1)[i] = static_cast<float>(next);
+  }
+}
+
+void adam(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, false); }
+void adamw(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, true); }
+
+void squared_norms(const Kernel& kernel, const HostCall& call) {
+  for (std::size_t tensor = 0; tensor < 2; ++tensor) {
+    double sum = 0;
+    for (std::int64_t i = 0; i < kernel.y.elements(); ++i) sum += double{call.read(tensor)[i]} * call.read(tensor)[i];
+    call.write<double>(0)[tensor] = sum;
+  }
+}
+
+void lars(const Kernel& kernel, const HostCall& call) {
+  const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
+  const KernelContext& context = call.context;
+  const double scale = lars_scale(call.read<double>(3), context);
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    const double next = context.momentum * velocity[i] + scale * (gradient[i] + context.weight_decay * weights[i]);
+    call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * next);
+    call.write(1)[i] = static_cast<float>(next);
+  }
+}
+
+}  // namespace stratplan::reference

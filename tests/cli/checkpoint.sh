@@ -1,0 +1,71 @@
+#!/bin/bash
+# Training that is stopped and goes on: asked to by signals, on one rank and on several, on the same plan and on another.
+. "$(dirname "$0")/expect.bash"
+data=$(cd "$(dirname "$0")/data" && pwd)
+expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
+one=("$program" run "$scratch/one.json" --backend reference --warmup 0 -q)
+
+# stop SIGNAL CURVE COMMAND...: starts the command, sends it the signal once a few steps are done, and returns its exit code.
+stop() {
+  local signal=$1 curve=$2 pid
+  shift 2
+  "$@" >"$scratch/stdout" 2>"$scratch/stderr" &
+  pid=$!
+  for _ in $(seq 600); do [ -s "$curve" ] && [ "$(wc -l <"$curve")" -gt 5 ] && break; sleep 0.05; done
+  kill -"$signal" "$pid"
+  wait "$pid"
+}
+# steps FILE: 0 to the last, each once and in order.
+steps() { [ "$(tail -n +2 "$1" | cut -d, -f1 | sort -n | uniq | wc -l)" = "$2" ] && tail -n +2 "$1" | cut -d, -f1 | sort -nc; }
+
+# ---------------------------------------------------------------- the options
+expect 0 "" "${one[@]}" --steps 12 --checkpoint "$scratch/whole" --checkpoint-every 5 --keep 2 --loss-curve "$scratch/whole.csv" \
+  --optimizer adamw --lr 1e-3 --schedule cosine --warmup-steps 3 --weight-decay 0.01
+check "checkpoints of steps 10 and 12 are kept" test "$(ls "$scratch/whole")" = "latest
+step-00000010.safetensors
+step-00000012.safetensors"
+check "the loss curve has 12 steps" steps "$scratch/whole.csv" 12
+check "warm-up is a third of the rate at first" grep -q '^0,0.000333333333,' "$scratch/whole.csv"
+expect 2 "holds checkpoints already" "${one[@]}" --steps 2 --checkpoint "$scratch/whole"
+expect 2 "needs the --checkpoint folder" "${one[@]}" --steps 2 --resume
+expect 2 "first step" "${one[@]}" --steps 2 --resume --checkpoint "$scratch/whole" --verify
+expect 2 "nesterov needs a --momentum" "${one[@]}" --steps 2 --nesterov --momentum 0
+expect 3 "checkpoint has optimizer adamw, this run momentum" "${one[@]}" --steps 20 --resume --checkpoint "$scratch/whole"
+expect 3 "checkpoint has seed 1, this run 5" "${one[@]}" --steps 20 --optimizer adamw --seed 5 --resume --checkpoint "$scratch/whole"
+expect 0 "nothing left to do" "${one[@]}" --steps 12 --resume --checkpoint "$scratch/whole" --optimizer adamw
+expect 3 "does not divide into 3 micro-batches" "${one[@]}" --steps 1 --accumulate 3
+expect 0 "" "${one[@]}" --steps 1 --accumulate 2 --verify
+
+# ---------------------------------------------------------------- one rank, stopped by either signal
+for signal in TERM USR1; do
+  folder=$scratch/$signal curve=$scratch/$signal.csv
+  stop $signal "$curve" "${one[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
+  check "$signal ends it with 75" test $? = 75
+  check "and says so" grep -q "stopped behind step .* go on with --resume" "$scratch/stderr"
+  done_steps=$(($(wc -l <"$curve") - 1))
+  expect 0 "going on behind step $done_steps" "${one[@]}" --steps $((done_steps + 3)) --checkpoint "$folder" --resume --loss-curve "$curve"
+  check "the curve goes on without a gap" steps "$curve" $((done_steps + 3))
+  expect 0 "" "${one[@]}" --steps $((done_steps + 3)) --checkpoint "$scratch/through$signal" --checkpoint-every 0
+  check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/through$signal/$(cat "$folder/latest")"
+done
+
+# ---------------------------------------------------------------- ranks
+needs_mpi
+expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$scratch/two.json"
+two=("$program" run "$scratch/two.json" --backend reference --warmup 0 -q)
+for signal in TERM USR1; do
+  folder=$scratch/two$signal curve=$scratch/two$signal.csv
+  stop $signal "$curve" "${two[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
+  check "$signal to the launcher ends both ranks with 75" test $? = 75
+  done_steps=$(($(wc -l <"$curve") - 1))
+  expect 0 "going on behind step $done_steps" "${two[@]}" --steps $((done_steps + 2)) --checkpoint "$folder" --resume
+  expect 0 "" "${two[@]}" --steps $((done_steps + 2)) --checkpoint "$scratch/two$signal.through" --checkpoint-every 0
+  check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/two$signal.through/$(cat "$folder/latest")"
+done
+expect 0 "going on behind step" "${one[@]}" --steps $((done_steps + 4)) --checkpoint "$folder" --resume
+check "another number of ranks goes on" grep -q "step-$(printf %08d $((done_steps + 4)))" "$folder/latest"
+
+# Without checkpoints a signal ends the job as before.
+stop TERM "$scratch/plain.csv" "${two[@]}" --steps 20000 --loss-curve "$scratch/plain.csv"
+check "SIGTERM without checkpoints" test $? = 143
+finish

@@ -1,0 +1,52 @@
+#pragma once
+// Small trainings in one process: a network, a decomposition, and what they came to.
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/partition/lower.hpp"
+#include "model/plan.hpp"
+#include "runtime/checkpoint.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/trainer.hpp"
+
+namespace stratplan::test {
+
+/// One rank in the middle of its training.
+struct Rank {
+  const Network& network;
+  const Program& program;
+  Executor& executor;
+  Communicator& communicator;
+};
+
+/// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference backend.
+inline void on_ranks(const Network& network, const std::string& grid, const TrainingSettings& settings, const std::function<void(Rank&)>& body) {
+  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+  run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
+    const Program program = lower(network, decompositions, Execution{}, communicator.rank());
+    const auto backend = make_reference_backend();
+    SyntheticData data(settings.seed);
+    Executor executor(network, program, *backend, communicator, data, settings);
+    initialize_parameters(network, program, settings.seed, executor);
+    executor.poison();
+    Rank rank{network, program, executor, communicator};
+    body(rank);
+  });
+}
+
+/// Everything that training goes on from, by name and in the program's order; on rank 0.
+inline std::vector<NamedTensor> parameters(Rank& rank) {
+  return gather_parameters(rank.network, rank.program, rank.executor, rank.communicator, ParameterPart::Value);
+}
+
+/// Parameters after steps [first, end).
+inline void train_steps(Rank& rank, std::int64_t first, std::int64_t end) {
+  for (std::int64_t step = first; step < end; ++step) {
+    rank.executor.run(step);
+    rank.executor.poison();
+  }
+}
+
+}  // namespace stratplan::test
