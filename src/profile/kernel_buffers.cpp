@@ -25,12 +25,13 @@ Bytes sum(const std::vector<Operand>& operands) {
 /// Index in the writes at which a read lies, or -1: kernels that work in place.
 int in_place(KernelKind kind, std::size_t read) {
   if (kind == KernelKind::BiasAdd && read == 0) return 0;
+  if (kind == KernelKind::RunningAverage && read == 1) return 0;
   if (kind == KernelKind::SgdMomentum && read != 1) return read == 0 ? 0 : 1;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
-bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::SgdMomentum || kernel.accumulate; }
+bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::SgdMomentum || kernel.kind == KernelKind::RunningAverage || kernel.accumulate; }
 
 /// Operands that random floats would not do for.
 bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
@@ -154,6 +155,7 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   std::vector<std::byte> contents;
   if (kernel.kind == KernelKind::MaxPoolBackward) contents = pool_indices(kernel);
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64) contents = class_sums(kernel);
+  else if (kernel.kind == KernelKind::RunningAverage) contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
   else contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
   SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {

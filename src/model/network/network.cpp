@@ -41,6 +41,7 @@ Flops Network::forward_flops() const {
 
 std::string Network::fingerprint() const {
   std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples, local_statistics ? " local" : "");
+  if (running_momentum > 0) text += fmt::format("running {}\n", running_momentum);
   for (const Layer& each : layers) {
     fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
                    each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,

@@ -15,6 +15,8 @@ struct Network {
   std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
   /// Batch normalization in one set per rank, its own samples and positions: what most frameworks do. The numbers then depend on the plan.
   bool local_statistics = false;
+  /// Weight of a step's statistics in the running means that batch normalization keeps for inference; 0: it keeps none.
+  double running_momentum = 0;
   std::vector<Layer> layers;
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }

@@ -37,6 +37,9 @@
 //   LocalResponseBackward       x, dy                                  dx
 //   DiceSums                    x, labels                              sums (F64, [3][C]: of x at the label, of x, of positions with the label)
 //   DiceLoss                    labels, sums (of all ranks)            loss (F64 scalar, complete), dx
+//   BatchNormMoments            sums                                   moments (F64, [2][C]: mean and unbiased variance, this rank's share of the sets' mean)
+//   RunningAverage              moments (of all ranks), running        running (F32, [2][C], in place: weight `scalar` for the moments)
+//   BatchNormInference          x, running, scale, shift               y
 #include <array>
 #include <string>
 #include <string_view>
@@ -92,8 +95,11 @@ enum class KernelKind : int {
   LocalResponseBackward,
   DiceSums,
   DiceLoss,
+  BatchNormMoments,
+  RunningAverage,
+  BatchNormInference,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::DiceLoss) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BatchNormInference) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -144,7 +150,7 @@ struct Kernel {
   int inputs = 1;                   ///< Add: number of reads
   DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
   /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
-  /// positions.
+  /// positions. BatchNormMoments: weight of a set.
   double scalar = 0;
   StatisticsSets sets{};                        ///< BatchNorm
   Shape region{};                               ///< CopyRegion: extents moved

@@ -57,6 +57,10 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     ReductionGroup& group = groups_[g];
     group.value = add_flat(fmt::format("parameters of group {}", g), TensorClass::Parameter, group.elements, -1);
+    if (infers_) {
+      program.buffer(group.value).persistent = true;
+      continue;
+    }
     group.gradient = add_flat(fmt::format("gradients of group {}", g), TensorClass::ParameterGradient, group.elements, -1);
     group.velocity = add_flat(fmt::format("velocities of group {}", g), TensorClass::OptimizerState, group.elements, -1);
     for (const BufferId id : {group.value, group.gradient, group.velocity}) program.buffer(id).persistent = true;
@@ -66,9 +70,11 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
     const ReductionGroup& group = groups_[group_of_parameter_[p]];
     const std::string name = slice.name(network_);
     slice.value = add_slice(group.value, first_element[p], name, slice.region, slice.layer);
+    if (infers_) continue;
     slice.gradient = add_slice(group.gradient, first_element[p], "d " + name, slice.region, slice.layer);
     slice.velocity = add_slice(group.velocity, first_element[p], "v " + name, slice.region, slice.layer);
   }
+  add_running(backward_order);
 }
 
 const ParameterSlice& Lowering::parameter(LayerIndex index, ParameterSlice::What what) {
@@ -108,6 +114,7 @@ void Lowering::update() {
     kernel.x[Axis::C] = kernel.y[Axis::C] = group.elements;
     add_kernel(-1, kernel, {group.value, group.gradient, group.velocity}, {group.value, group.velocity});
   }
+  update_running();
 }
 
 }  // namespace stratplan

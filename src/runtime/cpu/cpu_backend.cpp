@@ -49,6 +49,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::LocalResponseBackward: return local_response_backward;
     case KernelKind::DiceSums: return dice_sums;
     case KernelKind::DiceLoss: return dice_loss;
+    case KernelKind::BatchNormMoments: return batch_norm_moments;
+    case KernelKind::RunningAverage: return running_average;
+    case KernelKind::BatchNormInference: return batch_norm_inference;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:
@@ -64,6 +67,7 @@ Bytes workspace_of(const Kernel& kernel) {
   switch (kernel.kind) {
     case BiasGradient: return {kernel.y[Axis::C] * size_of(DataType::F64)};
     case SpatialMeanForward: return {kernel.x[Axis::C] * size_of(DataType::F64)};
+    case BatchNormInference:
     case BatchNormForward: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackwardSums: return {kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackward: return {4 * kernel.x[Axis::C] * size_of(DataType::F32)};

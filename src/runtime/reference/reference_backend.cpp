@@ -50,6 +50,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::LocalResponseBackward: return local_response_backward;
     case KernelKind::DiceSums: return dice_sums;
     case KernelKind::DiceLoss: return dice_loss;
+    case KernelKind::BatchNormMoments: return batch_norm_moments;
+    case KernelKind::RunningAverage: return running_average;
+    case KernelKind::BatchNormInference: return batch_norm_inference;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
