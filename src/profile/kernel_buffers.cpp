@@ -32,11 +32,14 @@ bool is_update(KernelKind kind) {
 int in_place(KernelKind kind, std::size_t read) {
   if (kind == KernelKind::BiasAdd && read == 0) return 0;
   if (is_update(kind) && read != 1 && !(kind == KernelKind::Lars && read == 3)) return read == 0 ? 0 : static_cast<int>(read) - 1;
+  if (kind == KernelKind::RunningAverage && read == 1) return 0;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
-bool reads_its_writes(const Kernel& kernel) { return kernel.kind == KernelKind::BiasAdd || is_update(kernel.kind) || kernel.accumulate; }
+bool reads_its_writes(const Kernel& kernel) {
+  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::RunningAverage || is_update(kernel.kind) || kernel.accumulate;
+}
 
 /// Operands that random floats would not do for.
 bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
@@ -182,6 +185,8 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
     contents = class_sums(kernel);
   else if (kernel.kind == KernelKind::Lars)
     contents = squared_norms();
+  else if (kernel.kind == KernelKind::RunningAverage)
+    contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
   else
     contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
   SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);

@@ -87,6 +87,11 @@ void initialize_parameters(const Network& network, const Program& program, std::
     for (const BufferId state : {slice.velocity, slice.mean_square})
       if (state >= 0) executor.upload(state, std::vector<float>(elements, 0.0F).data());
   }
+  for (const RunningStatistics& running : program.running) {  // mean 0, variance 1
+    std::vector<float> values(static_cast<std::size_t>(2 * running.region.elements()), 1.0F);
+    std::fill_n(values.begin(), values.size() / 2, 0.0F);
+    executor.upload(running.value, values.data());
+  }
 }
 
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {

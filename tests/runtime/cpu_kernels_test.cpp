@@ -221,6 +221,7 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
+    case BatchNormMoments:
     case BatchNormBackward: return batch_norms(kind);
     case SpatialMeanForward:
     case SpatialMeanBackward: return of_one_shape(kind, 70);
@@ -234,7 +235,9 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
     case DiceSums:
+    case BatchNormInference:
     case DiceLoss: return of_one_shape(kind, 1e-5);
+    case RunningAverage: return of_one_shape(kind, 0.1);
     case TanhForward:
     case TanhBackward:
     case PreluForward:
@@ -300,6 +303,11 @@ std::vector<Values> operands(const Kernel& kernel, Random& random) {
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
   if (kernel.kind == ClipBackward) {  // of what is clipped, most lies at the limits
     for (float& y : std::get<std::vector<float>>(reads[0])) y = std::clamp(y, -0.3F, 0.6F);
+  }
+  if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
+  if (kernel.kind == BatchNormInference) {  // means, then variances
+    auto& running = std::get<std::vector<float>>(reads[1]);
+    for (std::size_t i = running.size() / 2; i < running.size(); ++i) running[i] = 1 + running[i] / 2;
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
   if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares

@@ -71,6 +71,16 @@ TEST(ReferenceGroupNorm, ChannelsOfAGroupShareTheirMoments) {  // one sample, on
   EXPECT_THAT(floats(run(kernel, {x, sums, Floats{1, 2, 3, 4}, Floats{0, 0, 0, 5}})[0]), ElementsAre(-1, 2, -3, 9));
 }
 
+TEST(ReferenceRunningStatistics, ByHand) {  // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2 1 1 are here
+  Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}}, 1.0 / 3);
+  moments.sets = {.set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
+  const Doubles made = doubles(run(moments, {Doubles{3, 5, 18, 86, 15, 113}})[0]);
+  EXPECT_NEAR(made[0], (0.75 / 2 + 4.5 + 7.5) / 3, 1e-12);
+  EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3, 1e-12);  // unbiased: of 4, 4 and 2 terms
+  EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}}, 0.5), {Doubles{2, 5}, Floats{1, 3}})[0]), ElementsAre(1.5, 4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::BatchNormInference, {{1, 1, 1, 1, 1}}), {Floats{3}, Floats{1, 4}, Floats{2}, Floats{5}})[0]), ElementsAre(7));
+}
+
 TEST(ReferenceDice, ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
   const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}, 0), loss = point_wise(KernelKind::DiceLoss, sums.x, 0);
   const Floats x{0.75, 0.25, 0.5, 0.5};

@@ -159,6 +159,20 @@ inline void ProgramRun::run_prelu(int rank, const Step& step, const Kernel& kern
   write_contribution(rank, step.layer, step.writes.at(0));
 }
 
+/// A rank's share as its number plus one: what the ranks that hold other samples and positions add up to is known.
+inline void ProgramRun::run_running(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  if (kernel.kind == KernelKind::BatchNormMoments) {
+    expect_sums(rank, kernel, here.home.owned(rank), step.reads.at(0));
+    return view(rank, step.writes.at(0)).fill(rank + 1.0);
+  }
+  expect(kernel.scalar == network_.running_momentum && step.reads.at(1) == step.writes.at(0), "another momentum, or not in place");
+  double sum = 0;
+  for (const int member : here.channels->grid.group(rank, here.channels->dims_with(Role::Gathered))) sum += member + 1;
+  for (const double found : view(rank, step.reads.at(0)).copy(0, 2 * here.channels->owned(rank).elements()))
+    if (found != sum) fail(fmt::format("moments of {} instead of {}", found, sum));
+}
+
 inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kernel) {
   const auto dense = [](const Shape& shape) { return whole(shape); };
   const auto from = view(rank, step.reads.at(0)), into = view(rank, step.writes.at(0));
@@ -293,6 +307,9 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::Add: return run_add(rank, step, kernel);
     case KernelKind::SoftmaxCrossEntropy:
     case KernelKind::MeanSquaredError: return run_loss(rank, step, kernel);
+    case KernelKind::BatchNormMoments:
+    case KernelKind::RunningAverage: return run_running(rank, step, kernel);
+    case KernelKind::BatchNormInference: return fail("inference in a training program");
     case KernelKind::DiceSums:
     case KernelKind::DiceLoss: return run_dice(rank, step, kernel);
     case KernelKind::CopyRegion: return run_copy(rank, step, kernel);

@@ -279,6 +279,7 @@ class ProgramRun {
   void run_normalization(int rank, const Step& step, const Kernel& kernel);
   void run_prelu(int rank, const Step& step, const Kernel& kernel);
   void run_dice(int rank, const Step& step, const Kernel& kernel);
+  void run_running(int rank, const Step& step, const Kernel& kernel);
   void run_loss(int rank, const Step& step, const Kernel& kernel);
   void run_copy(int rank, const Step& step, const Kernel& kernel);
   void run_update(int rank, const Step& step);

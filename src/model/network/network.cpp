@@ -44,6 +44,7 @@ std::string Network::fingerprint() const {
   if (training != Training{}) {
     fmt::format_to(std::back_inserter(text), "optimizer {} micro_batches {}\n", name_of(training.optimizer), training.micro_batches);
   }
+  if (running_momentum > 0) text += fmt::format("running {}\n", running_momentum);
   for (const Layer& each : layers) {
     fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
                    each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,

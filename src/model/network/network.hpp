@@ -16,6 +16,8 @@ struct Network {
   std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
   /// Batch normalization in one set per rank, its own samples and positions: what most frameworks do. The numbers then depend on the plan.
   bool local_statistics = false;
+  /// Weight of a step's statistics in the running means that batch normalization keeps for inference; 0: it keeps none.
+  double running_momentum = 0;
   Training training;          ///< how a step is made of it; set by the plan or the command line, as the batch may be
   std::vector<Layer> layers;  ///< their shapes hold the samples of one micro-batch
 

@@ -85,6 +85,7 @@ class Reader {
     const Json statistics = document_.value("statistics_samples", Json(32));
     network.statistics_samples = statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
     network.local_statistics = statistics == "local";
+    network.running_momentum = document_.value("running_momentum", 0.0);
     const Json& layers = document_["layers"];
     find_names(layers);
     find_spatial_axes(layers);

@@ -20,7 +20,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
     "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
     "upsample_forward", "upsample_backward",
-    "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars"};
+    "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars",
+    "batch_norm_moments", "running_average", "batch_norm_inference"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
@@ -91,6 +92,9 @@ std::string details(const Kernel& kernel) {
     case DiceSums:
     case DiceLoss:
     case SoftmaxCrossEntropy: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case BatchNormInference: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets.sets);
+    case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
     case LocalResponseForward:
     case LocalResponseBackward: return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C], kernel.response.size);
     case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
@@ -164,9 +168,9 @@ std::string Kernel::key() const { return std::string(name_of(kind)) + details(*t
 Operands Kernel::operands() const {
   const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
-  const Operand class_sums{DataType::F64, 3 * x[Axis::C]};
-  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1},
-      norms{DataType::F64, 2};
+  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]}, running{DataType::F32, 2 * x[Axis::C]};
+  const Operand norms{DataType::F64, 2};
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
@@ -209,6 +213,9 @@ Operands Kernel::operands() const {
     case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
     case SoftmaxCrossEntropy: return {{input, labels}, {scalar_sum, input}};
     case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
+    case BatchNormMoments: return {{sums}, {moments}};
+    case RunningAverage: return {{moments, running}, {running}};
+    case BatchNormInference: return {{input, running, channel, channel}, {output}};
     case DiceSums: return {{input, labels}, {class_sums}};
     case DiceLoss: return {{labels, class_sums}, {scalar_sum, input}};
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
@@ -245,6 +252,9 @@ Flops Kernel::flops() const {
     case Fill: return {0};
     case UpsampleForward:
     case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
+    case BatchNormMoments: return {static_cast<double>(10 * sets.sets * x[Axis::C])};
+    case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
+    case BatchNormInference: return {3 * outputs};
     default: return {outputs * operations_per_element(kind)};
   }
 }

@@ -39,6 +39,9 @@
 //   DiceLoss                    labels, sums (of all ranks)            loss (F64 scalar, complete), dx
 //   UpsampleForward             x                                      y: along each axis the nearest element, or the two around it mixed
 //   UpsampleBackward            dy                                     dx
+//   BatchNormMoments            sums                                   moments (F64, [2][C]: mean and unbiased variance, this rank's share of the sets' mean)
+//   RunningAverage              moments (of all ranks), running        running (F32, [2][C], in place: weight `scalar` for the moments)
+//   BatchNormInference          x, running, scale, shift               y
 // Other optimizers (network/training.hpp has the formulas), all in place:
 //   Sgd                         weights, gradient                      weights
 //   SgdNesterov                 weights, gradient, velocity            weights, velocity
@@ -109,8 +112,11 @@ enum class KernelKind : int {
   AdamW,
   SquaredNorms,
   Lars,
+  BatchNormMoments,
+  RunningAverage,
+  BatchNormInference,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::Lars) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BatchNormInference) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
 
@@ -161,7 +167,7 @@ struct Kernel {
   int inputs = 1;                   ///< Add: number of reads
   DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
   /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
-  /// positions.
+  /// positions. BatchNormMoments: weight of a set.
   double scalar = 0;
   StatisticsSets sets{};                        ///< BatchNorm
   Shape region{};                               ///< CopyRegion: extents moved

@@ -43,6 +43,22 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
   return std::move(lowering.program);
 }
 
+Program lower_inference(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
+  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(), "decompositions={} layers={}", decompositions.size(), network.size());
+  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
+  lowering.only_infer();
+  const std::vector<LayerIndex> backward = backward_order(network);
+  for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  lowering.add_parameters(backward);
+  for (auto index = backward.rbegin(); index != backward.rend(); ++index) {
+    const auto& inputs = network.layer(*index).inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input) lowering.edge_forward(inputs[input], *index, input);
+    lowering.layer_forward(*index);
+  }
+  plan_buffers(lowering.program);
+  return std::move(lowering.program);
+}
+
 Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition, const Execution& execution, int rank) {
   Lowering lowering(network, execution, rank, decomposition.grid.ranks());
   lowering.place(index, decomposition);

@@ -9,6 +9,10 @@ namespace stratplan {
 /// The whole iteration of one rank: forward, backward, update, with its buffer plan.
 Program lower(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank);
 
+/// The forward phase alone, with what training left behind: batch normalization by its running statistics, no dropout. Parameters and running statistics are
+/// those of lower(), without gradients and velocities. Requires that the network keeps running statistics if it has any batch normalization.
+Program lower_inference(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank);
+
 /// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient reduction, update), its needed inputs given:
 /// what a candidate's own cost is made of. Buffers are not placed.
 Program lower_layer(const Network& network, LayerIndex layer, const Decomposition& decomposition, const Execution& execution, int rank);

@@ -22,11 +22,15 @@ class Lowering {
     BufferId home = -1;                   ///< the output
     BufferId index = -1;                  ///< MaxPool: positions of the maxima
     BufferId sums = -1;                   ///< normalizations: reduced sums
+    BufferId running = -1;                ///< BatchNorm, if the network keeps running statistics
+    BufferId moments = -1;                ///< BatchNorm: what this step adds to them
     BufferId loss_gradient = -1;          ///< losses: of what they need
     std::vector<BufferId> contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
   };
 
+  /// Lowers the forward phase of a trained network; to be called first.
+  void only_infer() { infers_ = true; }
   void place(LayerIndex layer, const Decomposition& decomposition);
   State& state(LayerIndex layer) { return states_[static_cast<std::size_t>(layer)]; }
 
@@ -87,6 +91,10 @@ class Lowering {
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
   void forward_normalization(LayerIndex layer);
   void forward_placement(LayerIndex layer);
+  void infer_batch_norm(LayerIndex layer);
+  void add_running(const std::vector<LayerIndex>& backward_order);
+  void contribute_moments(LayerIndex layer, const StatisticsSets& sets);
+  void update_running();
   void forward_loss(LayerIndex layer);
   void forward_dice(LayerIndex layer, BufferId labels);
   void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
@@ -123,6 +131,13 @@ class Lowering {
   std::vector<std::size_t> group_of_parameter_;
   std::vector<BufferId> accumulated_;  ///< by parameter: its slice of the group's
   std::int64_t micro_batch_ = 0;
+  struct RunningGroup {
+    std::vector<int> ranks;           ///< whose moments add up
+    std::vector<LayerIndex> layers;
+    BufferId moments = -1;
+  };
+  std::vector<RunningGroup> running_groups_;
+  bool infers_ = false;
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
 };

@@ -58,6 +58,10 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     ReductionGroup& group = groups_[g];
     group.value = add_flat(fmt::format("parameters of group {}", g), TensorClass::Parameter, group.elements, -1);
+    if (infers_) {
+      program.buffer(group.value).persistent = true;
+      continue;
+    }
     group.gradient = add_flat(fmt::format("gradients of group {}", g), TensorClass::ParameterGradient, group.elements, -1);
     if (optimizer != OptimizerKind::Sgd)
       group.velocity = add_flat(fmt::format("velocities of group {}", g), TensorClass::OptimizerState, group.elements, -1);
@@ -81,6 +85,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
     slice.mean_square = slice_of(group.mean_square, "u ");
     accumulated_.push_back(slice_of(group.accumulated, "sum of d "));
   }
+  add_running(backward_order);
 }
 
 const ParameterSlice& Lowering::parameter(LayerIndex index, ParameterSlice::What what) {
@@ -118,8 +123,10 @@ void Lowering::update() {
     reduce_up_to(group, group.elements, last);
   }
   phase_ = Phase::Update;
-  if (network_.training.optimizer == OptimizerKind::Lars) return update_by_tensor();
-  for (const ReductionGroup& group : groups_) update_group(group);
+  if (network_.training.optimizer == OptimizerKind::Lars) update_by_tensor();
+  else
+    for (const ReductionGroup& group : groups_) update_group(group);
+  update_running();
 }
 
 }  // namespace stratplan

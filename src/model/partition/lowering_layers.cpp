@@ -165,7 +165,12 @@ void Lowering::layer_forward(LayerIndex index) {
   State& at = state(index);
   const LayerKind kind = layer(index).kind;
   if (is_contraction(kind)) return forward_contraction(index);
+  if (infers_ && kind == LayerKind::BatchNorm) return infer_batch_norm(index);
   if (has_statistics(kind)) return forward_normalization(index);
+  if (infers_ && kind == LayerKind::Dropout) {
+    at.home = at.needed.front();
+    return;
+  }
   if (is_loss(kind)) return forward_loss(index);
   if (places_inputs(kind)) return forward_placement(index);
 
@@ -288,6 +293,7 @@ void Lowering::forward_normalization(LayerIndex index) {
   add_kernel(index, kernel, {at.needed.front()}, {at.sums});
   CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(at.sums).region.elements(), {}};
   add_collective(index, Track::Halo, std::move(collective), at.sums, at.sums);
+  if (at.moments >= 0) contribute_moments(index, group.sets);
   at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
   kernel.kind = KernelKind::BatchNormForward;
   using What = ParameterSlice::What;

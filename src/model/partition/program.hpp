@@ -103,14 +103,23 @@ struct ParameterSlice {
   std::string name(const Network& network) const;
 };
 
+/// Running mean and variance of a batch normalization as one rank holds them: [2][C] of the channels in `region`.
+struct RunningStatistics {
+  LayerIndex layer = -1;
+  Region region;  ///< (1, C, 1, 1, 1), as of its parameters
+  Shape global;
+  BufferId value = -1;
+};
+
 struct Program {
   int rank = 0;
   int ranks = 1;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
   std::vector<ParameterSlice> parameters;
-  BufferId loss = -1;  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
-  Bytes arena{};       ///< bytes for the buffers that are not persistent, from plan_buffers
+  std::vector<RunningStatistics> running;  ///< of networks that keep any
+  BufferId loss = -1;                  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
+  Bytes arena{};                       ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }

@@ -127,6 +127,14 @@ void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set
   }
 }
 
+
+/// This rank's share of each set: samples times positions, of all that the set has.
+double share_of(const Kernel& kernel, std::int64_t set) {
+  std::int64_t samples = 0;
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
+  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) / kernel.sets.terms(set);
+}
+
 }  // namespace
 
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums) {
@@ -212,6 +220,38 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
       const std::int64_t start = (run.first_row + begin) * channels;
       gradient_rows(call.read(0) + start, call.read(1) + start, call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);
     });
+  });
+}
+
+void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  double *mean = call.write<double>(0), *variance = mean + channels;
+  std::fill_n(mean, 2 * channels, 0.0);
+  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+    const double *sums = call.read<double>(0) + set * 2 * channels, *squares = sums + channels;
+    const double terms = kernel.sets.terms(set), share = share_of(kernel, set) * kernel.scalar;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      mean[c] += share * sums[c] / terms;
+      const double biased = std::max(0.0, squares[c] / terms - sums[c] / terms * (sums[c] / terms));
+      variance[c] += share * (terms > 1 ? biased * terms / (terms - 1) : biased);
+    }
+  }
+}
+
+void running_average(const Kernel& kernel, const HostCall& call) {
+  const double* moments = call.read<double>(0);
+  const float* running = call.read(1);
+  for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
+    call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
+}
+
+void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  const float *mean = call.read(1), *variance = mean + channels, *scale = call.read(2);
+  float* factor = static_cast<float*>(call.workspace);
+  for (std::int64_t c = 0; c < channels; ++c) factor[c] = static_cast<float>(scale[c] / std::sqrt(double{variance[c]} + kernel.scalar));
+  in_parallel(kernel.x.elements() / channels, 16, [&](auto begin, auto end) {
+    normalize_rows(call.read(0) + begin * channels, call.write(0) + begin * channels, mean, factor, call.read(3), end - begin, channels);
   });
 }
 

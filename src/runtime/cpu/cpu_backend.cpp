@@ -55,6 +55,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::AdamW: return adamw;
     case KernelKind::SquaredNorms: return squared_norms;
     case KernelKind::Lars: return lars;
+    case KernelKind::BatchNormMoments: return batch_norm_moments;
+    case KernelKind::RunningAverage: return running_average;
+    case KernelKind::BatchNormInference: return batch_norm_inference;
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter:
@@ -72,6 +75,7 @@ Bytes workspace_of(const Kernel& kernel) {
   switch (kernel.kind) {
     case BiasGradient: return {kernel.y[Axis::C] * size_of(DataType::F64)};
     case SpatialMeanForward: return {kernel.x[Axis::C] * size_of(DataType::F64)};
+    case BatchNormInference:
     case BatchNormForward: return {2 * kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackwardSums: return {kernel.x[Axis::C] * size_of(DataType::F32)};
     case BatchNormBackward: return {4 * kernel.x[Axis::C] * size_of(DataType::F32)};

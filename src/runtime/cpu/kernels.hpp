@@ -73,6 +73,9 @@ void local_response_forward(const Kernel& kernel, const HostCall& call);
 void local_response_backward(const Kernel& kernel, const HostCall& call);
 void dice_sums(const Kernel& kernel, const HostCall& call);
 void dice_loss(const Kernel& kernel, const HostCall& call);
+void batch_norm_moments(const Kernel& kernel, const HostCall& call);
+void running_average(const Kernel& kernel, const HostCall& call);
+void batch_norm_inference(const Kernel& kernel, const HostCall& call);
 
 /// What the local response kernels need: a row and its neighbourhoods per thread.
 Bytes local_response_workspace(const Kernel& kernel);

@@ -32,6 +32,13 @@ struct Moments {
   double normalized(const Index& i, float x) const { return (x - mean(i)) * reciprocal_deviation(i); }
 };
 
+/// This rank's share of each set: samples times positions, of all that the set has.
+double share_of(const Kernel& kernel, std::int64_t set) {
+  std::int64_t samples = 0;
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
+  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) / kernel.sets.terms(set);
+}
+
 }  // namespace
 
 void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
@@ -85,6 +92,36 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
     const double mean_dy = moments.mean_of(gradient_sums, i, 0, scale), mean_dy_h = moments.mean_of(gradient_sums, i, 1, scale);
     const double centered = double{scale[i[1]]} * dy[o] - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
     call.write(0)[o] = static_cast<float>(moments.reciprocal_deviation(i) * centered);
+  });
+}
+
+void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  double *mean = call.write<double>(0), *variance = mean + channels;
+  std::fill_n(mean, 2 * channels, 0.0);
+  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+    const double *sums = call.read<double>(0) + set * 2 * channels, *squares = sums + channels;
+    const double terms = kernel.sets.terms(set), share = share_of(kernel, set) * kernel.scalar;
+    for (std::int64_t c = 0; c < channels; ++c) {
+      mean[c] += share * sums[c] / terms;
+      const double biased = std::max(0.0, squares[c] / terms - sums[c] / terms * (sums[c] / terms));
+      variance[c] += share * (terms > 1 ? biased * terms / (terms - 1) : biased);
+    }
+  }
+}
+
+void running_average(const Kernel& kernel, const HostCall& call) {
+  const double* moments = call.read<double>(0);
+  const float* running = call.read(1);
+  for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
+    call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
+}
+
+void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
+  const float *x = call.read(0), *mean = call.read(1), *variance = mean + kernel.x[Axis::C], *scale = call.read(2), *shift = call.read(3);
+  for_each_index(kernel.x, [&](const Index& i) {
+    const std::int64_t o = offset(kernel.x, i), c = i[1];
+    call.write(0)[o] = static_cast<float>(scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) + shift[c]);
   });
 }
 

@@ -95,5 +95,8 @@ void adam(const Kernel& kernel, const HostCall& call);
 void adamw(const Kernel& kernel, const HostCall& call);
 void squared_norms(const Kernel& kernel, const HostCall& call);
 void lars(const Kernel& kernel, const HostCall& call);
+void batch_norm_moments(const Kernel& kernel, const HostCall& call);
+void running_average(const Kernel& kernel, const HostCall& call);
+void batch_norm_inference(const Kernel& kernel, const HostCall& call);
 
 }  // namespace stratplan::reference

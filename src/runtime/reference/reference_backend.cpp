@@ -58,6 +58,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::AdamW: return adamw;
     case KernelKind::SquaredNorms: return squared_norms;
     case KernelKind::Lars: return lars;
+    case KernelKind::BatchNormMoments: return batch_norm_moments;
+    case KernelKind::RunningAverage: return running_average;
+    case KernelKind::BatchNormInference: return batch_norm_inference;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;

@@ -155,6 +155,8 @@ TEST(ReadNetwork, LocalStatisticsAreAChoiceOfTheNetwork) {
   const std::string layers = data + R"({"name": "x", "kind": "relu"})" + loss;
   const Network local = read(layers, R"("statistics_samples": "local", )"), all = read(layers, R"("statistics_samples": "all", )");
   EXPECT_TRUE(local.local_statistics);
+  EXPECT_EQ(local.running_momentum, 0);
+  EXPECT_EQ(read(layers, R"("running_momentum": 0.1, )").running_momentum, 0.1);
   EXPECT_FALSE(all.local_statistics);
   EXPECT_NE(local.fingerprint(), all.fingerprint());
 }

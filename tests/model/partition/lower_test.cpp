@@ -285,7 +285,8 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
   std::vector<LayerIndex> heads;  // every tensor must be read: fully connected layers bring all that is left to one shape
   for (const LayerIndex layer : made)
     if (net.finish().consumers(layer).empty()) heads.push_back(net.fully_connected(layer, 3));
-  const Network network = net.finish_with_loss(heads.size() == 1 ? heads[0] : net.add(heads));
+  Network network = net.finish_with_loss(heads.size() == 1 ? heads[0] : net.add(heads));
+  network.running_momentum = any_int(0, 1) * 0.1;
   const Topology topology = test::any_of<Topology>({{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {2, 3}});
   LayerDecompositions decompositions;
   for (const Layer& layer : network.layers)
