@@ -1,4 +1,5 @@
 // Losses: what they compare with, their value on every rank, and the gradient of what they read.
+#include "model/base/assert.hpp"
 #include "model/partition/lowering.hpp"
 
 namespace stratplan {
