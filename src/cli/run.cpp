@@ -11,8 +11,10 @@
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
+#include "report/loss_curve.hpp"
 #include "runtime/backend.hpp"
-#include "runtime/comm/mpi.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -22,6 +24,7 @@ struct RunOptions {
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
+  std::string launcher;  ///< "mpirun", "processes", "threads"
   std::string output;
   bool json = false;
 };
@@ -45,6 +48,7 @@ void print(const Timings& timings) {
   fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n", milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
              milliseconds(timing.quantile(0.9)), timing.steps.size());
   fmt::print("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", timing.losses.front(), timing.losses.back(), timing.losses.size());
+  if (timing.losses.size() >= 8) fmt::print("        {}\n", loss_curve(timing.losses));
   fmt::print("memory  {} per rank\n", readable(timings.memory));
   if (!timings.verification) return;
   const VerificationSummary& v = *timings.verification;
@@ -80,6 +84,15 @@ void run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
                                       timings.verification->gradient_difference, timings.verification->tolerance));
 }
 
+/// Starts this program again as the plan's ranks; returns the job's exit code.
+int start_ranks(const RunOptions& options, const Plan& plan, const std::vector<std::string>& arguments) {
+  const int threads = plan.execution.threads_per_rank;
+  if (options.launcher == "processes") return run_processes(plan.ranks, threads, arguments);
+  if (!mpi_part().built)
+    throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI); stratplan launch starts ranks without it");
+  return launch({plan.ranks, threads, arguments, {}}).exit_code;
+}
+
 void run(RunOptions options, const CommandLine& command_line) {
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
   const auto as_rank = [&](Communicator& communicator) {
@@ -87,46 +100,73 @@ void run(RunOptions options, const CommandLine& command_line) {
     check_ranks(options, planned.plan);
     run_rank(options, planned, communicator, command_line);
   };
-  if (launched_by_mpi()) return run_as_rank(as_rank);
+  if (launched_as_rank()) return run_as_rank(as_rank);
 
   const PlanAndNetwork planned = read_plan(options.plan);
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
   for (const auto& file : {options.output, options.training.dump}) check_writable(file);
   if (planned.plan.ranks == 1) return run_alone(as_rank);
-  if (!mpi_part().built) throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI): it can only run plans for one rank");
-  const LaunchResult result =
-      launch({planned.plan.ranks, planned.plan.execution.threads_per_rank, {command_line.begin() + 1, command_line.end()}, {}});
-  if (result.exit_code != 0) throw JobFailed{result.exit_code};
+  if (options.launcher == "threads") return run_loopback(planned.plan.ranks, as_rank);
+  if (const int code = start_ranks(options, planned.plan, {command_line.begin() + 1, command_line.end()}); code != 0) throw JobFailed{code};
 }
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
   stratplan run plan.json --verify                  holds the first step against an undivided run
   stratplan run plan.json --steps 50 -o timings.json
-  mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+  mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise
+  stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some)";
+
+constexpr const char* launch_footer = R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process. Options and
+results are those of stratplan run, whose ranks talk over MPI, which is the faster way.
+Examples:
+  stratplan launch -n 2 plan.json
+  stratplan launch -n 4 plan.json --threads --verify)";
+
+void add_options(CLI::App& command, RunOptions& options) {
+  TrainingRequest& training = options.training;
+  training.backend = default_backend();
+  command.add_option("PLAN", options.plan, "plan.json")->required();
+  add_ranks(command, options.ranks, false);
+  command.add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
+  command.add_option("--warmup", options.warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
+  command.add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
+  command.add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
+  command.add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
+  command.add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
+  command.add_option("--seed", training.seed, "of parameters, data and dropout")->capture_default_str();
+  command.add_option("--data", training.data, "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
+  command.add_option("--channel-order", training.channel_order, "of the data: first or last; default: as the file says, else first")
+      ->check(CLI::IsMember({"first", "last"}));
+  command.add_flag("--in-order", training.in_order, "take the samples in the file's order: no shuffling");
+  command.add_flag("-q,--quiet", training.quiet, "no progress");
+  command.add_option("-o,--output", options.output, "write timings.json here");
+  add_json(command, options.json);
+}
 
 }  // namespace
 
 void add_run(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<RunOptions>();
-  TrainingRequest& training = options->training;
-  training.backend = default_backend();
+  options->launcher = "mpirun";
   CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
-  command->add_option("PLAN", options->plan, "plan.json")->required();
-  add_ranks(*command, options->ranks, false);
-  command->add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
-  command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
-  command->add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
-  command->add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
-  command->add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
-  command->add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
-  command->add_option("--seed", training.seed, "of parameters, data and dropout")->capture_default_str();
-  command->add_flag("-q,--quiet", training.quiet, "no progress");
-  command->add_option("-o,--output", options->output, "write timings.json here");
-  add_json(*command, options->json);
-  command->footer(footer);
+  add_options(*command, *options);
+  command->footer(run_footer);
   command->callback([options, &command_line] { run(*options, command_line); });
+}
+
+void add_launch(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  auto threads = std::make_shared<bool>(false);
+  CLI::App* command = program.add_subcommand("launch", "Train with a plan on ranks of this machine, without MPI");
+  add_options(*command, *options);
+  command->add_flag("--threads", *threads, "ranks are threads of one process");
+  command->footer(launch_footer);
+  command->callback([options, threads, &command_line] {
+    options->launcher = *threads ? "threads" : "processes";
+    run(*options, command_line);
+  });
 }
 
 }  // namespace stratplan
