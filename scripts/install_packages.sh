@@ -7,6 +7,7 @@ packages=(
   nlohmann-json3-dev libvalijson-dev libfmt-dev libcli11-dev # files, text, command line
   libopenmpi-dev openmpi-bin libhwloc-dev                    # ranks
   libdnnl-dev ocl-icd-opencl-dev                             # processor kernels, and what their CMake package insists on
+  libhdf5-dev                                                # data sets
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2 # tests; iproute2 shapes a slow link
 )
 

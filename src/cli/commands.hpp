@@ -17,8 +17,10 @@ void add_profile(CLI::App& program, const CommandLine& command_line);
 void add_plan(CLI::App& program, const CommandLine& command_line);
 void add_predict(CLI::App& program, const CommandLine& command_line);
 void add_run(CLI::App& program, const CommandLine& command_line);
+void add_launch(CLI::App& program, const CommandLine& command_line);
 void add_compare(CLI::App& program, const CommandLine& command_line);
 void add_solve(CLI::App& program, const CommandLine& command_line);
+void add_data(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 
 /// Parses and executes; returns the documented exit code (base/error.hpp). Never throws.

@@ -25,7 +25,7 @@ bool terminal() {
 }  // namespace
 
 bool speaks() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+  for (const char* name : {"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
     if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
   }
   return true;

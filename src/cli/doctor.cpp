@@ -35,6 +35,8 @@ std::vector<Finding> what_was_built() {
   return {{"reference", true, true, "plain loops, always built", ""},
           part("cpu", cpu_part(), true, "apt-get install libdnnl-dev" + rebuild),
           part("mpi", mpi_part(), true, "apt-get install libopenmpi-dev openmpi-bin" + rebuild),
+          {"launch", true, false, "ranks without MPI: processes over sockets, threads of one process", ""},
+          part("hdf5", hdf5_part(), false, "apt-get install libhdf5-dev" + rebuild),
           part("cuda", cuda_part(), false, "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 

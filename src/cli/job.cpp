@@ -5,12 +5,14 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include "cli/console.hpp"
 #include "model/base/error.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -31,19 +33,24 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
-  const bool rank = launched_by_mpi();
-  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak.
-  if (rank && !speaks()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  const bool rank = launched_as_rank();
+  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is ended by the launcher,
+  // which knows why.
+  const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
+  if (rank && (!speaks() || second_hand)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   fmt::print(stderr, "stratplan: {}\n", message);
   std::fflush(nullptr);
   if (rank) abort_all_ranks(static_cast<int>(code));
   return static_cast<int>(code);
 }
 
+bool launched_as_rank() { return launched_by_processes() || launched_by_mpi(); }
+
 void run_as_rank(const std::function<void(Communicator&)>& body) {
-  const MpiSession session;
+  std::optional<MpiSession> session;
+  if (!launched_by_processes()) session.emplace();
   try {
-    body(*make_mpi_communicator());
+    body(*(session ? make_mpi_communicator() : make_process_communicator()));
   } catch (...) {
     report_failure(std::current_exception());
   }

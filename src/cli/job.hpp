@@ -15,7 +15,10 @@ struct JobFailed {
 /// Prints what is wrong as one line, once for the whole job, and returns the documented exit code; as a rank, ends the other ranks with it.
 int report_failure(const std::exception_ptr& failure);
 
-/// Starts MPI and runs `body` as one of its ranks. Whatever it throws is reported and ends all ranks.
+/// Whether a launcher started this process as one rank of a job: mpirun, srun, or this program (runtime/comm/processes).
+bool launched_as_rank();
+
+/// Runs `body` as the rank that this process is. Whatever it throws is reported and ends all ranks.
 void run_as_rank(const std::function<void(Communicator&)>& body);
 
 /// A job of one rank, without MPI.

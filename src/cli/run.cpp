@@ -1,6 +1,8 @@
 // stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
-#include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <atomic>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -13,8 +15,10 @@
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
+#include "report/loss_curve.hpp"
 #include "runtime/backend.hpp"
-#include "runtime/comm/mpi.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -27,6 +31,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   OptimizerOptions optimizer;
   RateOptions rates;
+  std::string launcher;  ///< "mpirun", "processes", "threads"
   std::string output;
   bool json = false;
 };
@@ -50,6 +55,7 @@ void print(const Timings& timings) {
   fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n", milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
              milliseconds(timing.quantile(0.9)), timing.steps.size());
   fmt::print("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", timing.losses.front(), timing.losses.back(), timing.losses.size());
+  if (timing.losses.size() >= 8) fmt::print("        {}\n", loss_curve(timing.losses));
   fmt::print("memory  {} per rank\n", readable(timings.memory));
   if (!timings.verification) return;
   const VerificationSummary& v = *timings.verification;
@@ -108,43 +114,57 @@ void check_checkpointing(const TrainingRequest& training) {
     throw UsageError("--verify, --against and --dump look at the first step, which a resumed run may not have");
 }
 
+/// Starts this program again as the plan's ranks; returns the job's exit code.
+int start_ranks(const RunOptions& options, const Plan& plan, const std::vector<std::string>& arguments) {
+  const int threads = plan.execution.threads_per_rank;
+  if (options.launcher == "processes") return run_processes(plan.ranks, threads, arguments);
+  if (!mpi_part().built)
+    throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI); stratplan launch starts ranks without it");
+  return launch({plan.ranks, threads, arguments, {}, !options.training.checkpoints.empty()}).exit_code;
+}
+
 void run(RunOptions options, const CommandLine& command_line) {
   check_checkpointing(options.training);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
   const bool checkpoints = !options.training.checkpoints.empty();
-  bool stopped = false;
+  std::atomic<bool> stopped = false;  // ranks may be threads
   const auto as_rank = [&](Communicator& communicator) {
     const PlanAndNetwork planned = read_plan_of(options);
     check_ranks(options, planned.plan);
-    options.training.settings =
-        options.rates.settings(options.optimizer, options.seed, options.training.warmup + options.training.steps, planned.network.batch);
-    stopped = run_rank(options, planned, communicator, command_line);
+    RunOptions own = options;
+    own.training.settings = own.rates.settings(own.optimizer, own.seed, own.training.warmup + own.training.steps, planned.network.batch);
+    if (run_rank(own, planned, communicator, command_line)) stopped = true;
   };
   const auto train = [&](const auto& run_job) {
     if (checkpoints) catch_stop_requests();
     run_job(as_rank);
     if (stopped) throw JobFailed{static_cast<int>(ExitCode::Checkpointed)};
   };
-  if (launched_by_mpi()) return train(run_as_rank);
+  if (launched_as_rank()) return train(run_as_rank);
 
   const PlanAndNetwork planned = read_plan_of(options);
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
   for (const auto& file : {options.output, options.training.dump, options.training.loss_curve}) check_writable(file);
   if (planned.plan.ranks == 1) return train(run_alone);
-  if (!mpi_part().built) throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI): it can only run plans for one rank");
-  const LaunchResult result =
-      launch({planned.plan.ranks, planned.plan.execution.threads_per_rank, {command_line.begin() + 1, command_line.end()}, {}, checkpoints});
-  if (result.exit_code != 0) throw JobFailed{result.exit_code};
+  if (options.launcher == "threads") return train([&](const auto& body) { run_loopback(planned.plan.ranks, body); });
+  if (const int code = start_ranks(options, planned.plan, {command_line.begin() + 1, command_line.end()}); code != 0) throw JobFailed{code};
 }
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
   stratplan run plan.json --verify                  holds the first step against an undivided run
   stratplan run plan.json --steps 50 -o timings.json
   stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
   stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
+  stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+
+constexpr const char* launch_footer = R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process. Options and
+results are those of stratplan run, whose ranks talk over MPI, which is the faster way.
+Examples:
+  stratplan launch -n 2 plan.json
+  stratplan launch -n 4 plan.json --threads --verify)";
 
 void add_checkpoints(CLI::App& command, TrainingRequest& training) {
   command.add_option("--checkpoint", training.checkpoints,
@@ -157,32 +177,53 @@ void add_checkpoints(CLI::App& command, TrainingRequest& training) {
                    "go on from the newest whole checkpoint, on any plan for the same network; --steps counts from the very first");
 }
 
+void add_options(CLI::App& command, RunOptions& options) {
+  TrainingRequest& training = options.training;
+  training.backend = default_backend();
+  command.add_option("PLAN", options.plan, "plan.json")->required();
+  add_ranks(command, options.ranks, false);
+  command.add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
+  command.add_option("--warmup", options.warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
+  command.add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
+  command.add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
+  command.add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
+  command.add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
+  command.add_option("--seed", options.seed, "of parameters, data and dropout")->capture_default_str();
+  command.add_option("--data", training.data, "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
+  command.add_option("--channel-order", training.channel_order, "of the data: first or last; default: as the file says, else first")
+      ->check(CLI::IsMember({"first", "last"}));
+  command.add_flag("--in-order", training.in_order, "take the samples in the file's order: no shuffling");
+  command.add_flag("-q,--quiet", training.quiet, "no progress");
+  command.add_option("-o,--output", options.output, "write timings.json here");
+  options.optimizer.add(command);
+  options.rates.add(command);
+  command.add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
+  add_checkpoints(command, training);
+  add_json(command, options.json);
+}
+
 }  // namespace
 
 void add_run(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<RunOptions>();
-  TrainingRequest& training = options->training;
-  training.backend = default_backend();
+  options->launcher = "mpirun";
   CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
-  command->add_option("PLAN", options->plan, "plan.json")->required();
-  add_ranks(*command, options->ranks, false);
-  command->add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
-  command->add_option("--warmup", options->warmup, "training steps before them; default: 2, or none before a single step")
-      ->check(CLI::NonNegativeNumber);
-  command->add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
-  command->add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
-  command->add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
-  command->add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
-  command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
-  command->add_flag("-q,--quiet", training.quiet, "no progress");
-  command->add_option("-o,--output", options->output, "write timings.json here");
-  options->optimizer.add(*command);
-  options->rates.add(*command);
-  command->add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
-  add_checkpoints(*command, training);
-  add_json(*command, options->json);
-  command->footer(footer);
+  add_options(*command, *options);
+  command->footer(run_footer);
   command->callback([options, &command_line] { run(*options, command_line); });
+}
+
+void add_launch(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  auto threads = std::make_shared<bool>(false);
+  CLI::App* command = program.add_subcommand("launch", "Train with a plan on ranks of this machine, without MPI");
+  add_options(*command, *options);
+  command->add_flag("--threads", *threads, "ranks are threads of one process");
+  command->footer(launch_footer);
+  command->callback([options, threads, &command_line] {
+    options->launcher = *threads ? "threads" : "processes";
+    run(*options, command_line);
+  });
 }
 
 }  // namespace stratplan

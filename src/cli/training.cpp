@@ -10,7 +10,9 @@
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/lower.hpp"
 #include "runtime/checkpoint.hpp"
+#include "runtime/data_set.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/prefetch.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/trainer.hpp"
 #include "runtime/verify.hpp"
@@ -30,12 +32,37 @@ void check_tensors(const std::string& file, const std::vector<NamedTensor>& expe
 
 /// What the first step should have come to; on rank 0.
 std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request, const TrainingSettings& settings, Backend& backend,
-                                   const std::vector<NamedTensor>& actual) {
-  if (request.against.empty()) return undivided_iteration(planned.network, planned.plan.execution, backend, settings);
+                                   DataSource& data, const std::vector<NamedTensor>& actual) {
+  if (request.against.empty()) return undivided_iteration(planned.network, planned.plan.execution, backend, settings, data);
   std::vector<NamedTensor> expected = read_safetensors(request.against);
   check_tensors(request.against, expected, actual);
   return expected;
 }
+
+/// Where this rank's data come from. Files are read by a thread, ahead of the steps.
+class TrainingData {
+ public:
+  TrainingData(const TrainingRequest& request, const Program& program, bool speaking) {
+    const std::vector<LoadStep> loads = loads_of(program);
+    source_ = open(request, loads, speaking);
+    if (!request.data.empty()) ahead_.emplace(*source_, loads);
+  }
+  DataSource& source() { return ahead_ ? *ahead_ : *source_; }
+
+  static std::unique_ptr<DataSource> open(const TrainingRequest& request, const std::vector<LoadStep>& loads, bool speaking) {
+    if (request.data.empty()) return std::make_unique<SyntheticData>(request.settings.seed);
+    std::optional<ChannelOrder> order;
+    if (!request.channel_order.empty()) order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
+    auto data = std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed, !request.in_order});
+    const std::int64_t dropped = data->order().dropped();
+    if (speaking && dropped > 0) note(fmt::format("{}: {} samples are left out of each epoch, for they do not fill a batch", request.data, dropped));
+    return data;
+  }
+
+ private:
+  std::unique_ptr<DataSource> source_;
+  std::optional<PrefetchedData> ahead_;
+};
 
 Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) {
   const Plan& plan = planned.plan;
@@ -52,6 +79,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.backend = request.backend;
   timings.threads_per_rank = plan.execution.threads_per_rank;
   timings.seed = request.settings.seed;
+  timings.data = request.data;
   return timings;
 }
 
@@ -116,24 +144,25 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const TrainingSettings& settings = request.settings;
   const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
-  SyntheticData data(settings.seed);
-  Executor executor(network, program, *backend, communicator, data, settings);
+  const bool collects = communicator.rank() == 0;
+  TrainingData data(request, program, collects);
+  Executor executor(network, program, *backend, communicator, data.source(), settings);
   initialize_parameters(network, program, settings.seed, executor);
   Continuation continuation(request, communicator, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
   const std::int64_t first = continuation.begin();
-  const bool collects = communicator.rank() == 0;
   std::optional<LossCurve> curve;
   if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
 
   std::vector<NamedTensor> first_step;
   const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
   ProgressLine progress;
-  if (!request.quiet) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+  const bool shows = collects && !request.quiet;
+  if (shows) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
   const int iterations = request.warmup + request.steps;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
-    if (!request.quiet) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
+    if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
     continuation.after(iteration);
   };
   timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
@@ -141,8 +170,9 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;
-    if (collects) expected = undivided(planned, request, settings, *backend, first_step);
-    const Verification v = verify_first_step(network, program, plan.execution, settings, *backend, executor, communicator, expected, first_step);
+    const auto whole = TrainingData::open(request, loads_of(program), false);
+    if (collects) expected = undivided(planned, request, settings, *backend, *whole, first_step);
+    const Verification v = verify_first_step(network, program, plan.execution, settings, *backend, *whole, executor, communicator, expected, first_step);
     timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};
   }
   communicator.barrier();

@@ -14,6 +14,9 @@ struct TrainingRequest {
   int warmup = 2;
   int steps = 10;
   TrainingSettings settings;
+  std::string data;                     ///< HDF5 file or folder of .npy files; empty: synthetic
+  std::string channel_order;            ///< "first", "last"; empty: as the file says, else first
+  bool in_order = false;                ///< do not shuffle
   bool verify = false;                  ///< hold the first step against an undivided run
   std::string against;                  ///< a dump of one, instead of making one; empty: none
   bool quiet = false;                   ///< no progress

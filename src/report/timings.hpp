@@ -33,6 +33,7 @@ struct Timings {
   std::string backend;
   int threads_per_rank = 1;
   std::uint64_t seed = 0;
+  std::string data;                  ///< set that it trained on; empty: synthetic
   Bytes memory{};
   Timing timing;
   std::optional<VerificationSummary> verification;

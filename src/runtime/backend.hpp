@@ -75,5 +75,6 @@ struct PartInfo {
 PartInfo cpu_part();
 PartInfo cuda_part();
 PartInfo mpi_part();
+PartInfo hdf5_part();
 
 }  // namespace stratplan

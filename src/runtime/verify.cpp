@@ -147,12 +147,11 @@ void replace(const Decision& decision, const std::vector<float>& wanted, const s
 /// Runs the first step on one rank; `each` is called with the index and all else of each decision as it falls.
 template <class Each>
 std::vector<NamedTensor> run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                                       Each each) {
+                                       DataSource& data, Each each) {
   std::vector<NamedTensor> tensors;
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), execution, 0);
     const std::vector<Decision> decisions = decisions_of(program, network);
-    SyntheticData data(settings.seed);
     Executor executor(network, program, backend, communicator, data, settings);
     run_first_step(network, program, decisions, settings.seed, executor,
                    [&](std::size_t i, LayerIndex layer) { each(i, decisions[i], layer, executor); });
@@ -162,10 +161,10 @@ std::vector<NamedTensor> run_undivided(const Network& network, const Execution& 
 }
 
 Verification compare_on_the_same_side(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                                      const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual) {
+                                      DataSource& data, const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual) {
   Replay replay;
   replay.iteration =
-      run_undivided(network, execution, backend, settings, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
+      run_undivided(network, execution, backend, settings, data, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
         replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
       });
   const double tolerance = verification_tolerance(network);
@@ -195,8 +194,9 @@ double verification_tolerance(const Network& network) {
   return 2 * 0x1p-24 * std::sqrt(2 * terms);
 }
 
-std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings) {
-  return run_undivided(network, execution, backend, settings, [](auto&&...) {});
+std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
+                                             DataSource& data) {
+  return run_undivided(network, execution, backend, settings, data, [](auto&&...) {});
 }
 
 Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance) {
@@ -224,7 +224,7 @@ Verification compare(const std::vector<NamedTensor>& expected, const std::vector
 }
 
 Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings,
-                               Backend& backend, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
+                               Backend& backend, DataSource& data, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
                                const std::vector<NamedTensor>& actual) {
   const bool collects = communicator.rank() == 0;
   Verification result;
@@ -232,7 +232,7 @@ Verification verify_first_step(const Network& network, const Program& program, c
   result.passed = agreed(result.passed, communicator);
   if (result.passed) return result;
   const std::vector<std::vector<float>> decided = decide_again(network, program, settings, executor, communicator);
-  if (collects) result = compare_on_the_same_side(network, execution, backend, settings, decided, actual);
+  if (collects) result = compare_on_the_same_side(network, execution, backend, settings, data, decided, actual);
   result.passed = agreed(result.passed, communicator);
   return result;
 }

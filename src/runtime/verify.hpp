@@ -36,8 +36,10 @@ double verification_tolerance(const Network& network);
 /// is not a number fails.
 Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance);
 
-/// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns.
-std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings);
+/// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns. `data` is asked for whole
+/// batches.
+std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
+                                             DataSource& data);
 
 /// The executor's first step, just done and gathered (`actual`, on rank 0), against the undivided run's (`expected`, on rank 0).
 ///
@@ -46,9 +48,9 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 /// once more to tell how it decided, and then the undivided step is made to decide alike, layer by layer, each layer's outputs being held to the tolerance
 /// before they are replaced. On the same side of all jumps the gradients are smooth and have to agree as linear sums do.
 ///
-/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Resets the executor's parameters if there is a second hearing.
+/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration does. Resets the executor's parameters if there is a second hearing.
 Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings, Backend& backend,
-                               Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
+                               DataSource& data, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
                                const std::vector<NamedTensor>& actual);
 
 }  // namespace stratplan

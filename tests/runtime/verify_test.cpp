@@ -120,10 +120,10 @@ Verification verified(const Network& network, const char* decomposition, Fault f
     auto actual = gather_iteration(network, program, executor, communicator);
     std::vector<NamedTensor> expected;
     if (communicator.rank() == 0) {
-      expected = undivided_iteration(network, {}, *backend, settings);
+      expected = undivided_iteration(network, {}, *backend, settings, data);
       if (spoil) spoil(actual);
     }
-    const Verification result = verify_first_step(network, program, {}, settings, *backend, executor, communicator, expected, actual);
+    const Verification result = verify_first_step(network, program, {}, settings, *backend, data, executor, communicator, expected, actual);
     if (communicator.rank() == 0) found = result;
     EXPECT_EQ(result.passed, (fault == Fault::None || fault == Fault::Rounding) && !spoil);
   });

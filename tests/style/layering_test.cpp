@@ -27,6 +27,7 @@ const std::vector<LayerRule> rules{
     {"runtime", {"model", "model/base", "model/network", "model/partition", "runtime"}},
     {"profile", {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile"}},
     {"interop", {"model", "model/base", "model/network", "model/partition", "interop"}},
+    {"synthesis", {"model/base", "synthesis"}},
     {"report", {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "report"}},
     {"cli",
      {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner", "runtime", "profile", "interop", "report",
@@ -44,6 +45,7 @@ const std::vector<PackageRule> packages{
     {{"dnnl*", "oneapi/dnnl*"}, {"runtime/cpu", "profile"}},
     {{"cuda*", "cudnn*", "cublas*"}, {"runtime/cuda", "runtime/comm", "profile"}},
     {{"nccl*"}, {"runtime/cuda", "runtime/comm", "profile"}},
+    {{"hdf5*", "H5*"}, {"runtime/hdf5"}},
     {{"CLI/*"}, {"cli"}},
     {{"valijson/*"}, {"model/base"}},
     // Pure functions of values, and combinatorics: no clock, no threads, no chance.

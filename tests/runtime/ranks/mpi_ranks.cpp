@@ -1,13 +1,18 @@
-// Run under mpirun with any number of ranks: the verbs over MPI do what they do over loopback. With the argument "fail", one rank ends by an
-// exception while the others wait for it.
+// Run under mpirun with any number of ranks, or with the arguments "launch RANKS", which starts as many over sockets: the verbs do what they do over
+// loopback. With the argument "fail", one rank ends by an exception while the others wait for it; with "killed", by a signal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <cstring>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "model/base/error.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -29,9 +34,9 @@ std::vector<int> residue_class(int modulus) {
   return ranks;
 }
 
-TEST(Mpi, KnowsItsLauncher) { EXPECT_TRUE(launched_by_mpi()); }
+TEST(Ranks, KnowTheirLauncher) { EXPECT_TRUE(launched_by_mpi() || launched_by_processes()); }
 
-TEST(Mpi, ExchangeWithAll) {
+TEST(Ranks, ExchangeWithAll) {
   // Rank a sends 100 a + b to b, b + 1 times; to itself too.
   const int me = world->rank(), ranks = world->size();
   std::vector<std::vector<std::int32_t>> out, in;
@@ -50,7 +55,8 @@ TEST(Mpi, ExchangeWithAll) {
   world->exchange(Track::Halo, {}, {}, 7);
 }
 
-TEST(Mpi, AMessageOfAnotherSizeIsAnError) {
+TEST(Ranks, AMessageOfAnotherSizeIsAnError) {
+  if (launched_by_processes()) GTEST_SKIP() << "ends the connection";
   if (world->size() < 2 || world->rank() > 1) return;
   double value = 0;
   const Parcel send{1, &value, {4}}, receive{0, &value, {8}};
@@ -60,7 +66,8 @@ TEST(Mpi, AMessageOfAnotherSizeIsAnError) {
     EXPECT_THROW(world->exchange(Track::Halo, {}, {&receive, 1}, 1), CommunicationError);
 }
 
-TEST(Mpi, AnErrorNamesRankAndCall) {
+TEST(Ranks, AnErrorNamesRankAndCall) {
+  if (launched_by_processes()) GTEST_SKIP() << "MPI's calls";
   float value = 0;
   const Parcel nobody{world->size(), &value, {4}};
   try {
@@ -71,7 +78,7 @@ TEST(Mpi, AnErrorNamesRankAndCall) {
   }
 }
 
-TEST(Mpi, OverlappingGroups) {
+TEST(Ranks, OverlappingGroups) {
   for (const int modulus : {1, 2, 3}) {
     const std::vector<int> ranks = residue_class(modulus);
     const auto group = world->group(ranks);
@@ -83,7 +90,7 @@ TEST(Mpi, OverlappingGroups) {
   }
 }
 
-TEST(Mpi, UnevenPieces) {
+TEST(Ranks, UnevenPieces) {
   // The i-th member's piece has i elements (the first has none); element e of rank r's contribution is r + e.
   const auto group = world->group(all_ranks());
   std::vector<std::int64_t> counts;
@@ -100,7 +107,7 @@ TEST(Mpi, UnevenPieces) {
   EXPECT_EQ(all, expected);
 }
 
-TEST(Mpi, AGroupOfOneCopies) {
+TEST(Ranks, AGroupOfOneCopies) {
   const auto alone = world->group({world->rank()});
   const std::vector<std::int64_t> counts{2};
   std::vector<std::int32_t> input{3, 4}, output{0, 0}, gathered{0, 0};
@@ -123,10 +130,17 @@ void fail_on_last_rank(Communicator& communicator) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  stratplan::MpiSession session;
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (!arguments.empty() && arguments[0] == "launch")
+    return stratplan::run_processes(std::stoi(arguments.at(1)), 1, {arguments.begin() + 2, arguments.end()});
+  const bool processes = stratplan::launched_by_processes();
+  std::optional<stratplan::MpiSession> session;
+  if (!processes) session.emplace();
   try {
-    const auto communicator = stratplan::make_mpi_communicator();
-    if (argc > 1 && std::strcmp(argv[1], "fail") == 0) stratplan::fail_on_last_rank(*communicator);
+    const auto communicator = processes ? stratplan::make_process_communicator() : stratplan::make_mpi_communicator();
+    if (!arguments.empty() && arguments[0] == "fail") stratplan::fail_on_last_rank(*communicator);
+    if (!arguments.empty() && arguments[0] == "killed" && communicator->rank() == 1) std::raise(SIGKILL);
+    if (!arguments.empty() && arguments[0] == "killed") communicator->barrier();
     stratplan::world = communicator.get();
     return RUN_ALL_TESTS();
   } catch (const stratplan::Error& error) {

@@ -1,15 +1,17 @@
-// Ranks as threads: what arrives where, that sums are in rank order, and that nothing hangs.
-#include "runtime/comm/loopback.hpp"
-
+// The verbs over loopback and over sockets: what arrives where, that sums are in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <mutex>
 #include <numeric>
+#include <thread>
 
 #include "model/base/error.hpp"
 #include "runtime/comm/counting.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/socket.hpp"
 
 namespace stratplan {
 namespace {
@@ -24,20 +26,53 @@ std::vector<int> all_ranks(int ranks) {
   return all;
 }
 
+/// As run_loopback, over sockets: each rank a thread, as if it were a process. A rank that fails takes its sockets with it.
+void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
+  const auto sockets = connect_all(ranks);
+  std::mutex mutex;
+  std::exception_ptr first;
+  const auto run_rank = [&](int rank) {
+    const auto communicator = make_socket_communicator(rank, sockets[static_cast<std::size_t>(rank)]);
+    try {
+      body(*communicator);
+    } catch (...) {
+      const std::scoped_lock lock(mutex);
+      if (!first) first = std::current_exception();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run_rank, rank);
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+struct Way {
+  const char* name;
+  void (*run)(int, const std::function<void(Communicator&)>&);
+};
+
+class CommunicatorOver : public testing::TestWithParam<Way> {
+ protected:
+  void run(int ranks, const std::function<void(Communicator&)>& body) const { GetParam().run(ranks, body); }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver, testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets}),
+                         [](const auto& way) { return way.param.name; });
+
 /// The message of the CommunicationError that the body must end with.
-std::string failure(int ranks, const std::function<void(Communicator&)>& body) {
+std::string failure(const Way& way, int ranks, const std::function<void(Communicator&)>& body) {
   try {
-    run_loopback(ranks, body);
+    way.run(ranks, body);
   } catch (const CommunicationError& error) {
     return error.what();
   }
   return "no failure";
 }
 
-TEST(Loopback, EveryRankRunsOnce) {
+TEST_P(CommunicatorOver, EveryRankRunsOnce) {
   for (const int ranks : {1, 2, 3, 7}) {
     std::vector<int> seen(static_cast<std::size_t>(ranks), 0);
-    run_loopback(ranks, [&](Communicator& communicator) {
+    run(ranks, [&](Communicator& communicator) {
       EXPECT_EQ(communicator.size(), ranks);
       ++seen[static_cast<std::size_t>(communicator.rank())];
     });
@@ -45,8 +80,8 @@ TEST(Loopback, EveryRankRunsOnce) {
   }
 }
 
-TEST(Loopback, ExchangeAroundARing) {
-  run_loopback(3, [](Communicator& communicator) {
+TEST_P(CommunicatorOver, ExchangeAroundARing) {
+  run(3, [](Communicator& communicator) {
     const int rank = communicator.rank();
     double mine = 10 + rank, from_left = 0, from_right = 0;
     const int left = (rank + 2) % 3, right = (rank + 1) % 3;
@@ -60,8 +95,8 @@ TEST(Loopback, ExchangeAroundARing) {
   });
 }
 
-TEST(Loopback, ARankMaySendToItself) {
-  run_loopback(1, [](Communicator& communicator) {
+TEST_P(CommunicatorOver, ARankMaySendToItself) {
+  run(1, [](Communicator& communicator) {
     int mine = 7, arrived = 0;
     const Parcel send{0, &mine, {4}}, receive{0, &arrived, {4}};
     communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 0);
@@ -69,9 +104,9 @@ TEST(Loopback, ARankMaySendToItself) {
   });
 }
 
-TEST(Loopback, CollectivesOfOverlappingGroups) {
+TEST_P(CommunicatorOver, CollectivesOfOverlappingGroups) {
   // 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}.
-  run_loopback(4, [](Communicator& communicator) {
+  run(4, [](Communicator& communicator) {
     const int rank = communicator.rank(), row = rank / 2, column = rank % 2;
     const auto of_row = communicator.group({2 * row, 2 * row + 1});
     const auto of_column = communicator.group({column, column + 2});
@@ -84,9 +119,9 @@ TEST(Loopback, CollectivesOfOverlappingGroups) {
   });
 }
 
-TEST(Loopback, ReduceScatterAndAllGatherOfUnevenPieces) {
+TEST_P(CommunicatorOver, ReduceScatterAndAllGatherOfUnevenPieces) {
   const std::vector<std::int64_t> counts{2, 0, 1};
-  run_loopback(3, [&](Communicator& communicator) {
+  run(3, [&](Communicator& communicator) {
     const auto group = communicator.group({0, 1, 2});
     const auto rank = static_cast<std::size_t>(communicator.rank());
     const std::int32_t k = 1 << (8 * communicator.rank());
@@ -101,9 +136,9 @@ TEST(Loopback, ReduceScatterAndAllGatherOfUnevenPieces) {
   });
 }
 
-TEST(Loopback, SumsAreInRankOrder) {
+TEST_P(CommunicatorOver, SumsAreInRankOrder) {
   // (1 + 2^24) - 2^24 is 0 in float; any other order gives 1.
-  run_loopback(3, [](Communicator& communicator) {
+  run(3, [](Communicator& communicator) {
     const float terms[] = {1, 0x1p24F, -0x1p24F};
     for (int round = 0; round < 50; ++round) {
       float value = terms[communicator.rank()];
@@ -113,7 +148,7 @@ TEST(Loopback, SumsAreInRankOrder) {
   });
 }
 
-TEST(Loopback, AFailureEndsAllAndIsRethrown) {
+TEST_P(CommunicatorOver, AFailureEndsAllAndIsRethrown) {
   const std::function<void(Communicator&)> waits[] = {
       [](Communicator& communicator) { communicator.barrier(); },
       [](Communicator& communicator) {
@@ -128,7 +163,7 @@ TEST(Loopback, AFailureEndsAllAndIsRethrown) {
       },
   };
   for (const auto& wait : waits)
-    EXPECT_THROW(run_loopback(3,
+    EXPECT_THROW(run(3,
                               [&](Communicator& communicator) {
                                 if (communicator.rank() == 1) throw std::out_of_range("rank 1 has had enough");
                                 wait(communicator);
@@ -165,6 +200,17 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
          if (c.rank() == 0) c.barrier();
        },
        "wait for each other"},
+  };
+  for (const Row& row : rows) EXPECT_THAT(failure({"loopback", run_loopback}, 2, row.body), HasSubstr(row.message)) << row.what;
+}
+
+TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
+  struct Row {
+    const char* what;
+    std::function<void(Communicator&)> body;
+    const char* message;
+  };
+  const Row rows[] = {
       {"a message of another size",
        [](Communicator& c) {
          int value = 0;
@@ -185,15 +231,81 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
        },
        "another collective"},
   };
-  for (const Row& row : rows) EXPECT_THAT(failure(2, row.body), HasSubstr(row.message)) << row.what;
+  for (const Row& row : rows) EXPECT_THAT(failure(GetParam(), 2, row.body), HasSubstr(row.message)) << row.what;
 }
 
-TEST(Loopback, AllToAllOfRandomSizes) {
-  rc::check("every byte arrives", [] {
+TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
+  // More than any buffer between the ranks holds: who only sends would wait for ever.
+  run(3, [](Communicator& communicator) {
+    const int me = communicator.rank();
+    constexpr std::size_t count = 1 << 20;
+    std::vector<std::vector<float>> out(3), in(3);
+    std::vector<Parcel> sends, receives;
+    for (int peer = 0; peer < 3; ++peer) {
+      out[static_cast<std::size_t>(peer)].assign(count, static_cast<float>(10 * me + peer));
+      in[static_cast<std::size_t>(peer)].assign(count, -1);
+      sends.push_back({peer, out[static_cast<std::size_t>(peer)].data(), {4 * static_cast<std::int64_t>(count)}});
+      receives.push_back({peer, in[static_cast<std::size_t>(peer)].data(), {4 * static_cast<std::int64_t>(count)}});
+    }
+    communicator.exchange(Track::Halo, sends, receives, 0);
+    for (int peer = 0; peer < 3; ++peer)
+      EXPECT_EQ(in[static_cast<std::size_t>(peer)], std::vector<float>(count, static_cast<float>(10 * peer + me)));
+    std::vector<float> values(count, static_cast<float>(1 << me));
+    communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2}), values.data(), count, DataType::F32);
+    EXPECT_EQ(values, std::vector<float>(count, 7));
+  });
+}
+
+TEST_P(CommunicatorOver, LargeSumsAreThoseOfLoopback) {
+  // In single precision the order shows: 5 ranks, 1001 elements, bit by bit.
+  const auto sums = [](const Way& way) {
+    std::vector<float> result;
+    way.run(5, [&](Communicator& communicator) {
+      std::vector<float> values(1001);
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 / static_cast<float>(static_cast<int>(i) + 7 * communicator.rank() + 1);
+      communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2, 3, 4}), values.data(), 1001, DataType::F32);
+      if (communicator.rank() == 3) result = values;
+    });
+    return result;
+  };
+  EXPECT_EQ(sums(GetParam()), sums({"loopback", run_loopback}));
+}
+
+TEST(Sockets, AMessageMayComeBeforeItIsAskedFor) {
+  run_sockets(2, [](Communicator& communicator) {
+    std::vector<int> first(200000, 1), second(3, 2);
+    const int peer = 1 - communicator.rank();
+    const Parcel one{peer, first.data(), {800000}}, two{peer, second.data(), {12}};
+    if (communicator.rank() == 0) {
+      communicator.exchange(Track::Halo, {&two, 1}, {}, 2);
+      communicator.exchange(Track::Halo, {&one, 1}, {}, 1);
+    } else {
+      first.assign(first.size(), 0);
+      second.assign(second.size(), 0);
+      communicator.exchange(Track::Halo, {}, {&one, 1}, 1);
+      communicator.exchange(Track::Halo, {}, {&two, 1}, 2);
+      EXPECT_EQ(first, std::vector<int>(200000, 1));
+      EXPECT_EQ(second, std::vector<int>(3, 2));
+    }
+    communicator.barrier();
+  });
+}
+
+TEST(Sockets, ALostRankIsNamed) {
+  const auto left_alone = [](Communicator& communicator) {
+    int value = 0;
+    const Parcel receive{1, &value, {4}};
+    if (communicator.rank() == 0) communicator.exchange(Track::Halo, {}, {&receive, 1}, 0);
+  };
+  EXPECT_EQ(failure({"sockets", run_sockets}, 2, left_alone), "rank 0 has lost rank 1: it has ended");
+}
+
+TEST_P(CommunicatorOver, AllToAllOfRandomSizes) {
+  rc::check("every byte arrives", [this] {
     const int ranks = *rc::gen::inRange(1, 6);
     const auto sizes = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(ranks * ranks), rc::gen::inRange(0, 20));
     const auto size = [&](int from, int to) { return static_cast<std::size_t>(sizes[static_cast<std::size_t>(from * ranks + to)]); };
-    run_loopback(ranks, [&](Communicator& communicator) {
+    run(ranks, [&](Communicator& communicator) {
       const int me = communicator.rank();
       std::vector<std::string> out, in;
       for (int peer = 0; peer < ranks; ++peer) {

@@ -1,0 +1,37 @@
+#include "report/loss_curve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace stratplan {
+namespace {
+
+constexpr std::array<const char*, 8> blocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+/// The i-th of `parts` nearly equal runs of consecutive losses.
+double mean_of_part(const std::vector<double>& losses, std::size_t parts, std::size_t i) {
+  const auto begin = losses.begin() + static_cast<std::ptrdiff_t>(i * losses.size() / parts);
+  const auto end = losses.begin() + static_cast<std::ptrdiff_t>((i + 1) * losses.size() / parts);
+  return std::accumulate(begin, end, 0.0) / static_cast<double>(end - begin);
+}
+
+}  // namespace
+
+std::string loss_curve(const std::vector<double>& losses, std::size_t width) {
+  const std::size_t parts = std::min(width, losses.size());
+  std::vector<double> means, finite;
+  for (std::size_t i = 0; i < parts; ++i) means.push_back(mean_of_part(losses, parts, i));
+  std::copy_if(means.begin(), means.end(), std::back_inserter(finite), [](double mean) { return std::isfinite(mean); });
+  const double low = finite.empty() ? 0 : *std::min_element(finite.begin(), finite.end());
+  const double high = finite.empty() ? 0 : *std::max_element(finite.begin(), finite.end());
+  std::string curve;
+  for (const double mean : means) {
+    const double height = high > low ? (mean - low) / (high - low) : 0;
+    curve += std::isfinite(mean) ? blocks[static_cast<std::size_t>(std::lround(7 * height))] : "?";
+  }
+  return curve;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,231 @@
+// The verbs over connections: everything is sent and received at once, whatever can move next is moved (poll), so that no order of sends and receives blocks.
+// Collectives exchange pieces directly between all members and add them up in the order of the ranks: for the few ranks of one machine this moves as few bytes as
+// a ring does, in fewer rounds.
+#include "runtime/comm/socket.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/partition/interval.hpp"
+#include "runtime/comm/connection.hpp"
+
+namespace stratplan {
+namespace {
+
+enum class Verb : std::uint32_t { AllReduce, ReduceScatter, AllGather, Barrier };
+
+constexpr std::uint32_t mixed(std::uint32_t hash, std::uint64_t value) {  // FNV-1a
+  return (hash ^ static_cast<std::uint32_t>(value ^ (value >> 32))) * 16777619U;
+}
+constexpr std::uint32_t hash_start = 2166136261U;
+
+/// Apart from the tags of exchanges by its highest bit.
+std::uint32_t channel_of(const std::vector<int>& ranks) {
+  std::uint32_t hash = hash_start;
+  for (const int rank : ranks) hash = mixed(hash, static_cast<std::uint64_t>(rank));
+  return hash | 0x80000000U;
+}
+
+std::uint32_t call_of(Verb verb, DataType type, std::span<const std::int64_t> counts) {
+  std::uint32_t hash = mixed(mixed(hash_start, static_cast<std::uint64_t>(verb)), static_cast<std::uint64_t>(type));
+  for (const std::int64_t count : counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
+  return hash;
+}
+
+/// terms[0][i] + terms[1][i] + ..., in that order; `result` may be one of the terms.
+template <class T>
+void sum(const std::vector<const std::byte*>& terms, std::int64_t count, std::byte* result) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    T total{};
+    for (const std::byte* term : terms) total += reinterpret_cast<const T*>(term)[i];
+    reinterpret_cast<T*>(result)[i] = total;
+  }
+}
+
+void sum(const std::vector<const std::byte*>& terms, std::int64_t count, DataType type, std::byte* result) {
+  switch (type) {
+    case DataType::F32: return sum<float>(terms, count, result);
+    case DataType::F64: return sum<double>(terms, count, result);
+    case DataType::I32: return sum<std::int32_t>(terms, count, result);
+    default: SP_ASSERT(false, "no sums of {}", name_of(type));
+  }
+}
+
+class SocketCommunicator final : public Communicator {
+ public:
+  SocketCommunicator(int rank, const std::vector<int>& sockets) : rank_(rank) {
+    for (std::size_t peer = 0; peer < sockets.size(); ++peer)
+      connections_.push_back(static_cast<int>(peer) == rank ? nullptr : std::make_unique<Connection>(sockets[peer], rank, static_cast<int>(peer)));
+    std::vector<int> all(sockets.size());
+    std::iota(all.begin(), all.end(), 0);
+    group(all);
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(connections_.size()); }
+
+  Group group(const std::vector<int>& ranks) override {
+    const auto [place, fresh] = handles_.try_emplace(ranks, static_cast<Group>(groups_.size()));
+    if (fresh) {
+      const auto member = std::find(ranks.begin(), ranks.end(), rank_);
+      SP_ASSERT(member != ranks.end() && std::is_sorted(ranks.begin(), ranks.end()), "rank {} in a group of {}", rank_, ranks.size());
+      groups_.push_back({ranks, static_cast<std::size_t>(member - ranks.begin()), channel_of(ranks)});
+    }
+    return place->second;
+  }
+
+  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+    const auto header = [&](const Parcel& parcel) { return Connection::Header{static_cast<std::uint32_t>(tag), 0, parcel.bytes.value}; };
+    for (const Parcel& parcel : receives)
+      if (parcel.peer != rank_) connection(parcel.peer).receive(header(parcel), parcel.data);
+    for (const Parcel& parcel : sends) parcel.peer == rank_ ? keep(parcel, receives, tag) : connection(parcel.peer).send(header(parcel), parcel.data);
+    finish();
+  }
+
+  void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
+    const Members& members = groups_[static_cast<std::size_t>(group)];
+    const auto parts = static_cast<std::int64_t>(members.ranks.size());
+    counts_.clear();
+    for (std::int64_t i = 0; i < parts; ++i) counts_.push_back(block(count, parts, i).size());
+    const std::uint32_t call = call_of(Verb::AllReduce, type, counts_);
+    auto* values = static_cast<std::byte*>(data);
+    add_pieces(members, values, values + begin_of(members, counts_, type), counts_, type, call);
+    collect_pieces(members, values, counts_, type, call);
+  }
+
+  void reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    const Members& members = groups_[static_cast<std::size_t>(group)];
+    add_pieces(members, static_cast<const std::byte*>(input), static_cast<std::byte*>(output), counts, type,
+               call_of(Verb::ReduceScatter, type, counts));
+  }
+
+  void all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    const Members& members = groups_[static_cast<std::size_t>(group)];
+    const std::int64_t bytes = counts[members.index] * size_of(type);
+    auto* values = static_cast<std::byte*>(output);
+    if (bytes > 0) std::memcpy(values + begin_of(members, counts, type), input, static_cast<std::size_t>(bytes));
+    collect_pieces(members, values, counts, type, call_of(Verb::AllGather, type, counts));
+  }
+
+  void barrier() override {
+    counts_.assign(connections_.size(), 0);
+    collect_pieces(groups_[0], nullptr, counts_, DataType::I32, call_of(Verb::Barrier, DataType::I32, {}));
+  }
+  void synchronize(Track) override {}
+
+ private:
+  struct Members {
+    std::vector<int> ranks;
+    std::size_t index = 0;  ///< this rank's place among them
+    std::uint32_t channel = 0;
+  };
+
+  Connection& connection(int peer) {
+    if (peer < 0 || peer >= size()) throw CommunicationError(fmt::format("rank {} sends to rank {}, but there are {}", rank_, peer, size()));
+    return *connections_[static_cast<std::size_t>(peer)];
+  }
+
+  /// Where this rank's piece begins, in bytes.
+  static std::int64_t begin_of(const Members& members, std::span<const std::int64_t> counts, DataType type) {
+    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(members.index), std::int64_t{0}) * size_of(type);
+  }
+
+  /// A parcel to this rank itself.
+  void keep(const Parcel& sent, std::span<const Parcel> receives, int tag) const {
+    const auto received = std::find_if(receives.begin(), receives.end(), [&](const Parcel& parcel) { return parcel.peer == rank_; });
+    if (received == receives.end() || received->bytes != sent.bytes)
+      throw CommunicationError(fmt::format("rank {} does not receive the {} bytes that it sends itself with tag {}", rank_, sent.bytes.value, tag));
+    if (sent.bytes.value > 0) std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
+  }
+
+  /// Each member gets everybody's term of its piece and adds them up.
+  void add_pieces(const Members& members, const std::byte* input, std::byte* output, std::span<const std::int64_t> counts, DataType type,
+                  std::uint32_t call) {
+    const std::int64_t size = size_of(type), mine = counts[members.index];
+    scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(mine * size) * members.ranks.size()));
+    terms_.clear();
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < members.ranks.size(); ++i) {
+      std::byte* term = scratch_.data() + static_cast<std::int64_t>(i) * mine * size;
+      terms_.push_back(i == members.index ? input + begin * size : term);
+      if (i != members.index) {
+        connection(members.ranks[i]).receive({members.channel, call, mine * size}, term);
+        connection(members.ranks[i]).send({members.channel, call, counts[i] * size}, input + begin * size);
+      }
+      begin += counts[i];
+    }
+    finish();
+    sum(terms_, mine, type, output);
+  }
+
+  /// Each member's piece, in its place, to all others.
+  void collect_pieces(const Members& members, std::byte* values, std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
+    const std::int64_t size = size_of(type);
+    const std::byte* mine = values + begin_of(members, counts, type);
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < members.ranks.size(); begin += counts[i++]) {
+      if (i == members.index) continue;
+      connection(members.ranks[i]).receive({members.channel, call, counts[i] * size}, values + begin * size);
+      connection(members.ranks[i]).send({members.channel, call, counts[members.index] * size}, mine);
+    }
+    finish();
+  }
+
+  /// Moves what can be moved until all that was asked for has been. Whatever arrives is taken in, or two ranks that both send much would wait for each other.
+  void finish() {
+    while (!std::all_of(connections_.begin(), connections_.end(), [](const auto& connection) { return !connection || connection->idle(); })) {
+      polled_.clear();
+      for (const auto& connection : connections_) {
+        const bool used = connection && connection->open();
+        polled_.push_back({used ? connection->socket() : -1, static_cast<short>(POLLIN | (used && connection->wants_to_write() ? POLLOUT : 0)), 0});
+      }
+      if (::poll(polled_.data(), polled_.size(), -1) < 0 && errno != EINTR)
+        throw CommunicationError(fmt::format("rank {} can not wait for the others: {}", rank_, std::strerror(errno)));
+      for (std::size_t peer = 0; peer < polled_.size(); ++peer) {
+        if (polled_[peer].revents & (POLLIN | POLLHUP | POLLERR)) connections_[peer]->read_some();
+        if (polled_[peer].revents & POLLOUT) connections_[peer]->write_some();
+      }
+    }
+  }
+
+  int rank_;
+  std::vector<std::unique_ptr<Connection>> connections_;  ///< by rank; none to this one
+  std::map<std::vector<int>, Group> handles_;
+  std::vector<Members> groups_;
+  std::vector<pollfd> polled_;  ///< kept, like the next ones, so that only first calls allocate
+  std::vector<std::byte> scratch_;
+  std::vector<const std::byte*> terms_;
+  std::vector<std::int64_t> counts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_socket_communicator(int rank, std::vector<int> sockets) {
+  return std::make_unique<SocketCommunicator>(rank, sockets);
+}
+
+std::vector<std::vector<int>> connect_all(int ranks) {
+  const auto count = static_cast<std::size_t>(ranks);
+  std::vector<std::vector<int>> sockets(count, std::vector<int>(count, -1));
+  for (std::size_t a = 0; a < count; ++a)
+    for (std::size_t b = a + 1; b < count; ++b) {
+      int ends[2] = {-1, -1};
+      if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        throw EnvironmentError(fmt::format("cannot connect {} ranks: {}", ranks, std::strerror(errno)));
+      sockets[a][b] = ends[0];
+      sockets[b][a] = ends[1];
+    }
+  return sockets;
+}
+
+}  // namespace stratplan

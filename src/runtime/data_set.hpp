@@ -1,0 +1,48 @@
+#pragma once
+// A data set on disk: `x`, the samples, and `y`, their labels or targets; an HDF5 file, or a folder of x.npy and y.npy. Each load reads the
+// region that it asks for and nothing else.
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/array_file.hpp"
+#include "runtime/data.hpp"
+#include "runtime/sample_order.hpp"
+
+namespace stratplan {
+
+struct DataSetRequest {
+  std::string path;
+  std::optional<ChannelOrder> channel_order;  ///< nothing: as the file says, else channels first
+  std::uint64_t seed = 1;                     ///< of the shuffling
+  bool shuffled = true;
+};
+
+class FileData final : public DataSource {
+ public:
+  /// Opens the data set and holds it against what a program loads of it (Program's LoadSteps; those of any plan for the same network will do). Axes of
+  /// extent 1 may be left out of the arrays, except the samples'. Throws InputError: not a data set, other shapes or types than the network's, less than
+  /// one batch of samples; EnvironmentError for HDF5 if it was not built.
+  FileData(std::span<const LoadStep> loads, const DataSetRequest& request);
+
+  /// Throws InputError: a file that ends early, a label that is none of the classes.
+  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  const SampleOrder& order() const { return order_; }
+
+ private:
+  /// An array and what its axes mean.
+  struct Array {
+    std::unique_ptr<ArrayFile> file;
+    std::vector<std::optional<Axis>> axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
+    bool channels_last = false;             ///< as the program wants them
+    DataType type = DataType::F32;
+  };
+  static Array open_array(const DataSetRequest& request, const LoadStep& load);
+  void read_sample(Array& array, const Region& region, std::int64_t sample, std::byte* into);
+
+  Array x_, y_;
+  SampleOrder order_{{}};
+  std::vector<std::byte> contents_, staging_;
+};
+
+}  // namespace stratplan

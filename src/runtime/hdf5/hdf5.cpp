@@ -1,0 +1,249 @@
+// HDF5 through its C interface: hyperslabs of contiguous data sets. The library is not safe for threads as Debian builds it, and ranks may be
+// threads, so all calls are made under one lock.
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <array>
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "runtime/array_file.hpp"
+#include "runtime/backend.hpp"
+
+namespace stratplan {
+namespace {
+
+std::mutex library;
+
+/// What HDF5 hands out and wants back.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Handle(hid_t id, Close close) : id_(id), close_(close) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle(const Handle&) = delete;
+  Handle& operator=(Handle&&) = delete;
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  operator hid_t() const { return id_; }
+  bool good() const { return id_ >= 0; }
+
+ private:
+  hid_t id_;
+  Close close_;
+};
+
+/// Its own reports on standard error are not for users.
+void be_silent() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+
+hid_t memory_type(DataType type) { return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT; }
+
+/// Sieving would read the gaps between short rows, which belong to other ranks.
+Handle without_sieve() {
+  Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_sieve_buf_size(access, 0);
+  return access;
+}
+
+Handle open_file(const std::string& path) {
+  be_silent();
+  if (std::FILE* file = std::fopen(path.c_str(), "rb"))
+    std::fclose(file);
+  else
+    throw InputError(path, "", "can not be opened");
+  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, without_sieve()), H5Fclose);
+  if (!file.good()) throw InputError(path, "", "expected an HDF5 file: it is none, or it is damaged");
+  return file;
+}
+
+Handle open_data_set(const std::string& path, hid_t file, const std::string& name) {
+  Handle data_set(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  if (!data_set.good()) throw InputError(path, "/" + name, "expected a data set");
+  return data_set;
+}
+
+class Hdf5Array final : public ArrayFile {
+ public:
+  Hdf5Array(const std::string& path, const std::string& name)
+      : name_(path + ": " + name), path_(path), pointer_("/" + name), file_(open_file(path)), data_set_(stratplan::open_data_set(path, file_, name)) {
+    const Handle space(H5Dget_space(data_set_), H5Sclose), type(H5Dget_type(data_set_), H5Tclose);
+    const int axes = H5Sget_simple_extent_ndims(space);
+    if (axes < 1) throw InputError(path, pointer_, "expected an array with samples along its first axis");
+    std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
+    H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+    extents_.assign(extents.begin(), extents.end());
+    const H5T_class_t kind = H5Tget_class(type);
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT) throw InputError(path, pointer_, "expected numbers");
+    integers_ = kind == H5T_INTEGER;
+    order_ = read_order();
+  }
+
+  const std::string& name() const override { return name_; }
+  const std::vector<std::int64_t>& extents() const override { return extents_; }
+  bool holds_integers() const override { return integers_; }
+  std::optional<ChannelOrder> channel_order() const override { return order_; }
+
+  void read(std::span<const Interval> box, DataType type, void* into) override {
+    SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(), extents_.size());
+    std::vector<hsize_t> begin, count;
+    for (const Interval interval : box) {
+      begin.push_back(static_cast<hsize_t>(interval.begin));
+      count.push_back(static_cast<hsize_t>(interval.size()));
+    }
+    const Handle from(H5Dget_space(data_set_), H5Sclose), to(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
+    H5Sselect_hyperslab(from, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr);
+    if (H5Dread(data_set_, memory_type(type), to, from, H5P_DEFAULT, into) < 0)
+      throw InputError(path_, pointer_, fmt::format("can not be read at sample {}: the file is truncated or damaged", box[0].begin));
+  }
+
+ private:
+  std::optional<ChannelOrder> read_order() const {
+    if (H5Aexists(data_set_, "channel_order") <= 0) return {};
+    const Handle attribute(H5Aopen(data_set_, "channel_order", H5P_DEFAULT), H5Aclose), type(H5Aget_type(attribute), H5Tclose);
+    const std::string text = read_text(attribute, type);
+    if (text == "first") return ChannelOrder::First;
+    if (text == "last") return ChannelOrder::Last;
+    throw InputError(path_, pointer_ + "/channel_order", fmt::format("expected \"first\" or \"last\", found \"{}\"", text));
+  }
+
+  /// Strings are of fixed or of variable length, as whoever wrote them liked.
+  static std::string read_text(hid_t attribute, hid_t type) {
+    if (H5Tget_class(type) != H5T_STRING) return "no text";
+    const Handle wanted(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_cset(wanted, H5Tget_cset(type));
+    if (H5Tis_variable_str(type) > 0) {
+      H5Tset_size(wanted, H5T_VARIABLE);
+      char* text = nullptr;
+      if (H5Aread(attribute, wanted, static_cast<void*>(&text)) < 0 || text == nullptr) return "";
+      const std::string copy = text;
+      H5free_memory(text);
+      return copy;
+    }
+    std::vector<char> text(H5Tget_size(type) + 1, '\0');
+    H5Tset_size(wanted, text.size());
+    return H5Aread(attribute, wanted, text.data()) < 0 ? "" : text.data();
+  }
+
+  std::string name_, path_, pointer_;
+  Handle file_, data_set_;
+  std::vector<std::int64_t> extents_;
+  bool integers_ = false;
+  std::optional<ChannelOrder> order_;
+};
+
+/// Takes the lock around everything, opening and closing included.
+class LockedArray final : public ArrayFile {
+ public:
+  LockedArray(const std::string& path, const std::string& name) {
+    const std::scoped_lock lock(library);
+    array_ = std::make_unique<Hdf5Array>(path, name);
+  }
+  ~LockedArray() override {
+    const std::scoped_lock lock(library);
+    array_.reset();
+  }
+  const std::string& name() const override { return array_->name(); }
+  const std::vector<std::int64_t>& extents() const override { return array_->extents(); }
+  bool holds_integers() const override { return array_->holds_integers(); }
+  std::optional<ChannelOrder> channel_order() const override { return array_->channel_order(); }
+  void read(std::span<const Interval> box, DataType type, void* into) override {
+    const std::scoped_lock lock(library);
+    array_->read(box, type, into);
+  }
+
+ private:
+  std::unique_ptr<Hdf5Array> array_;
+};
+
+class Hdf5Writer final : public DataSetWriter {
+ public:
+  Hdf5Writer(const std::string& path, const DataSetShape& shape) : target_(path), temporary_(path + ".tmp"), y_type_(shape.y_type) {
+    const std::scoped_lock lock(library);
+    be_silent();
+    file_.emplace(checked(H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
+    x_extents_ = extents_of(shape.samples, shape.x);
+    y_extents_ = extents_of(shape.samples, shape.y);
+    x_.emplace(create("x", x_extents_, DataType::F32));
+    y_.emplace(create("y", y_extents_, y_type_));
+    state_channels_first(*x_);
+    state_channels_first(*y_);
+  }
+  ~Hdf5Writer() override {
+    const std::scoped_lock lock(library);
+    close();
+    std::remove(temporary_.c_str());
+  }
+
+  void add(const float* x, const void* y) override {
+    const std::scoped_lock lock(library);
+    write(*x_, x_extents_, DataType::F32, x);
+    write(*y_, y_extents_, y_type_, y);
+    ++written_;
+  }
+  void finish() override {
+    const std::scoped_lock lock(library);
+    checked(H5Fflush(*file_, H5F_SCOPE_GLOBAL));
+    close();
+    checked(std::rename(temporary_.c_str(), target_.c_str()));
+  }
+
+ private:
+  template <class Result>
+  Result checked(Result result) const {
+    if (result < 0) throw EnvironmentError(fmt::format("{}: cannot be written", target_));
+    return result;
+  }
+  static std::vector<hsize_t> extents_of(std::int64_t samples, const std::vector<std::int64_t>& sample) {
+    std::vector<hsize_t> extents{static_cast<hsize_t>(samples)};
+    for (const std::int64_t extent : sample) extents.push_back(static_cast<hsize_t>(extent));
+    return extents;
+  }
+  Handle create(const char* name, const std::vector<hsize_t>& extents, DataType type) {
+    const Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+    const hid_t stored = type == DataType::I32 ? H5T_STD_I32LE : H5T_IEEE_F32LE;
+    return {checked(H5Dcreate2(*file_, name, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Dclose};
+  }
+  void state_channels_first(hid_t data_set) {
+    const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
+    H5Tset_size(type, 5);
+    const Handle attribute(checked(H5Acreate2(data_set, "channel_order", type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+    checked(H5Awrite(attribute, type, "first"));
+  }
+  void write(hid_t data_set, const std::vector<hsize_t>& extents, DataType type, const void* sample) {
+    std::vector<hsize_t> begin(extents.size(), 0), count = extents;
+    begin[0] = written_;
+    count[0] = 1;
+    const Handle to(H5Dget_space(data_set), H5Sclose), from(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
+    checked(H5Sselect_hyperslab(to, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr));
+    checked(H5Dwrite(data_set, memory_type(type), from, to, H5P_DEFAULT, sample));
+  }
+  void close() {
+    x_.reset();
+    y_.reset();
+    file_.reset();
+  }
+
+  std::string target_, temporary_;
+  DataType y_type_;
+  std::optional<Handle> file_, x_, y_;
+  std::vector<hsize_t> x_extents_, y_extents_;
+  hsize_t written_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name) { return std::make_unique<LockedArray>(path, name); }
+
+std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape) { return std::make_unique<Hdf5Writer>(path, shape); }
+
+PartInfo hdf5_part() {
+  std::array<unsigned, 3> version{};
+  H5get_libversion(&version[0], &version[1], &version[2]);
+  return {true, fmt::format("HDF5 {}.{}.{}", version[0], version[1], version[2])};
+}
+
+}  // namespace stratplan

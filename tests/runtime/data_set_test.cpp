@@ -1,0 +1,318 @@
+// Data sets on disk: every region is that of the whole, no more is read than asked for, and bad files are told by one line.
+#include "runtime/data_set.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <cstring>
+
+#include "model/partition/lower.hpp"
+#include "model/plan.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/prefetch.hpp"
+#include "support/bytes_read.hpp"
+#include "support/message_of.hpp"
+#include "support/networks.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::bytes_read;
+using test::bytes_read_by;
+using test::message_of;
+using test::TemporaryFolder;
+using testing::HasSubstr;
+
+/// A value that tells where it comes from.
+float value_at(std::int64_t n, std::int64_t c, std::int64_t d, std::int64_t h, std::int64_t w) {
+  return static_cast<float>((((n * 10 + c) * 10 + d) * 20 + h) * 20 + w);
+}
+std::int32_t label_at(std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w) {
+  return static_cast<std::int32_t>((n + 2 * d + 3 * h + w) % 7);
+}
+
+constexpr Shape sample_shape{{1, 3, 2, 6, 5}};
+
+/// x as stated, y one label per position; made by the writers.
+void write_set(DataSetWriter& writer, std::int64_t samples, ChannelOrder order) {
+  const auto [batch, C, D, H, W] = sample_shape.extent;
+  for (std::int64_t n = 0; n < samples; ++n) {
+    std::vector<float> x;
+    std::vector<std::int32_t> y;
+    const bool first = order == ChannelOrder::First;
+    for (std::int64_t outer = 0; outer < (first ? C : 1); ++outer)
+      for (std::int64_t d = 0; d < D; ++d)
+        for (std::int64_t h = 0; h < H; ++h)
+          for (std::int64_t w = 0; w < W; ++w)
+            for (std::int64_t inner = 0; inner < (first ? 1 : C); ++inner) x.push_back(value_at(n, outer + inner, d, h, w));
+    for (std::int64_t d = 0; d < D; ++d)
+      for (std::int64_t h = 0; h < H; ++h)
+        for (std::int64_t w = 0; w < W; ++w) y.push_back(label_at(n, d, h, w));
+    writer.add(x.data(), y.data());
+  }
+  writer.finish();
+}
+
+struct Format {
+  const char* name;
+  const char* file;
+  std::unique_ptr<DataSetWriter> (*create)(const std::string&, const DataSetShape&);
+};
+
+std::vector<Format> formats() {
+  std::vector<Format> built{{"npy", "set", create_npy}};
+  if (hdf5_part().built) built.push_back({"hdf5", "set.h5", create_hdf5});
+  return built;
+}
+
+std::string make_set(const TemporaryFolder& folder, const Format& format, std::int64_t samples, ChannelOrder order = ChannelOrder::First) {
+  const auto [batch, C, D, H, W] = sample_shape.extent;
+  DataSetShape shape{samples, {C, D, H, W}, {D, H, W}, DataType::I32};
+  if (order == ChannelOrder::Last) shape.x = {D, H, W, C};
+  write_set(*format.create(folder / format.file, shape), samples, order);
+  return folder / format.file;
+}
+
+Shape batch_of(std::int64_t batch, Shape shape = sample_shape) {
+  shape[Axis::N] = batch;
+  return shape;
+}
+
+/// The loads of a network with 7 classes per position.
+std::vector<LoadStep> loads_of_whole(std::int64_t batch) {
+  const Shape shape = batch_of(batch);
+  Shape classes = shape;
+  classes[Axis::C] = 7;
+  return {{LoadStep::What::Samples, whole(shape), shape, 0}, {LoadStep::What::Labels, whole(classes), classes, 7}};
+}
+
+template <class T>
+T element(std::span<const std::byte> contents, std::int64_t i) {
+  T value;
+  std::memcpy(&value, contents.data() + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+/// What the file holds at the region, for samples in the file's order, element by element.
+void expect_region(FileData& data, const LoadStep& load, std::int64_t step) {
+  const bool labels = load.what == LoadStep::What::Labels;
+  const auto contents = data.load(load, step);
+  const auto& r = load.region;
+  std::int64_t at = 0;
+  for (std::int64_t n = r[Axis::N].begin; n < r[Axis::N].end; ++n)
+    for (std::int64_t d = r[Axis::D].begin; d < r[Axis::D].end; ++d)
+      for (std::int64_t h = r[Axis::H].begin; h < r[Axis::H].end; ++h)
+        for (std::int64_t w = r[Axis::W].begin; w < r[Axis::W].end; ++w)
+          for (std::int64_t c = labels ? 0 : r[Axis::C].begin; c < (labels ? 1 : r[Axis::C].end); ++c, ++at) {
+            const std::int64_t sample = step * load.global[Axis::N] + n;
+            if (labels)
+              ASSERT_EQ(element<std::int32_t>(contents, at), label_at(sample, d, h, w)) << to_string(r);
+            else
+              ASSERT_EQ(element<float>(contents, at), value_at(sample, c, d, h, w)) << to_string(r);
+          }
+  EXPECT_EQ(std::ssize(contents), 4 * at);
+}
+
+TEST(FileData, EveryRegionIsThatOfTheWhole) {
+  for (const Format& format : formats())
+    for (const ChannelOrder order : {ChannelOrder::First, ChannelOrder::Last}) {
+      const TemporaryFolder folder;
+      const std::string path = make_set(folder, format, 6, order);
+      const auto loads = loads_of_whole(2);
+      FileData data(loads, {path, order, 1, false});
+      EXPECT_EQ(data.order().steps_per_epoch(), 3);
+      for (const LoadStep& load : loads)
+        for (std::int64_t step = 0; step < 3; ++step) expect_region(data, load, step);
+      rc::check("a part", [&] {
+        LoadStep load = loads[*rc::gen::inRange<std::size_t>(0, 2)];
+        for (const Axis axis : all_axes) {
+          const std::int64_t extent = load.global[axis], begin = *rc::gen::inRange<std::int64_t>(0, extent);
+          load.region[axis] = {begin, *rc::gen::inRange<std::int64_t>(begin + 1, extent + 1)};
+        }
+        expect_region(data, load, *rc::gen::inRange<std::int64_t>(0, 3));
+      });
+    }
+}
+
+TEST(FileData, TheFileMayStateItsOrder) {
+  if (!hdf5_part().built) GTEST_SKIP() << "built without HDF5";
+  const TemporaryFolder folder;
+  const std::string path = make_set(folder, formats()[1], 2);
+  EXPECT_EQ(open_hdf5(path, "x")->channel_order(), ChannelOrder::First);
+  FileData data(loads_of_whole(1), {path, {}, 1, false});
+  expect_region(data, loads_of_whole(1)[0], 1);
+}
+
+TEST(FileData, ShuffledSamplesAreWholeAndEachComesOnce) {
+  const TemporaryFolder folder;
+  const std::string path = make_set(folder, formats()[0], 7);
+  const auto loads = loads_of_whole(2);
+  FileData data(loads, {path, {}, 5, true});
+  EXPECT_EQ(data.order().dropped(), 1);
+  std::set<std::int64_t> seen;
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const auto contents = data.load(loads[0], step);
+    const std::int64_t elements = sample_shape.elements();
+    for (const std::int64_t at : {std::int64_t{0}, elements}) {
+      const auto n = static_cast<std::int64_t>(element<float>(contents, at)) / 40000;
+      EXPECT_TRUE(seen.insert(n).second) << "sample " << n << " twice";
+      EXPECT_EQ(element<float>(contents, at + elements - 1), value_at(n, 2, 1, 5, 4));
+    }
+  }
+}
+
+TEST(FileData, ReadsNoMoreThanTheRegion) {
+  if (bytes_read() < 0) GTEST_SKIP() << "no /proc/self/io";
+  constexpr std::int64_t size = 64, channels = 6;
+  const Shape shape{{2, channels, 1, size, size}}, targets{{2, 1, 1, 1, 1}};
+  struct Row {
+    const char* split;
+    Axis axis;
+    Interval part;
+  };
+  const Row rows[] = {
+      {"N2", Axis::N, {1, 2}}, {"C3", Axis::C, {2, 4}}, {"H4", Axis::H, {16, 32}}, {"W2", Axis::W, {0, 32}}, {"W4", Axis::W, {30, 46}}};
+  for (const Format& format : formats()) {
+    const TemporaryFolder folder;
+    const std::string path = folder / format.file;
+    const auto writer = format.create(path, {4, {channels, size, size}, {1}, DataType::F32});
+    const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1), y(1, 1);
+    for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
+    writer->finish();
+    FileData data(std::vector<LoadStep>{{LoadStep::What::Samples, whole(shape), shape, 0}, {LoadStep::What::Targets, whole(targets), targets, 0}},
+                  {path, {}, 1, true});
+    for (const Row& row : rows) {
+      LoadStep load{LoadStep::What::Samples, whole(shape), shape, 0};
+      load.region[row.axis] = row.part;
+      const std::int64_t read = bytes_read_by([&] { data.load(load, 0); });
+      EXPECT_NEAR(static_cast<double>(read), static_cast<double>(4 * load.region.elements()), 64) << format.name << " " << row.split;
+    }
+  }
+}
+
+TEST(FileData, NoRankReadsAWholeSampleThatIsSplit) {
+  if (bytes_read() < 0) GTEST_SKIP() << "no /proc/self/io";
+  constexpr std::int64_t size = 32, channels = 6;
+  test::NetworkBuilder net(2);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const Network network = net.finish_with_loss(net.convolution(net.input({channels, 1, size, size}), 4, same));
+  for (const Format& format : formats()) {
+    const TemporaryFolder folder;
+    const std::string path = folder / format.file;
+    const auto writer = format.create(path, {4, {channels, size, size}, {4, size, size}, DataType::F32});
+    const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1), y(4 * size * size, 1);
+    for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
+    writer->finish();
+    for (const char* decomposition : {"H2", "W2", "C2", "H2 W2", "N2 H2"}) {
+      const Decomposition uniform = Decomposition::parse(decomposition);
+      for (int rank = 0; rank < uniform.grid.ranks(); ++rank) {
+        const auto loads = loads_of(lower(network, uniform_plan(network, uniform).layers, {}, rank));
+        FileData data(loads, {path, {}, 1, true});
+        for (const LoadStep& load : loads) {
+          if (load.what != LoadStep::What::Samples) continue;
+          const auto read = static_cast<double>(bytes_read_by([&] { data.load(load, 0); }));
+          EXPECT_LT(read, 0.6 * 4 * static_cast<double>(network.layers[0].output.elements()))
+              << format.name << " " << decomposition << ", rank " << rank;
+          EXPECT_NEAR(read, 4 * static_cast<double>(load.region.elements()), 64);
+        }
+      }
+    }
+  }
+}
+
+/// An .npy file of version 1 whose header is `text`.
+std::string npy(const std::string& text, std::size_t bytes) {
+  const std::string header = text + "\n";
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header + std::string(bytes, '\0');
+}
+
+TEST(Npy, HeadersAreReadStrictly) {
+  struct Row {
+    const char* what;
+    std::string contents;
+    const char* message;
+  };
+  const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  const Row rows[] = {
+      {"good", npy(good, 24), "no exception"},
+      {"one axis", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }   ", 5), "no exception"},
+      {"empty", "", "too short"},
+      {"another format", std::string(200, 'x'), "does not begin like one"},
+      {"a later version", std::string("\x93NUMPY\x09\x00", 8) + std::string(20, ' '), "found 9"},
+      {"truncated in the header", npy(good, 24).substr(0, 40), "ends before"},
+      {"truncated", npy(good, 23), "expected 94 bytes by its header, found 93"},
+      {"too long", npy(good, 25), "found 95"},
+      {"Fortran order", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", 24), "C order"},
+      {"big endian", npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", 24), "found >f4"},
+      {"complex", npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2, 3), }", 24), "found <c8"},
+      {"records", npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8), "as NumPy writes it"},
+      {"a negative extent", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3), }", 24), "as NumPy writes it"},
+      {"overflow", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999, 999999999999999), }", 24), "too many elements"},
+      {"a number", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4), "a single number"},
+      {"code", npy("__import__('os').abort()", 24), "as NumPy writes it"},
+  };
+  for (const Row& row : rows) {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("x.npy", row.contents);
+    EXPECT_THAT(message_of<InputError>([&] { open_npy(path); }), HasSubstr(row.message)) << row.what;
+  }
+}
+
+TEST(Npy, TypesAreConverted) {
+  const TemporaryFolder folder;
+  std::string contents = npy("{'descr': '<f8', 'fortran_order': False, 'shape': (2,), }", 16);
+  const double values[] = {1.5, -2.25};
+  std::memcpy(contents.data() + contents.size() - 16, values, 16);
+  const auto file = open_npy(folder.write("x.npy", contents));
+  const Interval box[] = {{0, 2}};
+  float read[2] = {};
+  file->read(box, DataType::F32, read);
+  EXPECT_THAT(read, testing::ElementsAre(1.5F, -2.25F));
+}
+
+TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
+  for (const Format& format : formats()) {
+    const TemporaryFolder folder;
+    const std::string path = make_set(folder, format, 3);
+    const auto message = [&](std::vector<LoadStep> loads, std::optional<ChannelOrder> order = {}) {
+      return message_of<InputError>([&] { FileData(loads, {path, order, 1, true}); });
+    };
+    auto loads = loads_of_whole(2);
+    EXPECT_EQ(message(loads), "no exception");
+    EXPECT_THAT(message(loads_of_whole(4)), HasSubstr("at least one batch of 4 samples, found 3"));
+    EXPECT_THAT(message(loads, ChannelOrder::Last), HasSubstr("expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); --channel-order"));
+    loads[0].global[Axis::H] = 7;
+    EXPECT_THAT(message(loads), HasSubstr("expected an array (samples, 3, 2, 7, 5), found (3, 3, 2, 6, 5)"));
+    loads = loads_of_whole(2);
+    loads[1].classes = 4;
+    EXPECT_THAT(message_of<InputError>([&] {
+                  FileData(loads, {path, {}, 1, true}).load(loads[1], 0);
+                }),
+                HasSubstr("expected labels from 0 to 3, found "));
+    EXPECT_THAT(message_of([&] {
+                  FileData(loads, {path + ".gone", {}, 1, true});
+                }),
+                HasSubstr(hdf5_part().built ? "can not be opened" : "STRATPLAN_WITH_HDF5"));
+  }
+}
+
+TEST(FileData, ADamagedHdf5FileIsToldInOneLine) {
+  if (!hdf5_part().built) GTEST_SKIP() << "built without HDF5";
+  const TemporaryFolder folder;
+  const auto loads = loads_of_whole(2);
+  const auto message = [&](const std::string& path) {
+    return message_of<InputError>([&] {
+      FileData data(loads, {path, {}, 1, true});
+      for (const LoadStep& load : loads) data.load(load, 0);
+    });
+  };
+  EXPECT_THAT(message(folder.write("text.h5", "no HDF5 file")), HasSubstr("expected an HDF5 file"));
+  const std::string path = make_set(folder, formats()[1], 3);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 100);
+  EXPECT_THAT(message(path), HasSubstr("damaged"));
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,27 @@
+#pragma once
+// What this process reads from files, as the system counts it.
+#include <cstdint>
+#include <fstream>
+#include <string>
+
+namespace stratplan::test {
+
+/// Bytes that system calls of this process have read so far; -1 where /proc/self/io is missing.
+inline std::int64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string key;
+  std::int64_t value = -1;
+  while (io >> key >> value)
+    if (key == "rchar:") return value;
+  return -1;
+}
+
+/// Bytes that a call reads, asking apart.
+template <class Call>
+std::int64_t bytes_read_by(Call&& call) {
+  const std::int64_t before = bytes_read(), asking = bytes_read() - before, begin = bytes_read();
+  call();
+  return bytes_read() - begin - asking;
+}
+
+}  // namespace stratplan::test
