@@ -100,7 +100,7 @@ void run(RunOptions options, const CommandLine& command_line) {
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
 }
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
   stratplan run plan.json --verify                  holds the first step against an undivided run
   stratplan run plan.json --steps 50 -o timings.json
@@ -125,7 +125,7 @@ void add_run(CLI::App& program, const CommandLine& command_line) {
   command->add_flag("-q,--quiet", training.quiet, "no progress");
   command->add_option("-o,--output", options->output, "write timings.json here");
   add_json(*command, options->json);
-  command->footer(footer);
+  command->footer(run_footer);
   command->callback([options, &command_line] { run(*options, command_line); });
 }
 

@@ -64,11 +64,13 @@ const ConvolutionRow convolution_rows[] = {
     {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0}, {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},      // points, few rows
     {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},   {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},       // the window covers the input: a matrix product
     {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
-    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
-    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
-    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},     {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},     // unfolded: strided,
-    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},        // narrow, with depth
-    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},       // more than 512 rows, points
+    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},                                               // almost: two rows and columns are not read
+    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},                                             // 3-D
+    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},      {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
+    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},     // narrow, with depth
+    {2, 32, 48, 1, 14, 15, 1, 3, 1, 1, 1},   {1, 16, 32, 1, 19, 23, 1, 3, 1, 0, 2},  // by Winograd's transform, tiles that reach over the edge,
+    {1, 48, 16, 3, 17, 18, 3, 3, 1, 1, 1},   {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // with depth
+    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},    // more than 512 rows, points
 };
 
 std::vector<Kernel> convolutions(KernelKind kind) {
