@@ -121,7 +121,7 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   check_verified(result);
 }
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* autotune_footer = R"(Examples:
   stratplan autotune resnet50 --ranks 2 --batch 8
   stratplan autotune my_network.json -n 2 -b 4 -o results
 Leaves machine.json, plan.json, timings.json, report.md and a folder for each baseline in the results folder.)";
@@ -140,7 +140,7 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
   command->add_flag("--fresh", options->fresh, "run the plans again even if the results folder has undisturbed runs of the very same ones");
   command->add_option("-o,--output", options->output, "results folder; default: stratplan_results/NETWORK-RANKSxBATCH");
   add_json(*command, options->json);
-  command->footer(footer);
+  command->footer(autotune_footer);
   command->callback([options, &command_line] { tune(*options, command_line); });
 }
 

@@ -1,13 +1,16 @@
 #include "cli/measuring.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
+
+#include <cmath>
 
 #include "cli/console.hpp"
 #include "cli/job.hpp"
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
-#include "profile/profile_request.hpp"
+#include "profile/pace.hpp"
 
 namespace stratplan {
 namespace {
@@ -32,14 +35,35 @@ MachineProfile known_machine(int ranks, const std::string& backend) {
   return machine;
 }
 
-bool measure_missing(const Network& network, const std::vector<const Plan*>& plans, int ranks, const std::string& backend) {
-  const ProfileRequest request = missing(all_programs(network, plans, ranks), known_machine(ranks, backend));
+/// Measures into the local profile. Returns whether there was anything to do.
+bool measure(const ProfileRequest& request, int ranks, const std::string& backend) {
   if (request.empty()) return false;
   const auto file = cache_folder() / ("request-" + std::to_string(getpid()) + ".json");
   write_file_atomically(file, to_json(request).dump());
-  const LaunchResult result = launch({ranks, 1, {"profile", "--request", file.string(), "-o", local_machine_path(ranks).string(), "--backend", backend}, {}});
+  const LaunchResult result =
+      launch({ranks, 1, {"profile", "--request", file.string(), "-o", local_machine_path(ranks).string(), "--backend", backend}, {}});
   std::filesystem::remove(file);
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
+  return true;
+}
+
+/// Measures the first plan's heaviest kernels once more; if they tell that the machine's pace has changed, all others that the plans need too.
+bool check_pace(const Network& network, const std::vector<const Plan*>& plans, int ranks, const std::string& backend) {
+  const MachineProfile before = known_machine(ranks, backend);
+  const std::vector<Program> programs = all_programs(network, plans, ranks);
+  ProfileRequest telling;
+  telling.ranks = ranks;
+  telling.kernels = heaviest_kernels(all_programs(network, {plans.front()}, ranks), before, telling_share);
+  if (!measure(telling, ranks, backend)) return false;
+  MachineProfile now = known_machine(ranks, backend);
+  const double change = pace(telling.kernels, before, now) - 1;
+  if (std::abs(change) <= tolerated_change_of_pace) return true;
+  note(fmt::format("kernels take {:.0f} % {} than when they were measured: measuring all of them again", 100 * std::abs(change),
+                   change > 0 ? "longer" : "less"));
+  std::map<std::string, Measurement> fresh;
+  for (const Kernel& kernel : telling.kernels) fresh[kernel.key()] = now.kernels.at(kernel.key());
+  now.kernels = std::move(fresh);
+  measure(missing(programs, now), ranks, backend);
   return true;
 }
 
@@ -48,7 +72,13 @@ bool measure_missing(const Network& network, const std::vector<const Plan*>& pla
 AutotuneHooks make_hooks(int ranks, const std::string& backend) {
   auto progress = std::make_shared<ProgressLine>();
   return {[progress](const std::string& text) { progress->phase(text); },
-          [ranks, backend](const Network& network, const std::vector<const Plan*>& plans) { return measure_missing(network, plans, ranks, backend); }};
+          [ranks, backend](const Network& network, const std::vector<const Plan*>& plans) {
+            return measure(missing(all_programs(network, plans, ranks), known_machine(ranks, backend)), ranks, backend);
+          },
+          [progress, ranks, backend](const Network& network, const std::vector<const Plan*>& plans) {
+            progress->phase("checking that the machine still has the pace at which it was measured");
+            return check_pace(network, plans, ranks, backend);
+          }};
 }
 
 }  // namespace stratplan

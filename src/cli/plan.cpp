@@ -164,7 +164,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   }
 }
 
-constexpr const char* footer = R"(Examples:
+constexpr const char* plan_footer = R"(Examples:
   stratplan plan resnet50 -n 2 -b 8 -o plan.json
   stratplan plan mesh2k -m lassen -n 1024 -b 128 --json
   stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
@@ -185,7 +185,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
       ->excludes(uniform);
   command->add_option("-o,--output", options->output, "write plan.json here");
   add_json(*command, options->json);
-  command->footer(footer);
+  command->footer(plan_footer);
   command->callback([options, &command_line] { make_plan(*options, command_line); });
 }
 

@@ -27,7 +27,7 @@ predicts the time of a training step, and runs it for real.
 stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
-constexpr const char* footer = R"(Networks and machines are files, or the names of shipped ones.
+constexpr const char* program_footer = R"(Networks and machines are files, or the names of shipped ones.
 Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication, 7 validation failed.)";
 
 std::vector<std::string> command_names(const CLI::App& program) {
@@ -46,7 +46,7 @@ void check_command(const CLI::App& program, const CommandLine& command_line) {
 
 void parse_and_execute(const CommandLine& command_line) {
   CLI::App program("Chooses, prices and executes parallel decompositions of convolutional network training.", "stratplan");
-  program.footer(footer);
+  program.footer(program_footer);
   program.require_subcommand(0, 1);
   program.set_version_flag("-V,--version", version_text());
   for (const auto add : {add_autotune, add_plan, add_predict, add_run, add_launch, add_compare, add_profile, add_solve, add_data, add_doctor}) add(program, command_line);

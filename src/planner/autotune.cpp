@@ -34,7 +34,8 @@ bool same_decompositions(const Plan& a, const Plan& b) { return a.ranks == b.ran
 /// "H2 W2" -> "h2-w2"
 std::string folder_name(const std::string& name) {
   std::string text;
-  for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+  for (const char c : name)
+    text += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
   return text;
 }
 
@@ -67,7 +68,8 @@ struct Run {
 class Runner {
  public:
   /// `repetitions`: of disturbed runs, all together; a machine that is never quiet is taken as it is.
-  Runner(const AutotuneRequest& request, const AutotuneHooks& hooks, int repetitions) : request_(request), hooks_(hooks), repetitions_left_(repetitions) {}
+  Runner(const AutotuneRequest& request, const AutotuneHooks& hooks, int repetitions)
+      : request_(request), hooks_(hooks), repetitions_left_(repetitions) {}
 
   /// The first step on one rank: what all others are held against.
   void run_undivided(const Network& network) {
@@ -86,7 +88,8 @@ class Runner {
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
-      hooks_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds, repetition ? ", again: others used the machine" : ""));
+      hooks_.phase(
+          fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds, repetition ? ", again: others used the machine" : ""));
       const Run run = run_once(tuned, round);
       if (!best || run.foreign_load < best->foreign_load) best = run;
       if (best->foreign_load <= tolerated_load || repetitions_left_ == 0) break;
@@ -120,8 +123,7 @@ class Runner {
     std::vector<std::string> more{"--steps", std::to_string(steps), "--warmup", std::to_string(warmup), "-o", timings.string()};
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
     const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null"});
-    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
-      fail(result, tuned.name);
+    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed)) fail(result, tuned.name);
     // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
     return read(timings, result.exit_code == 0 ? result.foreign_load : 0);
   }
@@ -173,7 +175,8 @@ Measured summarize(const std::vector<Run>& runs) {
 void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
   std::vector<int> order(runs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::sort(order.begin(), order.end(), [&](int a, int b) { return runs[static_cast<std::size_t>(a)].median < runs[static_cast<std::size_t>(b)].median; });
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return runs[static_cast<std::size_t>(a)].median < runs[static_cast<std::size_t>(b)].median; });
   const int middle = order[order.size() / 2];
   for (const int round : order)
     if (round != middle) fs::remove(runner.timings_of(tuned, round));
@@ -211,8 +214,8 @@ void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
 /// Everything that the measurements depend on: the program's file, the plans, and how they were run.
 std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
   const fs::path program = own_executable();
-  std::string text = fmt::format("{} {} {} {} {} {}", fs::file_size(program), fs::last_write_time(program).time_since_epoch().count(), result.network.fingerprint(),
-                                 request.backend, request.seed, request.rounds);
+  std::string text = fmt::format("{} {} {} {} {} {}", fs::file_size(program), fs::last_write_time(program).time_since_epoch().count(),
+                                 result.network.fingerprint(), request.backend, request.seed, request.rounds);
   for (const TunedPlan& tuned : result.plans) {
     text += "\n" + tuned.name + (tuned.plan ? "" : " none");
     if (!tuned.plan) continue;
@@ -235,6 +238,15 @@ bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key)
   for (TunedPlan& tuned : result.plans)
     if (tuned.not_run.empty()) tuned.measured = known->at(tuned.name);
   return true;
+}
+
+/// Everything up to the first run.
+void plan_runs(AutotuneResult& result, const AutotuneRequest& request, const AutotuneHooks& hooks) {
+  PlannedOnMeasurements planned = plan_and_measure(result.network, request, hooks);
+  result.machine = std::move(planned.machine);
+  result.planning = std::move(planned.planning);
+  result.plans = plans_to_run(result.planning, request.folder);
+  write_plans(result, request);
 }
 
 Measurements measurements_of(const AutotuneResult& result) {
@@ -274,21 +286,17 @@ AutotuneResult autotune(const AutotuneRequest& request, const AutotuneHooks& hoo
   AutotuneResult result;
   result.network = read_network(request.network, request.overrides);
   write_file_atomically(request.folder / "command.json", request.provenance.dump(1) + "\n");
-  PlannedOnMeasurements planned = plan_and_measure(result.network, request, hooks);
-  result.machine = std::move(planned.machine);
-  result.planning = std::move(planned.planning);
-  result.plans = plans_to_run(result.planning, request.folder);
-  write_plans(result, request);
+  plan_runs(result, request, hooks);
   const fs::path measurements = request.folder / "measurements.json";
-  const std::string key = key_of(result, request);
-  result.reused = !request.fresh && reuse(result, measurements, key);
+  result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
   if (result.reused) return result;
 
+  if (hooks.check_pace(result.network, plans_to_measure(result.planning))) plan_runs(result, request, hooks);
   Runner runner(request, hooks, static_cast<int>(result.plans.size()));
   runner.run_undivided(result.network);
   measure(result, runner, request.rounds);
   fs::remove(runner.dump());
-  write_measurements(measurements, key, measurements_of(result));
+  write_measurements(measurements, key_of(result, request), measurements_of(result));
   return result;
 }
 

@@ -22,10 +22,10 @@ struct AutotuneRequest {
   std::optional<Bytes> memory_limit;
   std::string backend;
   std::uint64_t seed = 1;
-  std::filesystem::path folder;       ///< for everything that it leaves
-  int rounds = 3;                     ///< in each of which every plan runs once
-  Seconds least_time{4};              ///< of timed steps of a plan in each round
-  bool fresh = false;                 ///< run everything even if the folder holds measurements of the very same plans by the very same program
+  std::filesystem::path folder;  ///< for everything that it leaves
+  int rounds = 3;                ///< in each of which every plan runs once
+  Seconds least_time{4};         ///< of timed steps of a plan in each round
+  bool fresh = false;            ///< run everything even if the folder holds measurements of the very same plans by the very same program
   Json provenance;
 };
 
@@ -35,23 +35,26 @@ struct AutotuneHooks {
   std::function<void(const std::string& text)> phase;
   /// Measures, into the local profile, what the plans' programs need and what is not measured yet. Returns whether anything was missing.
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> measure_missing;
+  /// Called before anything is run. Measures again as far as the machine's pace has changed since; the first plan's heaviest kernels tell. Returns whether the local
+  /// profile is another now.
+  std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> check_pace;
 };
 
 struct TunedPlan {
   std::string name;                  ///< "recommended", or the baseline's
   std::vector<std::string> aliases;  ///< baselines that are the same plan
   std::optional<Plan> plan;
-  std::string not_run;               ///< why it was not measured; empty if it was
+  std::string not_run;  ///< why it was not measured; empty if it was
   std::optional<Measured> measured;
-  std::filesystem::path folder;      ///< holds plan.json and timings.json (of the middle round)
+  std::filesystem::path folder;  ///< holds plan.json and timings.json (of the middle round)
 };
 
 struct AutotuneResult {
   Network network;
-  MachineProfile machine;         ///< as the predictions saw it, all of them made before the first run
+  MachineProfile machine;  ///< as the predictions saw it, all of them made before the first run
   PlanningResult planning;
-  std::vector<TunedPlan> plans;   ///< the recommended one first
-  bool reused = false;            ///< the measurements are those that the folder held already
+  std::vector<TunedPlan> plans;  ///< the recommended one first
+  bool reused = false;           ///< the measurements are those that the folder held already
   /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in the median: the honest other answer.
   std::vector<const TunedPlan*> faster() const;
 };

@@ -86,27 +86,6 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
   return request;
 }
 
-ProfileRequest merge(const ProfileRequest& a, const ProfileRequest& b) {
-  SP_ASSERT(a.ranks == b.ranks && a.threads_per_rank == b.threads_per_rank, "ranks {} and {}", a.ranks, b.ranks);
-  ProfileRequest both = a;
-  both.device = a.device || b.device;
-  both.largest_message = std::max(a.largest_message, b.largest_message);
-  for (const CollectiveRequest& other : b.collectives) {
-    const auto same = std::find_if(both.collectives.begin(), both.collectives.end(), [&](const CollectiveRequest& mine) {
-      return mine.op == other.op && mine.type == other.type && mine.group_size == other.group_size;
-    });
-    if (same == both.collectives.end())
-      both.collectives.push_back(other);
-    else
-      same->largest = std::max(same->largest, other.largest);
-  }
-  std::set<std::string> keys;
-  for (const Kernel& kernel : a.kernels) keys.insert(kernel.key());
-  for (const Kernel& kernel : b.kernels)
-    if (keys.insert(kernel.key()).second) both.kernels.push_back(kernel);
-  return both;
-}
-
 // ------------------------------------------------------------------------------------------------------------------ JSON
 
 namespace {

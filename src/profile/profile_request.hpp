@@ -36,9 +36,6 @@ bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 /// are asked for, and for each size of group the tables of sums and gathers that training needs.
 ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine, int threads_per_rank = 1);
 
-/// What both requests ask for; they agree on ranks and threads.
-ProfileRequest merge(const ProfileRequest& a, const ProfileRequest& b);
-
 /// Whether a table answers for so many bytes: it reaches there, or it ends where the rest is plain bandwidth.
 bool covers(const SizeTable& table, Bytes bytes);
 /// No table goes on beyond this size, or beyond one that takes so long.

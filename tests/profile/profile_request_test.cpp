@@ -87,19 +87,5 @@ TEST(Covers, ATableThatEndsAtSlowMessagesNeedNotGoOn) {
   EXPECT_TRUE(covers(table, {1 << 30}));
 }
 
-TEST(Merge, TakesTheGreaterOfBoth) {
-  ProfileRequest a{.largest_message = {10}, .collectives = {{Collective::AllReduce, DataType::F32, 2, {100}}}, .kernels = {fill_of(4)}};
-  ProfileRequest b{.device = true,
-                   .largest_message = {5},
-                   .collectives = {{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}},
-                   .kernels = {fill_of(4), fill_of(8)}};
-  const ProfileRequest both = merge(a, b);
-  EXPECT_TRUE(both.device);
-  EXPECT_EQ(both.largest_message.value, 10);
-  EXPECT_EQ(both.collectives,
-            (std::vector<CollectiveRequest>{{Collective::AllReduce, DataType::F32, 2, {200}}, {Collective::AllGather, DataType::F32, 2, {4}}}));
-  EXPECT_EQ(both.kernels, (std::vector<Kernel>{fill_of(4), fill_of(8)}));
-}
-
 }  // namespace
 }  // namespace stratplan

@@ -196,6 +196,24 @@ TEST(Layering, HoldsForEveryInclude) {
   EXPECT_GT(includes, 100) << "the working folder is not the project's root?";
 }
 
+// So that compiling a source shows that its header stands alone; style/headers_stand_alone checks just the headers without a source.
+TEST(Layering, ASourceIncludesItsOwnHeaderFirstAndHeadersAreGuarded) {
+  for (const SourceFile& file : sources_below("src", {".hpp", ".cpp"})) {
+    if (file.path.ends_with(".hpp")) {
+      ASSERT_FALSE(file.lines.empty()) << file.path;
+      EXPECT_EQ(file.lines.front(), "#pragma once") << file.path;
+      continue;
+    }
+    const std::string own = file.path.substr(0, file.path.size() - 3) + "hpp";
+    if (!std::filesystem::exists(own)) {
+      continue;
+    }
+    const auto first = std::ranges::find_if(file.lines, [](const std::string& line) { return include_of(line).has_value(); });
+    ASSERT_NE(first, file.lines.end()) << file.path;
+    EXPECT_EQ("src/" + include_of(*first)->header, own) << file.path << ": its own header comes first";
+  }
+}
+
 TEST(Layering, WhatIsNotBuiltIsLinkedAsAStub) {
   for (const SourceFile& file : sources_below("src", {".hpp", ".cpp", ".cu", ".cuh"})) {
     for (const std::string& line : file.lines) {

@@ -4,6 +4,7 @@
 #include "runtime/cpu/onednn.hpp"
 #include "runtime/cpu/route.hpp"
 #include "runtime/cpu/unfold.hpp"
+#include "runtime/cpu/winograd.hpp"
 
 namespace stratplan::cpu {
 namespace {
@@ -58,6 +59,7 @@ std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general, plain;
   for (Route route : routes(kernel, has_avx512())) {
     if (route == Route::MatrixProduct) return matrix_kernel(kernel);
+    if (route == Route::Winograd) return make_winograd(kernel);
     if (route == Route::Unfolded) return make_unfolded(kernel);
     std::unique_ptr<HostKernel> made = make_primitive(kernel, route);
     if (!made) continue;

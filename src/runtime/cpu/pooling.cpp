@@ -1,6 +1,7 @@
 // Pooling along rows of channels: each output row gathers from, or scatters to, the input rows that its window covers. Samples run in parallel, so
 // that scattered sums keep one order.
 #include "runtime/cpu/kernels.hpp"
+#include "runtime/cpu/vectors.hpp"
 #include "runtime/tensor.hpp"
 
 namespace stratplan::cpu {
@@ -13,9 +14,6 @@ struct TapRows {
   std::int32_t tap[capacity];
   int count = 0;
 };
-
-using Float8 = float __attribute__((vector_size(32), aligned(4), may_alias));
-using Int8 = std::int32_t __attribute__((vector_size(32), aligned(4), may_alias));
 
 /// best and index of what they hold and of all rows; of equal elements the first stays.
 SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index, std::int64_t channels) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/cpu/winograd.hpp"
+
 namespace stratplan::cpu {
 namespace {
 
@@ -54,7 +56,15 @@ Route point_route(const Kernel& kernel) {
   }
 }
 
+/// Whether there are enough outputs for the filters' transforms to pay: those are as much work as some 200 outputs. A filter's gradient reads and writes its sums
+/// for each plane, which must be worth it.
+bool winograd_pays(const Kernel& kernel) {
+  const std::int64_t plane = kernel.y[Axis::N] * kernel.y[Axis::H] * kernel.y[Axis::W];
+  return plane * kernel.y[Axis::D] >= 320 && (kernel.kind != KernelKind::ConvolutionBackwardFilter || plane >= 256);
+}
+
 Route window_route(const Kernel& kernel) {
+  if (suits_winograd(kernel) && winograd_pays(kernel)) return Route::Winograd;
   const std::int64_t c = kernel.x[Axis::C], f = kernel.y[Axis::C];
   const bool whole_blocks = c % 8 == 0 && f % 8 == 0;
   std::int64_t columns = c;

@@ -10,6 +10,7 @@ namespace stratplan::cpu {
 
 enum class Route : int {
   MatrixProduct,  ///< the buffers as they lie are matrices
+  Winograd,       ///< 3 x 3 windows of stride 1 through a transform that leaves a quarter of the products
   Unfolded,       ///< windows unfolded into rows, then a product of matrices
   ChannelsLast,   ///< x and y as they lie, weights reordered
   Blocked,        ///< the library's own blocks of channels, x, y and weights reordered
