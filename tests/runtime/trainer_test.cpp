@@ -10,6 +10,7 @@
 #include "runtime/comm/loopback.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/verify.hpp"
+#include "support/training.hpp"
 
 namespace stratplan {
 namespace {
@@ -90,6 +91,23 @@ TEST(Trainer, LossFallsAndRedundantRanksAgree) {
   const Network network = read_network("tiny");
   const Outcome outcome = train_network(network, uniform(network, "N2"), Execution{}, 30);
   EXPECT_LT(outcome.timing.losses.back(), 0.5 * outcome.timing.losses.front());
+}
+
+TEST(Trainer, BeginsAndEndsWhereItIsTold) {
+  struct Row {
+    std::int64_t first;
+    int stop_after;              ///< iterations; 0: never
+    std::size_t losses, timed;   ///< of 2 + 4
+  };
+  for (const Row& row : {Row{0, 0, 6, 4}, Row{3, 0, 3, 1}, Row{5, 0, 1, 1}, Row{6, 0, 0, 0}, Row{0, 3, 3, 1}, Row{1, 1, 1, 0}}) {
+    test::on_ranks(read_network("tiny"), "N2", {}, [&](test::Rank& rank) {
+      int asked = 0;
+      const TrainingRun run{.warmup = 2, .steps = 4, .first = row.first, .stop = [&] { return ++asked == row.stop_after; }};
+      const Timing timing = train(rank.executor, rank.communicator, run);
+      EXPECT_EQ(timing.losses.size(), row.losses) << "from " << row.first;
+      EXPECT_EQ(timing.steps.size(), row.timed) << "from " << row.first;
+    });
+  }
 }
 
 TEST(Trainer, TimesEveryStepOfEveryRank) {
