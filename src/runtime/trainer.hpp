@@ -13,7 +13,7 @@ struct TrainingRun {
   std::function<void(std::int64_t iteration, double loss, Seconds elapsed)> after_step;
 };
 
-/// Weights normal with variance 2 / fan-in (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, velocities 0:
+/// Weights normal with variance 2 / Layer::fan_in() (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, velocities 0:
 /// functions of seed, parameter name and global element index, so that every decomposition starts from the same numbers.
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor);
 

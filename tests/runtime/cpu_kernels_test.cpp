@@ -71,6 +71,52 @@ const ConvolutionRow convolution_rows[] = {
     {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},       // more than 512 rows, points
 };
 
+struct GroupedRow {
+  std::int64_t groups, c, f;  // per group
+  std::int64_t n, d, h, w;    // of the output
+  std::int64_t kernel, stride, dilation, pad_before, pad_after;
+};
+/// Groups of whole blocks of channels and of others, depthwise with one filter each and with several, points and windows, 2-D and 3-D.
+const GroupedRow grouped_rows[] = {
+    // g  c  f  n  d  h  w  k  s  d pb pa
+    {2, 8, 16, 2, 1, 5, 6, 3, 1, 1, 1, 1},  {32, 4, 4, 1, 1, 7, 7, 3, 2, 1, 1, 0}, {3, 5, 2, 2, 1, 4, 6, 2, 1, 2, 1, 1},
+    {4, 8, 8, 2, 1, 6, 5, 1, 1, 1, 0, 0},   {3, 3, 4, 1, 1, 5, 5, 1, 2, 1, 0, 0},  {2, 16, 8, 1, 3, 4, 4, 3, 1, 1, 1, 1},
+    {5, 2, 1, 2, 3, 4, 3, 2, 2, 1, 0, 1},   {32, 1, 1, 2, 1, 9, 8, 3, 1, 1, 1, 1}, {40, 1, 1, 1, 1, 5, 7, 5, 2, 1, 2, 2},
+    {13, 1, 1, 2, 1, 6, 6, 3, 1, 1, 1, 1},  {16, 1, 1, 1, 1, 6, 5, 3, 1, 2, 2, 2}, {8, 1, 2, 1, 1, 5, 6, 3, 1, 1, 1, 1},
+    {16, 1, 1, 1, 3, 5, 4, 3, 1, 1, 1, 1},  {6, 1, 3, 2, 1, 1, 1, 4, 1, 1, 0, 0},  // the window covers the input
+};
+
+void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
+  for (const GroupedRow& row : grouped_rows) {
+    Kernel kernel{.kind = kind, .x = {{row.n, row.groups * row.c, 1, 1, 1}}, .y = {{row.n, row.groups * row.f, row.d, row.h, row.w}}};
+    kernel.groups = row.groups;
+    const Window window{row.kernel, row.stride, row.dilation, row.pad_before, row.pad_after};
+    kernel.windows = {{row.d == 1 ? Window{} : window, window, window}};
+    set_input_extents(kernel, nullptr);
+    kernels.push_back(kernel);
+  }
+}
+
+/// What a block of a transposed convolution's output makes of windows: the first and the last reach over its borders by any part of their span, and
+/// where the stride is longer than the kernel, the first may end before the block begins.
+void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
+  struct Row {
+    std::int64_t kernel, stride, dilation, pad_before, x, y;
+  };
+  const Row rows[] = {{3, 2, 1, 2, 3, 3}, {3, 2, 1, 0, 8, 4}, {5, 2, 1, 3, 6, 5}, {2, 2, 1, 1, 2, 2}, {4, 1, 2, 5, 2, 8}, {1, 3, 1, 1, 5, 3},
+                      {1, 3, 1, 2, 4, 2}, {2, 3, 1, 2, 3, 2}, {2, 5, 1, 4, 7, 3}, {3, 2, 1, 1, 8, 4}, {7, 1, 1, 6, 1, 7}};
+  for (const Row& row : rows)
+    for (const std::int64_t channels : {5, 16})
+      for (const std::int64_t groups : {std::int64_t{1}, channels}) {
+        Kernel kernel{.kind = kind, .x = {{2, channels, 1, row.x, row.x}}, .y = {{2, channels, 1, row.y, row.y}}};
+        kernel.groups = groups;
+        const std::int64_t end = (row.y - 1) * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1;
+        const Window window{row.kernel, row.stride, row.dilation, row.pad_before, std::max<std::int64_t>(0, end - row.x)};
+        kernel.windows = {{{}, window, window}};
+        kernels.push_back(kernel);
+      }
+}
+
 std::vector<Kernel> convolutions(KernelKind kind) {
   Random random(static_cast<unsigned>(kind));
   std::vector<Kernel> kernels;
@@ -82,6 +128,8 @@ std::vector<Kernel> convolutions(KernelKind kind) {
     set_input_extents(kernel, nullptr);
     kernels.push_back(kernel);
   }
+  append_grouped(kernels, kind);
+  append_transposed(kernels, kind);
   if (kind == ConvolutionForward) {
     for (std::size_t i = 0; i < kernels.size(); i += 2) kernels[i].bias = true;
   }
@@ -336,6 +384,19 @@ TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of t
     for (const Kernel& kernel : convolutions(kind))
       EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
   }
+}
+
+TEST_F(CpuKernels, DepthwiseIsGenerated) {
+  const Window window{.kernel = 3, .pad_before = 1, .pad_after = 1};
+  for (const std::int64_t channels : {16, 13})
+    for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+      const Shape shape{{2, channels, 1, 9, 9}};
+      Kernel kernel{.kind = kind, .x = shape, .y = shape, .windows = {{{}, window, window}}};
+      kernel.groups = channels;
+      const std::string implementation = make_cpu_backend(1)->prepare(kernel)->implementation();
+      EXPECT_NE(implementation.find("jit"), std::string::npos) << kernel.key() << ": " << implementation;
+      EXPECT_EQ(implementation.find("gemm"), std::string::npos) << kernel.key() << ": " << implementation;
+    }
 }
 
 TEST(Backends, AreMadeByName) {

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "model/partition/block.hpp"
 #include "model/partition/lower.hpp"
@@ -58,12 +59,50 @@ class Random {
   std::mt19937 engine_;
 };
 
-Case make_case(LayerKind kind, Random& random) {
-  const std::int64_t batch = random.number(2, 7), depth = random.of<std::int64_t>({1, 1, 3, 5});
-  const std::int64_t height = random.number(5, depth > 1 ? 6 : 9), width = random.number(5, depth > 1 ? 6 : 9);
+/// Of the layer under test. Convolutions have by seed one group, several, or one for each channel (depthwise), each in 2-D and in 3-D.
+struct Extents {
+  std::int64_t channels, filters, groups, depth, height, width;
+};
+
+unsigned seeds_of(LayerKind kind) { return is_convolution(kind) ? 6 : 2; }
+
+Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
+  const bool grows = kind == LayerKind::TransposedConvolution;
+  Extents made{random.number(2, 7), random.number(2, 7), 1, random.of<std::int64_t>({1, 1, 3, 5}), 0, 0};
+  if (is_convolution(kind)) {
+    made.depth = seed % 2 == 1 ? random.number(3, grows ? 3 : 5) : 1;
+    if (seed % 3 > 0) {
+      made.groups = random.number(2, 5);
+      made.channels = made.groups * (seed % 3 == 1 ? random.number(1, 3) : 1);
+      made.filters = made.groups * random.number(1, 2);
+    }
+  }
+  made.height = grows ? random.number(2, 4) : random.number(5, made.depth > 1 ? 6 : 9);
+  made.width = grows ? random.number(2, 4) : random.number(5, made.depth > 1 ? 6 : 9);
+  return made;
+}
+
+/// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output that need no more than one input.
+LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from, const Extents& extents, Random& random) {
+  std::array<Window, 3> windows;
+  std::array<std::int64_t, 3> output_padding{};
+  for (const Axis axis : spatial_axes) {
+    if (axis == Axis::D && extents.depth == 1) continue;
+    const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+    windows[i] = {.kernel = random.number(1, 4), .stride = random.number(1, 3), .dilation = random.number(1, 2)};
+    windows[i].pad_before = random.number(0, (windows[i].span() - 1) / 2);
+    windows[i].pad_after = random.number(0, (windows[i].span() - 1) / 2);
+    output_padding[i] = random.number(0, windows[i].stride - 1);
+  }
+  return net.transposed_convolution(from, extents.filters, windows, output_padding, random.number(0, 1) == 1);
+}
+
+Case make_case(LayerKind kind, unsigned seed, Random& random) {
+  const std::int64_t batch = random.number(2, 7);
+  const Extents extents = extents_of(kind, seed, random);
+  const auto [channels, filters, groups, depth, height, width] = extents;
   NetworkBuilder net(batch, random.number(1, batch));
   const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
-  const std::int64_t channels = random.number(2, 7), filters = random.number(2, 7);
   const LayerIndex probe = net.convolution(x, channels, Window{});
   const std::array<Window, 3> windows{random.window(depth), random.window(height), random.window(width)};
   LayerIndex y = -1;
@@ -80,10 +119,38 @@ Case make_case(LayerKind kind, Random& random) {
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;
     case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
+    case LayerKind::TransposedConvolution: y = transposed_convolution(net, probe, extents, random); break;
     default: y = net.squared_error(probe); break;
   }
   if (is_loss(kind)) return {net.finish(), probe, y, y};
+  net.in_groups(groups);
   return {net.finish_with_loss(y), probe, y, y + 1};
+}
+
+TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAndIn3D) {
+  for (const LayerKind kind : {LayerKind::Convolution, LayerKind::TransposedConvolution}) {
+    std::set<std::string> seen, wanted;
+    for (const char* space : {"2-D ", "3-D "})
+      for (const char* what : {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"}) wanted.insert(std::string(space) + what);
+    for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
+      Random random(seed);
+      const Case at = make_case(kind, seed, random);
+      const Layer& layer = at.network.layer(at.tested);
+      const auto note = [&](bool holds, const char* what) {
+        if (holds) seen.insert((layer.input[Axis::D] > 1 ? "3-D " : "2-D ") + std::string(what));
+      };
+      for (const Window& window : layer.windows) {
+        note(window.kernel % 2 == 0, "even");
+        note(window.kernel > 1 && window.dilation > 1, "dilated");
+        note(window.pad_before != window.pad_after, "uneven padding");
+        note(window.span() < window.stride, "gaps");
+        note(window.span() > window.stride, "overlaps");
+      }
+      note(layer.groups > 1, "groups");
+      note(layer.groups > 1 && layer.groups == layer.input[Axis::C], "depthwise");
+    }
+    EXPECT_EQ(seen, wanted) << name_of(kind);
+  }
 }
 
 /// All canonical grids of a topology, both landings where they differ, that the tested layer takes.
@@ -92,7 +159,7 @@ std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topolo
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
     for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
       const Decomposition decomposition{grid, landing};
-      const bool lands = is_contraction(layer.kind) && grid.parts(Dim::C) > 1;
+      const bool lands = layer.mixes_channels() && grid.parts(Dim::C) > 1;
       if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition)) legal.push_back(decomposition);
     }
   return legal;
@@ -292,6 +359,7 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
   switch (kind) {
     case LayerKind::Convolution:
     case LayerKind::FullyConnected: return EdgeKernels{K::ConvolutionForward, K::ConvolutionBackwardData};
+    case LayerKind::TransposedConvolution: return EdgeKernels{K::ConvolutionBackwardData, K::ConvolutionForward};
     case LayerKind::MaxPool: return EdgeKernels{K::MaxPoolForward, K::MaxPoolBackward};
     case LayerKind::AveragePool: return EdgeKernels{K::AveragePoolForward, K::AveragePoolBackward};
     case LayerKind::GlobalAveragePool: return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
@@ -355,9 +423,9 @@ TEST_P(Guard, EveryLegalDecomposition) {
   int executed = 0;
   for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
     const bool sampled = topology.front() == 12 || topology.size() > 1;
-    for (unsigned seed = 0; seed < 2; ++seed) {
+    for (unsigned seed = 0; seed < seeds_of(GetParam()); ++seed) {
       Random random(seed);
-      const Case at = make_case(GetParam(), random);
+      const Case at = make_case(GetParam(), seed, random);
       const Layer& layer = at.network.layer(at.tested);
       const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
       const std::vector<Decomposition> legal = legal_decompositions(layer, topology);

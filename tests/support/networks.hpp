@@ -44,6 +44,23 @@ class NetworkBuilder {
   LayerIndex convolution(LayerIndex from, std::int64_t filters, Window window, bool bias = false) {
     return convolution(from, filters, planar(window), bias);
   }
+  /// The layer before, its channels in groups.
+  void in_groups(std::int64_t groups) { network_.layers.back().groups = groups; }
+  LayerIndex transposed_convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows, std::array<std::int64_t, 3> output_padding = {},
+                                    bool bias = false) {
+    Layer layer = reading(LayerKind::TransposedConvolution, "deconv", from);
+    layer.windows = windows;
+    layer.output_padding = output_padding;
+    layer.filters = filters;
+    layer.bias = bias;
+    for (const Axis axis : spatial_axes) {
+      const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+      const Window& w = windows[i];
+      layer.output[axis] = (layer.input[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after + output_padding[i];
+    }
+    layer.output[Axis::C] = filters;
+    return push(layer);
+  }
   LayerIndex pool(LayerKind kind, LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(kind, "pool", from);
     layer.windows = windows;
@@ -153,14 +170,16 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
     case LayerKind::Dropout: y = net.dropout(x); break;
     case LayerKind::SoftmaxCrossEntropy: return {(net.cross_entropy(x), net.finish()), 1};
     case LayerKind::MeanSquaredError: return {net.finish_with_loss(x), 1};
+    case LayerKind::TransposedConvolution: y = net.transposed_convolution(x, filters, windows, {}, true); break;
     case LayerKind::Input: return {net.finish(), x};
   }
   return {net.finish_with_loss(y), y};
 }
 
-inline constexpr std::array<LayerKind, 13> computing_kinds{
+inline constexpr std::array<LayerKind, 14> computing_kinds{
     LayerKind::Convolution, LayerKind::MaxPool,        LayerKind::AveragePool, LayerKind::GlobalAveragePool,   LayerKind::BatchNorm,
     LayerKind::ReLU,        LayerKind::LeakyReLU,      LayerKind::Sigmoid,     LayerKind::Add,                 LayerKind::FullyConnected,
-    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError};
+    LayerKind::Dropout,     LayerKind::SoftmaxCrossEntropy, LayerKind::MeanSquaredError,
+    LayerKind::TransposedConvolution};
 
 }  // namespace stratplan::test

@@ -37,8 +37,8 @@ bool kept_by_consumers(const Network& network, LayerIndex layer) {
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
 std::string describe(const Network& network, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding, layer.epsilon,
-                                 layer.slope, layer.probability);
+  std::string text = fmt::format("{} f{} g{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.groups, layer.bias, layer.count_padding,
+                                 layer.epsilon, layer.slope, layer.probability);
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
   for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);

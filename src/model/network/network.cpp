@@ -49,6 +49,9 @@ std::string Network::fingerprint() const {
       fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before,
                      window.pad_after);
     }
+    if (each.groups > 1) {
+      fmt::format_to(std::back_inserter(text), " groups {}", each.groups);
+    }
     text += '\n';
   }
   return fingerprint_of(text);

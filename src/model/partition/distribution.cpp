@@ -56,9 +56,14 @@ std::string Distribution::text() const {
   return rest.empty() ? text : text + " | " + rest;
 }
 
+Interval Needed::unclipped(Axis axis, Interval positions) const {
+  const Window& window = windows[static_cast<std::size_t>(spatial_index(axis))];
+  return transposed ? reading_unclipped(window, positions) : needed_unclipped(window, positions);
+}
+
 Interval Needed::region(Axis axis, int rank) const {
   const Interval positions = iteration.owned(axis, rank);
-  return is_spatial(axis) ? needed(windows[static_cast<std::size_t>(spatial_index(axis))], positions, tensor[axis]) : positions;
+  return is_spatial(axis) ? intersect(unclipped(axis, positions), {0, tensor[axis]}) : positions;
 }
 
 Region Needed::region(int rank) const {

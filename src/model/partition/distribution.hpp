@@ -52,6 +52,10 @@ struct Needed {
   Shape tensor;                        ///< global shape of the tensor that is read
   Distribution iteration;              ///< blocks of the iteration space; roles as seen by this tensor
   std::array<Window, 3> windows{};     ///< along D, H, W; the default window is the identity
+  bool transposed = false;             ///< the windows slide over the iteration space: a block needs the positions whose windows reach it
+
+  /// What a block of the iteration space needs along a spatial axis; below 0 and beyond the tensor where that reads padding.
+  Interval unclipped(Axis axis, Interval positions) const;
 
   Interval region(Axis axis, int rank) const;
   Region region(int rank) const;

@@ -53,15 +53,14 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
   if (!is_spatial(axis)) return owners_along(needed_by.iteration, axis, owned);
   const std::vector<Dim>& by = needed_by.iteration.split(axis).by;
   SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)], by.size());
-  const Window& window = needed_by.windows[static_cast<std::size_t>(spatial_index(axis))];
   const std::int64_t extent = needed_by.iteration.shape[axis], quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
   // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the first that ends behind owned.begin.
-  const auto needs = [&](int i) { return needed(window, block(extent, parts, i, quantum), needed_by.tensor[axis]); };
+  const auto needs = [&](int i) { return needed_by.unclipped(axis, block(extent, parts, i, quantum)); };
   int first = 0;
   for (int count = parts; count > 0;) {
     const int half = count / 2;
-    if (needed_unclipped(window, block(extent, parts, first + half, quantum)).end <= owned.begin) {
+    if (needs(first + half).end <= owned.begin) {
       first += half + 1;
       count -= half + 1;
     } else {
@@ -69,7 +68,7 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
     }
   }
   std::vector<Piece> pieces;
-  for (int i = first; i < parts && needed_unclipped(window, block(extent, parts, i, quantum)).begin < owned.end; ++i) {
+  for (int i = first; i < parts && needs(i).begin < owned.end; ++i) {
     Piece piece{{}, intersect(needs(i), owned), by};
     if (!by.empty()) at(piece.index, by.front()) = i;
     if (!piece.overlap.empty()) pieces.push_back(piece);
