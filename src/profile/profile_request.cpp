@@ -104,6 +104,7 @@ Json to_json(const Kernel& kernel) {
           {"count_padding", kernel.count_padding},
           {"accumulate", kernel.accumulate},
           {"inputs", kernel.inputs},
+          {"groups", kernel.groups},
           {"type", name_of(kernel.type)},
           {"scalar", kernel.scalar},
           {"sets", {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch, sets.positions}},
@@ -135,6 +136,7 @@ Kernel kernel_from(const Json& json) {
   kernel.count_padding = json.at("count_padding").get<bool>();
   kernel.accumulate = json.at("accumulate").get<bool>();
   kernel.inputs = json.at("inputs").get<int>();
+  kernel.groups = json.at("groups").get<std::int64_t>();
   kernel.type = named<DataType>(json.at("type"), 5);
   kernel.scalar = json.at("scalar").get<double>();
   const auto s = json.at("sets").get<std::array<std::int64_t, 6>>();

@@ -12,9 +12,8 @@
 namespace stratplan {
 namespace {
 
-std::vector<float> initial_weights(const ParameterSlice& slice, const RandomStream& stream) {
+std::vector<float> initial_weights(const ParameterSlice& slice, double fan_in, const RandomStream& stream) {
   std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
-  const double fan_in = static_cast<double>(slice.global.elements() / slice.global[Axis::N]);
   const double deviation = std::sqrt(2 / fan_in);
   for_each_row(slice.region, slice.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i)
@@ -82,7 +81,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
     using What = ParameterSlice::What;
     const auto elements = static_cast<std::size_t>(slice.region.elements());
     std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F);
-    if (slice.what == What::Weights) values = initial_weights(slice, RandomStream(seed, slice.name(network)));
+    if (slice.what == What::Weights) values = initial_weights(slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)));
     executor.upload(slice.value, values.data());
     for (const BufferId state : {slice.velocity, slice.mean_square})
       if (state >= 0) executor.upload(state, std::vector<float>(elements, 0.0F).data());

@@ -18,7 +18,7 @@ struct TrainingRun {
   std::function<bool()> stop{};
 };
 
-/// Weights normal with variance 2 / fan-in (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, optimizer state 0:
+/// Weights normal with variance 2 / Layer::fan_in() (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, optimizer state 0:
 /// functions of seed, parameter name and global element index, so that every decomposition starts from the same numbers.
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor);
 

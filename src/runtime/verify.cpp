@@ -15,12 +15,13 @@ namespace {
 
 /// Terms of the longest sum among a layer's output, input gradient and parameter gradients.
 double longest_sum(const Layer& layer) {
-  const double positions = static_cast<double>(layer.output[Axis::N] * layer.output[Axis::D] * layer.output[Axis::H] * layer.output[Axis::W]);
+  const Shape& iterated = layer.kind == LayerKind::TransposedConvolution ? layer.input : layer.output;
+  const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);
   if (is_contraction(layer.kind)) {
     const Shape weights = layer.weights();
-    const double forward = static_cast<double>(weights.elements() / weights[Axis::N]);
-    const double backward = static_cast<double>(weights.elements() / weights[Axis::C]);
-    return std::max({positions, forward, backward});
+    const double by_filter = static_cast<double>(weights.elements() / weights[Axis::N]);
+    const double by_channel = static_cast<double>(weights.elements() / weights[Axis::C] / layer.groups);
+    return std::max({positions, by_filter, by_channel});
   }
   if (layer.kind == LayerKind::Softmax) return static_cast<double>(layer.input[Axis::C]);
   if (layer.kind == LayerKind::LocalResponseNorm) return static_cast<double>(layer.response.size);

@@ -19,6 +19,7 @@ Kernel strange_kernel() {
   kernel.count_padding = false;
   kernel.accumulate = true;
   kernel.inputs = 3;
+  kernel.groups = 5;
   kernel.type = DataType::F64;
   kernel.scalar = 1.0 / 3;
   kernel.sets = {16, 17, 18, 19, 20, 21};

@@ -6,12 +6,15 @@
 
 #include "model/partition/halo.hpp"
 #include "runtime/kernel_runner.hpp"
+#include "runtime/window_kernels.hpp"
 
 namespace stratplan {
 namespace {
 
 using enum KernelKind;
 using test::between;
+using test::convolutions;
+using test::pools;
 using test::Random;
 using test::Values;
 
@@ -19,88 +22,6 @@ std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis:
 std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
 
 // ---------------------------------------------------------------- cases
-
-/// Input extents for these outputs, with elements at the end that no window reaches: a random number or, without `random`, all that the stride
-/// allows.
-void set_input_extents(Kernel& kernel, Random* random) {
-  for (Axis axis : spatial_axes) {
-    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
-    const std::int64_t covered = (kernel.y[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after;
-    if (covered < 1) w.pad_before = w.pad_after = 0;
-    const std::int64_t unreached = random == nullptr ? w.stride - 1 : between(*random, 0, w.stride - 1);
-    kernel.x[axis] = (covered < 1 ? (kernel.y[axis] - 1) * w.stride + w.span() : covered) + unreached;
-  }
-}
-
-/// Any kernel, stride, dilation and asymmetric padding; every third is 3-D.
-Kernel random_window_kernel(KernelKind kind, int index, Random& random, bool same_channels) {
-  Kernel kernel{.kind = kind};
-  const std::int64_t samples = between(random, 1, 3);
-  kernel.x[Axis::N] = kernel.y[Axis::N] = samples;
-  kernel.x[Axis::C] = between(random, 1, 19);
-  kernel.y[Axis::C] = same_channels ? kernel.x[Axis::C] : between(random, 1, 20);
-  for (Axis axis : spatial_axes) {
-    if (axis == Axis::D && index % 3 != 0) continue;
-    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
-    w.kernel = between(random, 1, 4);
-    w.stride = between(random, 1, 3);
-    w.dilation = between(random, 1, 2);
-    w.pad_before = between(random, 0, w.span() - 1);
-    w.pad_after = between(random, 0, w.span() - 1);
-    kernel.y[axis] = between(random, 1, 6);
-  }
-  set_input_extents(kernel, &random);
-  return kernel;
-}
-
-struct ConvolutionRow {
-  std::int64_t n, c, f, d, h, w;  // of the output
-  std::int64_t kernel_d, kernel, stride, pad_before, pad_after;
-};
-/// One row at least for each way in which the cpu backend computes one of the passes.
-const ConvolutionRow convolution_rows[] = {
-    // n   c   f  d   h    w  kd k s pb pa
-    {2, 64, 72, 1, 5, 6, 1, 3, 1, 1, 1},                                               // whole blocks of channels
-    {1, 72, 64, 1, 4, 5, 1, 3, 2, 1, 0},     {1, 16, 16, 1, 2, 200, 1, 3, 1, 1, 1},    // long rows
-    {1, 3, 16, 1, 3, 200, 1, 7, 2, 3, 2},    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // points, many channels, more than 512 rows
-    {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0}, {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},      // points, few rows
-    {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},   {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},       // the window covers the input: a matrix product
-    {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
-    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},                                               // almost: two rows and columns are not read
-    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},                                             // 3-D
-    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},      {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
-    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},     // narrow, with depth
-    {2, 32, 48, 1, 14, 15, 1, 3, 1, 1, 1},   {1, 16, 32, 1, 19, 23, 1, 3, 1, 0, 2},  // by Winograd's transform, tiles that reach over the edge,
-    {1, 48, 16, 3, 17, 18, 3, 3, 1, 1, 1},   {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // with depth
-    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},    // more than 512 rows, points
-};
-
-std::vector<Kernel> convolutions(KernelKind kind) {
-  Random random(static_cast<unsigned>(kind));
-  std::vector<Kernel> kernels;
-  for (int i = 0; i < 30; ++i) kernels.push_back(random_window_kernel(kind, i, random, false));
-  for (const ConvolutionRow& row : convolution_rows) {
-    Kernel kernel{.kind = kind, .x = {{row.n, row.c, 1, 1, 1}}, .y = {{row.n, row.f, row.d, row.h, row.w}}};
-    const Window window{.kernel = row.kernel, .stride = row.stride, .pad_before = row.pad_before, .pad_after = row.pad_after};
-    kernel.windows = {{row.kernel_d == 1 ? Window{} : window, window, window}};
-    set_input_extents(kernel, nullptr);
-    kernels.push_back(kernel);
-  }
-  if (kind == ConvolutionForward) {
-    for (std::size_t i = 0; i < kernels.size(); i += 2) kernels[i].bias = true;
-  }
-  return kernels;
-}
-
-std::vector<Kernel> pools(KernelKind kind) {
-  Random random(static_cast<unsigned>(kind));
-  std::vector<Kernel> kernels;
-  for (int i = 0; i < 30; ++i) {
-    kernels.push_back(random_window_kernel(kind, i, random, true));
-    kernels.back().count_padding = i % 2 == 0;
-  }
-  return kernels;
-}
 
 const Shape odd_shapes[] = {{{1, 1, 1, 1, 1}},    {{2, 3, 1, 5, 7}},  {{3, 19, 2, 3, 5}},  {{2, 64, 1, 9, 9}},
                             {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}};
@@ -445,6 +366,19 @@ TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of t
     for (const Kernel& kernel : convolutions(kind))
       EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
   }
+}
+
+TEST_F(CpuKernels, DepthwiseIsGenerated) {
+  const Window window{.kernel = 3, .pad_before = 1, .pad_after = 1};
+  for (const std::int64_t channels : {16, 13})
+    for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+      const Shape shape{{2, channels, 1, 9, 9}};
+      Kernel kernel{.kind = kind, .x = shape, .y = shape, .windows = {{{}, window, window}}};
+      kernel.groups = channels;
+      const std::string implementation = make_cpu_backend(1)->prepare(kernel)->implementation();
+      EXPECT_NE(implementation.find("jit"), std::string::npos) << kernel.key() << ": " << implementation;
+      EXPECT_EQ(implementation.find("gemm"), std::string::npos) << kernel.key() << ": " << implementation;
+    }
 }
 
 TEST(Backends, AreMadeByName) {

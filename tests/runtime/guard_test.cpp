@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <random>
+#include <set>
 
 #include "model/partition/block.hpp"
 #include "model/partition/lower.hpp"
@@ -14,9 +14,9 @@
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/guard_cases.hpp"
 #include "runtime/recording_backend.hpp"
 #include "runtime/verify.hpp"
-#include "support/networks.hpp"
 
 namespace stratplan {
 namespace {
@@ -25,82 +25,37 @@ using test::NetworkBuilder;
 using test::Operand;
 using test::Recorded;
 using test::RecordingBackend;
+using test::guard_cases::Case;
+using test::guard_cases::make_case;
+using test::guard_cases::Random;
+using test::guard_cases::seeds_of;
 
 // ---------------------------------------------------------------- cases
 
-/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1: what it reads back is the layer's input gradient.
-struct Case {
-  Network network;
-  LayerIndex probe = 1;
-  LayerIndex tested = 2;
-  LayerIndex loss = 3;  ///< the tested layer itself if it is one
-};
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  /// Inclusive on both ends.
-  std::int64_t number(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine_); }
-  template <class Value>
-  const Value& of(const std::vector<Value>& values) {
-    return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
-  }
-
-  Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
-  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the kernel.
-  Window window(std::int64_t extent) {
-    Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
-    window.pad_before = number(0, window.kernel - 1);
-    window.pad_after = number(0, window.kernel - 1);
-    return window.span() <= extent ? window : Window{};
-  }
-
- private:
-  std::mt19937 engine_;
-};
-
-Case make_case(LayerKind kind, Random& random) {
-  const std::int64_t batch = random.number(2, 7), depth = random.of<std::int64_t>({1, 1, 3, 5});
-  const std::int64_t height = random.number(5, depth > 1 ? 6 : 9), width = random.number(5, depth > 1 ? 6 : 9);
-  NetworkBuilder net(batch, random.number(1, batch));
-  const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
-  const std::int64_t channels = random.number(2, 7), filters = random.number(2, 7);
-  const LayerIndex probe = net.convolution(x, channels, Window{});
-  const std::array<Window, 3> windows{random.window(depth), random.window(height), random.window(width)};
-  LayerIndex y = -1;
-  switch (kind) {
-    case LayerKind::Convolution: y = net.convolution(probe, filters, windows, random.number(0, 1) == 1); break;
-    case LayerKind::MaxPool:
-    case LayerKind::AveragePool: y = net.pool(kind, probe, windows); break;
-    case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
-    case LayerKind::BatchNorm: y = net.batch_norm(probe); break;
-    case LayerKind::ReLU: y = net.relu(probe); break;
-    case LayerKind::LeakyReLU: y = net.leaky_relu(probe); break;
-    case LayerKind::Sigmoid: y = net.sigmoid(probe); break;
-    case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
-    case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
-    case LayerKind::Dropout: y = net.dropout(probe); break;
-    case LayerKind::Tanh: y = net.tanh(probe); break;
-    case LayerKind::ELU: y = net.elu(probe); break;
-    case LayerKind::PReLU: y = net.prelu(probe); break;
-    case LayerKind::Clip: y = net.clip(probe, -2, 3); break;
-    case LayerKind::Softmax: y = net.softmax(probe); break;
-    case LayerKind::LocalResponseNorm: y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2}); break;
-    case LayerKind::InstanceNorm: y = net.instance_norm(probe); break;
-    case LayerKind::GroupNorm: y = net.group_norm(probe, channels % 2 == 0 ? channels / 2 : channels % 3 == 0 ? channels / 3 : 1); break;
-    case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
-    case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
-    case LayerKind::Concat: y = net.concat({net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})}); break;
-    case LayerKind::Pad: y = net.pad(probe, {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()}); break;
-    case LayerKind::Upsample: {
-      const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);
-      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width}, random.number(0, 2) > 0);
-      break;
+TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAndIn3D) {
+  for (const LayerKind kind : {LayerKind::Convolution, LayerKind::TransposedConvolution}) {
+    std::set<std::string> seen, wanted;
+    for (const char* space : {"2-D ", "3-D "})
+      for (const char* what : {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"}) wanted.insert(std::string(space) + what);
+    for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
+      Random random(seed);
+      const Case at = make_case(kind, seed, random);
+      const Layer& layer = at.network.layer(at.tested);
+      const auto note = [&](bool holds, const char* what) {
+        if (holds) seen.insert((layer.input[Axis::D] > 1 ? "3-D " : "2-D ") + std::string(what));
+      };
+      for (const Window& window : layer.windows) {
+        note(window.kernel % 2 == 0, "even");
+        note(window.kernel > 1 && window.dilation > 1, "dilated");
+        note(window.pad_before != window.pad_after, "uneven padding");
+        note(window.span() < window.stride, "gaps");
+        note(window.span() > window.stride, "overlaps");
+      }
+      note(layer.groups > 1, "groups");
+      note(layer.groups > 1 && layer.groups == layer.input[Axis::C], "depthwise");
     }
-    default: y = net.squared_error(probe); break;
+    EXPECT_EQ(seen, wanted) << name_of(kind);
   }
-  if (is_loss(kind)) return {net.finish(), probe, y, y};
-  return {net.finish_with_loss(y), probe, y, y + 1};
 }
 
 /// All canonical grids of a topology, both landings where they differ, that the tested layer takes.
@@ -109,7 +64,7 @@ std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topolo
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
     for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
       const Decomposition decomposition{grid, landing};
-      const bool lands = is_contraction(layer.kind) && grid.parts(Dim::C) > 1;
+      const bool lands = layer.mixes_channels() && grid.parts(Dim::C) > 1;
       if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition)) legal.push_back(decomposition);
     }
   return legal;
@@ -314,6 +269,7 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
   switch (kind) {
     case LayerKind::Convolution:
     case LayerKind::FullyConnected: return EdgeKernels{K::ConvolutionForward, K::ConvolutionBackwardData};
+    case LayerKind::TransposedConvolution: return EdgeKernels{K::ConvolutionBackwardData, K::ConvolutionForward};
     case LayerKind::MaxPool: return EdgeKernels{K::MaxPoolForward, K::MaxPoolBackward};
     case LayerKind::AveragePool: return EdgeKernels{K::AveragePoolForward, K::AveragePoolBackward};
     case LayerKind::GlobalAveragePool: return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
@@ -387,9 +343,9 @@ TEST_P(Guard, EveryLegalDecomposition) {
   int executed = 0;
   for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
     const bool sampled = topology.front() == 12 || topology.size() > 1;
-    for (unsigned seed = 0; seed < 2; ++seed) {
+    for (unsigned seed = 0; seed < seeds_of(GetParam()); ++seed) {
       Random random(seed);
-      const Case at = make_case(GetParam(), random);
+      const Case at = make_case(GetParam(), seed, random);
       const Layer& layer = at.network.layer(at.tested);
       const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
       const std::vector<Decomposition> legal = legal_decompositions(layer, topology);

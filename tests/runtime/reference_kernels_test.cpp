@@ -57,6 +57,33 @@ TEST(ReferenceConvolution, ChannelsAndFiltersLieLast) {  // two positions of two
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 4}, Floats{1, 10, 100, 1000}})[0]), ElementsAre(21, 2100, 43, 4300));
 }
 
+TEST(ReferenceConvolution, GroupsReadTheirOwnChannels) {  // two positions of four channels, two groups of two; one filter of one point each
+  Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 4, 1, 1, 2}}, 2, {});
+  kernel.groups = 2;
+  const Floats x{1, 2, 3, 4, 5, 6, 7, 8}, weights{1, 10, 100, 1000}, dy{1, 2, 3, 4};
+  EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(21, 4300, 65, 8700));
+  kernel.kind = KernelKind::ConvolutionBackwardData;
+  EXPECT_THAT(floats(run(kernel, {dy, weights})[0]), ElementsAre(1, 10, 200, 2000, 3, 30, 400, 4000));
+  kernel.kind = KernelKind::ConvolutionBackwardFilter;
+  EXPECT_THAT(floats(run(kernel, {x, dy})[0]), ElementsAre(16, 20, 34, 40));
+}
+
+TEST(ReferenceConvolution, DepthwiseWithTwoFiltersEach) {
+  Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 1}}, 4, {});
+  kernel.groups = 2;
+  EXPECT_THAT(floats(run(kernel, {Floats{3, 5}, Floats{1, 2, 10, 20}})[0]), ElementsAre(3, 6, 50, 100));
+}
+
+TEST(ReferenceConvolution, TransposedIsBackwardData) {  // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
+  Kernel kernel = along_width(KernelKind::ConvolutionBackwardData, {{1, 1, 1, 1, 5}}, 1, {.kernel = 2, .stride = 3});
+  ASSERT_EQ(kernel.y[Axis::W], 2);
+  const Floats x{1, 2}, weights{1, 10};
+  EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(1, 10, 0, 2, 20));
+  kernel.x[Axis::W] = 3;
+  kernel.windows[2].pad_before = 2;
+  EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(0, 2, 20));
+}
+
 TEST(ReferenceBias, ByHand) {
   EXPECT_THAT(floats(run(point_wise(KernelKind::BiasAdd, {{1, 2, 1, 1, 2}}), {Floats{1, 2, 3, 4}, Floats{10, 20}})[0]), ElementsAre(11, 22, 13, 24));
   EXPECT_THAT(floats(run(point_wise(KernelKind::BiasGradient, {{1, 2, 1, 1, 2}}), {Floats{1, 2, 3, 4}})[0]), ElementsAre(4, 6));
@@ -191,25 +218,24 @@ Kernel odd_window(KernelKind kind, std::int64_t filters) {
   return kernel;
 }
 
-TEST(ReferenceGradient, Convolution) {
-  test::Random random(1);
-  Kernel forward = odd_window(KernelKind::ConvolutionForward, 4), data = forward, filter = forward;
+void expect_convolution_gradients(std::int64_t groups, test::Random& random) {
+  Kernel forward = odd_window(KernelKind::ConvolutionForward, 6);
+  forward.groups = groups;
+  Kernel data = forward, filter = forward;
   data.kind = KernelKind::ConvolutionBackwardData;
   filter.kind = KernelKind::ConvolutionBackwardFilter;
   const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
   const Floats weights = random_floats(forward.operands().reads[1].elements, random);
-  expect_near(floats(run(data, {dy, weights})[0]),
-              differences(x, 0.5F,
-                          [&](const Floats& v) {
-                            return dot(floats(run(forward, {v, weights})[0]), dy);
-                          }),
-              1e-5, "dx");
-  expect_near(floats(run(filter, {x, dy})[0]),
-              differences(weights, 0.5F,
-                          [&](const Floats& v) {
-                            return dot(floats(run(forward, {x, v})[0]), dy);
-                          }),
-              1e-5, "dw");
+  const auto of_x = [&](const Floats& v) { return dot(floats(run(forward, {v, weights})[0]), dy); };
+  const auto of_weights = [&](const Floats& v) { return dot(floats(run(forward, {x, v})[0]), dy); };
+  expect_near(floats(run(data, {dy, weights})[0]), differences(x, 0.5F, of_x), 1e-5, "dx");
+  expect_near(floats(run(filter, {x, dy})[0]), differences(weights, 0.5F, of_weights), 1e-5, "dw");
+}
+
+TEST(ReferenceGradient, Convolution) {
+  test::Random random(1);
+  expect_convolution_gradients(1, random);
+  expect_convolution_gradients(3, random);
 }
 
 TEST(ReferenceGradient, Pools) {

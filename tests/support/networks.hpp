@@ -44,6 +44,23 @@ class NetworkBuilder {
   LayerIndex convolution(LayerIndex from, std::int64_t filters, Window window, bool bias = false) {
     return convolution(from, filters, planar(window), bias);
   }
+  /// The layer before, its channels in groups.
+  void in_groups(std::int64_t groups) { network_.layers.back().groups = groups; }
+  LayerIndex transposed_convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows, std::array<std::int64_t, 3> output_padding = {},
+                                    bool bias = false) {
+    Layer layer = reading(LayerKind::TransposedConvolution, "deconv", from);
+    layer.windows = windows;
+    layer.output_padding = output_padding;
+    layer.filters = filters;
+    layer.bias = bias;
+    for (const Axis axis : spatial_axes) {
+      const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+      const Window& w = windows[i];
+      layer.output[axis] = (layer.input[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after + output_padding[i];
+    }
+    layer.output[Axis::C] = filters;
+    return push(layer);
+  }
   LayerIndex pool(LayerKind kind, LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(kind, "pool", from);
     layer.windows = windows;
@@ -213,12 +230,13 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
     case LayerKind::Concat: y = net.concat({x, x}); break;
     case LayerKind::Pad: y = net.pad(x, windows); break;
     case LayerKind::Upsample: y = net.upsample(x, {1, 2, 3}, true); break;
+    case LayerKind::TransposedConvolution: y = net.transposed_convolution(x, filters, windows, {}, true); break;
     case LayerKind::Input: return {net.finish(), x};
   }
   return {net.finish_with_loss(y), y};
 }
 
-inline constexpr std::array<LayerKind, 25> computing_kinds{LayerKind::Convolution,
+inline constexpr std::array<LayerKind, 26> computing_kinds{LayerKind::Convolution,
                                                            LayerKind::MaxPool,
                                                            LayerKind::AveragePool,
                                                            LayerKind::GlobalAveragePool,
@@ -242,6 +260,7 @@ inline constexpr std::array<LayerKind, 25> computing_kinds{LayerKind::Convolutio
                                                            LayerKind::DiceLoss,
                                                            LayerKind::Concat,
                                                            LayerKind::Pad,
-                                                           LayerKind::Upsample};
+                                                           LayerKind::Upsample,
+                                                           LayerKind::TransposedConvolution};
 
 }  // namespace stratplan::test

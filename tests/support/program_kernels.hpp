@@ -17,9 +17,10 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
   if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
   const Region output = values_.of(step.layer).raw.owned(rank);
   const std::array<Window, 3> windows = iteration_windows(layer);
+  const auto local = layer.kind == LayerKind::TransposedConvolution ? local_transposed_window : local_window;
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
-    expect(kernel.windows[i] == local_window(windows[i], output[axis], layer.input[axis]),
+    expect(kernel.windows[i] == local(windows[i], output[axis], layer.input[axis]),
            std::string("another window than the local one along ") + axis_names[static_cast<std::size_t>(axis)]);
   }
 }
@@ -27,8 +28,12 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
 inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
-  if (kernel.kind == KernelKind::ConvolutionForward) {
-    expect_shapes(rank, step, kernel, step.reads.at(0), step.writes.at(0));
+  const bool transposed = network_.layer(step.layer).kind == LayerKind::TransposedConvolution;
+  const KernelKind forward = transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
+  if (kernel.kind == forward) {
+    BufferId x = step.reads.at(0), y = step.writes.at(0);
+    if (transposed) std::swap(x, y);
+    expect_shapes(rank, step, kernel, x, y);
     expect_input(rank, step.layer, 0, step.reads.at(0));
     expect_parameter(rank, step.reads.at(1), weights);
     if (kernel.bias) {
@@ -36,15 +41,17 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
       expect(here.raw.dims_with(Role::Partial).empty(), "a bias is added before the sum over ranks");
     }
     write_output(rank, step.layer, step.writes.at(0));
-  } else if (kernel.kind == KernelKind::ConvolutionBackwardData) {
-    expect_shapes(rank, step, kernel, step.writes.at(0), step.reads.at(0));
+  } else if (kernel.kind != KernelKind::ConvolutionBackwardFilter) {
+    BufferId x = step.writes.at(0), y = step.reads.at(0);
+    if (transposed) std::swap(x, y);
+    expect_shapes(rank, step, kernel, x, y);
     expect_gradient(rank, step.layer, step.reads.at(0), output);
     expect_parameter(rank, step.reads.at(1), weights);
     write_contribution(rank, step.layer, step.writes.at(0));
   } else {
     expect_shapes(rank, step, kernel, step.reads.at(0), step.reads.at(1));
-    expect_input(rank, step.layer, 0, step.reads.at(0));
-    expect_gradient(rank, step.layer, step.reads.at(1), output);
+    expect_input(rank, step.layer, 0, step.reads.at(transposed ? 1 : 0));
+    expect_gradient(rank, step.layer, step.reads.at(transposed ? 0 : 1), output);
     write(rank, step.writes.at(0), weights, [&](const Element&) { return rank + 1.0; });
   }
 }

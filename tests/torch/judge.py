@@ -34,7 +34,16 @@ def along(windows, key):
 
 
 def convolution(a, x, p, _):
-    return F.conv3d(padded(x[0], a["windows"]), p["weights"], p.get("bias"), along(a["windows"], "stride"), 0, along(a["windows"], "dilation"))
+    w = a["windows"]
+    return F.conv3d(padded(x[0], w), p["weights"], p.get("bias"), along(w, "stride"), 0, along(w, "dilation"), a["groups"])
+
+
+def transposed_convolution(a, x, p, _):
+    """Padding is what is cut off from the whole output; the two sides of an axis may differ."""
+    w = a["windows"]
+    whole = F.conv_transpose3d(x[0], p["weights"], p.get("bias"), along(w, "stride"), 0, a["output_padding"], a["groups"], along(w, "dilation"))
+    (d0, d1), (h0, h1), (w0, w1) = along(w, "padding")
+    return whole[:, :, d0 : whole.shape[2] - d1, h0 : whole.shape[3] - h1, w0 : whole.shape[4] - w1]
 
 
 def fully_connected(a, x, p, _):
@@ -103,6 +112,7 @@ KINDS = {
     "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),
     "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),
     "dice_loss": dice_loss,
+    "transposed_convolution": transposed_convolution,
 }
 
 

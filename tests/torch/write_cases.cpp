@@ -49,6 +49,24 @@ const Case cases[] = {
     {"convolution 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
        return net.convolution(x, 3, {even, odd, dilated});
      })},
+    {"convolution in groups", {6, 1, 7, 8}, one([](auto& net, auto x) {
+       const LayerIndex y = net.convolution(x, 9, odd, true);
+       return net.in_groups(3), y;
+     })},
+    {"convolution of each channel", {5, 4, 6, 7}, one([](auto& net, auto x) {
+       const LayerIndex y = net.convolution(x, 10, {even, odd, dilated});
+       return net.in_groups(5), y;
+     })},
+    {"transposed convolution", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.transposed_convolution(x, 6, {Window{}, odd, odd}, {0, 1, 0}, true);
+     })},
+    {"transposed convolution 3-D", {4, 3, 5, 4}, one([](auto& net, auto x) {
+       return net.transposed_convolution(x, 3, {pair, even, dilated}, {1, 0, 2});
+     })},
+    {"transposed convolution in groups", {6, 1, 5, 4}, one([](auto& net, auto x) {
+       const LayerIndex y = net.transposed_convolution(x, 9, {Window{}, odd, pair}, {}, true);
+       return net.in_groups(3), y;
+     })},
     {"fully connected", {5, 2, 3, 4}, one([](auto& net, auto x) { return net.fully_connected(x, 7); })},
     {"max pool", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.max_pool(x, odd); })},
     {"max pool 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
@@ -116,6 +134,7 @@ Json describe(const Layer& layer) {
           {"minimum", layer.minimum},
           {"maximum", layer.maximum},
           {"groups", layer.groups},
+          {"output_padding", layer.output_padding},
           {"response", {{"size", response.size}, {"alpha", response.alpha}, {"beta", response.beta}, {"k", response.k}}}};
 }
 

@@ -94,6 +94,29 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 constexpr std::int64_t window_limit = std::int64_t{1} << 50;
 
+/// Of a transposed convolution: so many positions that the convolution which it is the gradient of has the input's as its output.
+std::int64_t transposed_extent(const Layer& layer, Axis axis) {
+  const auto i = static_cast<std::size_t>(spatial_index(axis));
+  const Window& window = layer.windows[i];
+  const std::int64_t added = layer.output_padding[i], input = layer.input[axis];
+  const char* name = axis_names[static_cast<std::size_t>(axis)];
+  if (added >= std::max(window.stride, window.dilation) || added - window.pad_after > window.stride) {
+    throw Complaint{fmt::format("expected an output padding below the stride {} or the dilation {} along {}, found {}", window.stride,
+                                window.dilation, name, added)};
+  }
+  std::int64_t spanned = input - 1;
+  if (!multiply(spanned, window.stride) || spanned > window_limit) {
+    throw Complaint{fmt::format("{} windows with stride {} along {} overflow the program's counters", input, window.stride, name)};
+  }
+  spanned += window.span() - window.pad_before;
+  const std::int64_t extent = spanned - window.pad_after + added;
+  if (spanned < 1 || extent < 1) {
+    throw Complaint{fmt::format("padding {} and {} leaves nothing of {} windows of {} along {}", window.pad_before, window.pad_after, input,
+                                window.span(), name)};
+  }
+  return extent;
+}
+
 std::int64_t output_extent(const Layer& layer, Axis axis) {
   const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
@@ -105,6 +128,9 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
     throw Complaint{fmt::format("a window of {} with dilation {} along {} overflows the program's counters", window.kernel, window.dilation, name)};
   }
   const std::int64_t input = layer.input[axis];
+  if (layer.kind == LayerKind::TransposedConvolution) {
+    return transposed_extent(layer, axis);
+  }
   const std::int64_t extent = window.output_extent(input);
   if (extent < 1) {
     throw Complaint{
@@ -161,6 +187,10 @@ Shape output_shape(const Layer& layer) {
   if (is_contraction(layer.kind)) {
     if (layer.filters < 1) {
       throw Complaint{fmt::format("expected at least 1 filter, found {}", layer.filters)};
+    }
+    if (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0 || layer.filters % layer.groups != 0) {
+      throw Complaint{
+          fmt::format("expected groups that divide {} input channels and {} filters, found {}", layer.input[Axis::C], layer.filters, layer.groups)};
     }
     output[Axis::C] = layer.filters;
   }

@@ -5,7 +5,7 @@
 namespace stratplan {
 
 std::string_view name_of(LayerKind kind) {
-  static constexpr std::array<std::string_view, 26> names{"input",
+  static constexpr std::array<std::string_view, 27> names{"input",
                                                           "convolution",
                                                           "max_pool",
                                                           "average_pool",
@@ -30,13 +30,16 @@ std::string_view name_of(LayerKind kind) {
                                                           "dice_loss",
                                                           "concat",
                                                           "pad",
-                                                          "upsample"};
+                                                          "upsample",
+                                                          "transposed_convolution"};
   return names[static_cast<std::size_t>(kind)];
 }
 
 Shape Layer::weights() const {
-  if (kind == LayerKind::Convolution) {
-    return {{filters, input[Axis::C], windows[0].kernel, windows[1].kernel, windows[2].kernel}};
+  if (is_convolution(kind)) {
+    const bool transposed = kind == LayerKind::TransposedConvolution;
+    const std::int64_t outer = transposed ? input[Axis::C] : filters, inner = transposed ? filters : input[Axis::C];
+    return {{outer, inner / groups, windows[0].kernel, windows[1].kernel, windows[2].kernel}};
   }
   if (kind == LayerKind::FullyConnected) {
     return {{filters, input[Axis::C], input[Axis::D], input[Axis::H], input[Axis::W]}};
@@ -70,13 +73,25 @@ std::int64_t Layer::parameter_count() const {
   return weights().elements() + (bias ? filters : 0);
 }
 
+double Layer::fan_in() const {
+  double products = static_cast<double>(weights().elements() / filters);  // the window and the input channels: the weights of one filter
+  if (kind == LayerKind::TransposedConvolution) {
+    for (const Window& window : windows) {
+      products /= static_cast<double>(window.stride);
+    }
+  }
+  return products;
+}
+
 Flops Layer::forward_flops() const {
   if (!is_contraction(kind)) {
     return {0};
   }
-  // Every output element is a sum over the window and the input channels: the weights of one filter.
-  const double multiply_adds = static_cast<double>(output.elements()) * static_cast<double>(weights().elements() / filters);
-  return {2 * multiply_adds};
+  // Every output element is a sum of as many products as a filter has weights; transposed, every input element goes into as many.
+  const bool transposed = kind == LayerKind::TransposedConvolution;
+  const Shape& iterated = transposed ? input : output;
+  const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters);
+  return {2 * static_cast<double>(iterated.elements()) * static_cast<double>(products)};
 }
 
 }  // namespace stratplan

@@ -41,16 +41,19 @@ enum class LayerKind : int {
   Concat,
   Pad,
   Upsample,
+  TransposedConvolution,
 };
 
 /// The spelling in network.json: "convolution", "max_pool", ...
 std::string_view name_of(LayerKind kind);
 
-/// Sums over input channels, has weights (Convolution, FullyConnected).
-constexpr bool is_contraction(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::FullyConnected; }
-/// Slides a window (Convolution, MaxPool, AveragePool); that of Pad has kernel 1.
+/// Slides a kernel of weights over its input, or over its output.
+constexpr bool is_convolution(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::TransposedConvolution; }
+/// Sums over input channels, has weights (convolutions, FullyConnected).
+constexpr bool is_contraction(LayerKind kind) { return is_convolution(kind) || kind == LayerKind::FullyConnected; }
+/// Slides a window (convolutions, MaxPool, AveragePool); that of Pad has kernel 1.
 constexpr bool has_window(LayerKind kind) {
-  return kind == LayerKind::Convolution || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool || kind == LayerKind::Pad;
+  return is_convolution(kind) || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool || kind == LayerKind::Pad;
 }
 /// Compares with one label per sample and position.
 constexpr bool has_labels(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss; }
@@ -80,10 +83,10 @@ struct Layer {
   LayerKind kind = LayerKind::Input;
   std::vector<LayerIndex> inputs;  ///< producers; Add and Concat have two or more, Input none, all others one
 
-  std::array<Window, 3> windows{};  ///< Convolution, MaxPool, AveragePool, Pad: along D, H, W
+  std::array<Window, 3> windows{};  ///< convolutions, MaxPool, AveragePool, Pad: along D, H, W; a transposed convolution's slide over its output
   std::array<Scale, 3> scales{};    ///< Upsample: along D, H, W
-  std::int64_t filters = 0;         ///< Convolution, FullyConnected: F
-  bool bias = false;                ///< Convolution, FullyConnected
+  std::int64_t filters = 0;         ///< convolutions, FullyConnected: F
+  bool bias = false;                ///< convolutions, FullyConnected
   bool count_padding = true;        ///< AveragePool: whether padded zeros count in the divisor
   double epsilon = 1e-5;            ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
   double slope = 0.01;              ///< LeakyReLU: factor for negative input
@@ -95,15 +98,23 @@ struct Layer {
 
   double alpha = 1;                                                                                    ///< ELU
   double minimum = std::numeric_limits<float>::lowest(), maximum = std::numeric_limits<float>::max();  ///< Clip
-  std::int64_t groups = 1;                                                                             ///< GroupNorm: of channels
+  std::int64_t groups = 1;                       ///< convolutions: each group of F / groups filters reads its own C / groups channels; GroupNorm: of channels
+  std::array<std::int64_t, 3> output_padding{};  ///< TransposedConvolution: rows of output more, along D, H, W
   LocalResponse response;                                                                              ///< LocalResponseNorm
 
-  /// Shape of the weights, (F, C, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none.
+  /// Every output channel is a sum over all input channels: a contraction of one group. Where not, F and C split the same thing.
+  bool mixes_channels() const { return is_contraction(kind) && groups == 1; }
+  /// A contraction whose filters read their own group of channels each.
+  bool contracts_in_groups() const { return is_contraction(kind) && groups > 1; }
+  /// Shape of the weights, (F, C / groups, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none. Those of a transposed
+  /// convolution are those of the convolution whose gradient it is: (C, F / groups, kD, kH, kW).
   Shape weights() const;
   /// Shape of what the input-th producer makes: that of the first, but for the channels of a Concat.
   Shape input_shape(std::size_t input) const;
   /// Where its first element lies in the output of a layer that places its inputs: behind the channels of the producers before it, or behind padding.
   std::array<std::int64_t, axis_count> origin(std::size_t input) const;
+  /// Products that are added up to one output element, away from the borders; of a transposed convolution: on average.
+  double fan_in() const;
   /// Trainable parameters: weights and bias, or scale and shift, or slopes.
   std::int64_t parameter_count() const;
   /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.

@@ -39,7 +39,8 @@ constexpr std::array all_kinds{LayerKind::Input,
                                LayerKind::DiceLoss,
                                LayerKind::Concat,
                                LayerKind::Pad,
-                               LayerKind::Upsample};
+                               LayerKind::Upsample,
+                               LayerKind::TransposedConvolution};
 
 /// The attributes of a kind of layer, besides its name, kind and input.
 struct Keys {
@@ -50,7 +51,9 @@ struct Keys {
 Keys keys_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::Input: return {{"channels", "size"}, {}};
-    case LayerKind::Convolution: return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "bias"}};
+    case LayerKind::Convolution: return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "groups", "bias"}};
+    case LayerKind::TransposedConvolution:
+      return {{"filters", "kernel"}, {"input", "stride", "padding", "output_padding", "dilation", "groups", "bias"}};
     case LayerKind::MaxPool: return {{"kernel"}, {"input", "stride", "padding", "dilation"}};
     case LayerKind::AveragePool: return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
     case LayerKind::BatchNorm:
@@ -211,6 +214,9 @@ class Reader {
     } else if (has_window(layer.kind)) {
       for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
         layer.windows[3 - spatial_rank_ + axis] = read_window(json, layer.kind, axis);
+        if (json.contains("output_padding")) {
+          layer.output_padding[3 - spatial_rank_ + axis] = along(json["output_padding"], axis, "output_padding").get<std::int64_t>();
+        }
       }
     } else if (layer.kind == LayerKind::Upsample) {
       for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
@@ -234,7 +240,7 @@ class Reader {
     if (json.contains("kernel")) {
       window.kernel = along(json["kernel"], axis, "kernel").get<std::int64_t>();
     }
-    window.stride = kind == LayerKind::Convolution ? 1 : window.kernel;
+    window.stride = is_convolution(kind) ? 1 : window.kernel;
     if (json.contains("stride")) {
       window.stride = along(json["stride"], axis, "stride").get<std::int64_t>();
     }

@@ -47,7 +47,7 @@ std::optional<Rejection> check(const Network& network, const Block& block, const
 Candidates candidates(const Network& network, const Block& block, const Topology& topology) {
   Candidates found;
   std::set<Decomposition> seen;
-  const bool lands = is_contraction(network.layer(block.root()).kind);
+  const bool lands = network.layer(block.root()).mixes_channels();
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()})) {
     for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
       if (landing == Landing::AllReduce && !(lands && grid.parts(Dim::C) > 1)) continue;

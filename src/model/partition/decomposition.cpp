@@ -51,7 +51,7 @@ Shape iteration_extents(const Layer& layer) {
 
 /// The dimensions that split the channels of the layer's output once the sum over C has landed.
 std::vector<Dim> landed_channels(const Layer& layer, Landing landing) {
-  if (is_contraction(layer.kind) && landing == Landing::AllReduce) return {Dim::F};
+  if (layer.mixes_channels() && landing == Landing::AllReduce) return {Dim::F};
   return {Dim::F, Dim::C};
 }
 
@@ -64,38 +64,57 @@ std::array<Window, 3> iteration_windows(const Layer& layer) {
   return windows;
 }
 
+namespace {
+
+/// Weights of a transposed convolution have the input channels outside, the filters inside. Where there are groups, F and C both split them.
+Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
+  const Shape shape = layer.weights();
+  if (!layer.mixes_channels()) {
+    Distribution grouped = distribution(shape, grid, {{{Dim::F, Dim::C}, {}, {}, {}, {}}}, Role::Gathered);
+    grouped.splits[static_cast<std::size_t>(Axis::N)].quantum = shape[Axis::N] / layer.groups;
+    return grouped;
+  }
+  const bool transposed = layer.kind == LayerKind::TransposedConvolution;
+  const Dim outer = transposed ? Dim::C : Dim::F, inner = transposed ? Dim::F : Dim::C;
+  return distribution(shape, grid, {{{outer}, {inner}, {}, {}, {}}}, Role::Gathered);
+}
+
+}  // namespace
+
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
-  const bool contraction = is_contraction(layer.kind);
+  const bool mixes = layer.mixes_channels();
   const std::vector<Dim> channels = landed_channels(layer, decomposition.landing);
-  const std::vector<Dim> read_channels = contraction ? std::vector{Dim::C} : std::vector{Dim::F, Dim::C};
+  const std::vector<Dim> read_channels = mixes ? std::vector{Dim::C} : std::vector{Dim::F, Dim::C};
   const std::vector<Dim> space{Dim::D, Dim::H, Dim::W};
   const auto split = [&](const Shape& shape, std::vector<Dim> by_channel, Role rest) {
     return distribution(shape, grid, {{{Dim::N}, std::move(by_channel), {Dim::D}, {Dim::H}, {Dim::W}}}, rest);
   };
 
   LayerDistributions made;
-  const Distribution iteration = split(iteration_extents(layer), read_channels, Role::Gathered);
+  Distribution iteration = split(iteration_extents(layer), read_channels, Role::Gathered);
+  if (layer.contracts_in_groups()) iteration.splits[static_cast<std::size_t>(Axis::C)].quantum = layer.input[Axis::C] / layer.groups;
   for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
     const std::int64_t first_channel = layer.origin(input)[static_cast<std::size_t>(Axis::C)];
-    made.inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales, first_channel});
+    const bool transposed = layer.kind == LayerKind::TransposedConvolution;
+    made.inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales, first_channel, transposed});
   }
   if (sums_over_space(layer)) {
     made.raw = distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
     made.home = made.raw;
     set_roles(made.raw, space, Role::Partial);
   } else {
-    made.raw = split(layer.output, contraction ? std::vector{Dim::F} : channels, Role::Redundant);
-    if (contraction) set_roles(made.raw, {Dim::C}, Role::Partial);
+    made.raw = split(layer.output, mixes ? std::vector{Dim::F} : channels, Role::Redundant);
+    if (mixes) set_roles(made.raw, {Dim::C}, Role::Partial);
     made.home = split(layer.output, channels, Role::Redundant);
   }
-  if (contraction) made.weights = distribution(layer.weights(), grid, {{{Dim::F}, {Dim::C}, {}, {}, {}}}, Role::Gathered);
+  if (is_contraction(layer.kind)) made.weights = weights_distribution(layer, grid);
   if (layer.bias || has_statistics(layer.kind) || layer.kind == LayerKind::PReLU) {
     Shape per_channel;
     per_channel[Axis::C] = layer.output[Axis::C];
     made.channels = distribution(per_channel, grid, {{{}, channels, {}, {}, {}}}, Role::Gathered);
     // After an all-reduce every C rank holds the complete gradient of the output, hence of the bias.
-    if (contraction && decomposition.landing == Landing::AllReduce) set_roles(*made.channels, {Dim::C}, Role::Redundant);
+    if (mixes && decomposition.landing == Landing::AllReduce) set_roles(*made.channels, {Dim::C}, Role::Redundant);
   }
   return made;
 }
@@ -115,6 +134,16 @@ const char* reader_of_channels(LayerKind kind) {
   }
 }
 
+/// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that what stands behind inherits them: they must end where
+/// groups do, and then so do the blocks of input channels.
+std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  const std::int64_t parts = grid.parts(Dim::F) * (dim == Dim::C ? grid.parts(Dim::C) : 1), filters = layer.filters / layer.groups;
+  const std::string factor = fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
+  if (parts > layer.groups) return fmt::format("{} splits {} groups of channels", factor, layer.groups);
+  if (filters == 1 || layer.groups % parts == 0) return {};
+  return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups", factor, layer.groups, filters);
+}
+
 /// Why the layer cannot be split along `dim` at all, or not into that many parts; nothing if it can.
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const int parts = grid.parts(dim);
@@ -128,6 +157,7 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   if (dim == Dim::N) return too_many(extents[Axis::N], "samples");
   if (joins_channels(layer.kind) && (dim == Dim::C || dim == Dim::F))
     return fmt::format("{}, which {} would split", reader_of_channels(layer.kind), factor);
+  if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C)) return why_not_groups(layer, dim, grid);
   if (dim == Dim::F && is_contraction(layer.kind)) return too_many(layer.filters, "filters");
   if (dim == Dim::C || dim == Dim::F) return too_many(extents[Axis::C], "channels");
   if (layer.kind == LayerKind::FullyConnected)
@@ -196,7 +226,7 @@ std::optional<Rejection> check(const Layer& layer, const Decomposition& decompos
 
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition) {
   if (sums_over_space(layer)) return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing};
-  if (is_contraction(layer.kind) && decomposition.landing == Landing::AllReduce)
+  if (layer.mixes_channels() && decomposition.landing == Landing::AllReduce)
     return {decomposition.grid.relabelled({Dim::C}, Dim::R), Landing::ReduceScatter};
   return {decomposition.grid, Landing::ReduceScatter};
 }

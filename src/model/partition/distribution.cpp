@@ -60,6 +60,7 @@ Interval Needed::unclipped(Axis axis, Interval positions) const {
   if (axis == Axis::C) return {positions.begin - first_channel, positions.end - first_channel};
   if (!is_spatial(axis)) return positions;
   const auto i = static_cast<std::size_t>(spatial_index(axis));
+  if (transposed) return reading_unclipped(windows[i], positions);
   return scales[i].factor > 1 ? needed_unclipped(scales[i], positions) : needed_unclipped(windows[i], positions);
 }
 

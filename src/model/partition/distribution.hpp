@@ -54,6 +54,7 @@ struct Needed {
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
   std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
   std::int64_t first_channel = 0;   ///< where the tensor's channels begin on the C axis of the iteration space
+  bool transposed = false;          ///< the windows slide over the iteration space: a block needs the positions whose windows reach it
 
   /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the tensor. Ascends with the positions.
   Interval unclipped(Axis axis, Interval positions) const;

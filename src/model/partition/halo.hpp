@@ -50,7 +50,10 @@ constexpr Window local_window(const Window& window, Interval output, std::int64_
   return local;
 }
 
-/// Output positions that need any of `input` (padding apart): the adjoint view of needed().
+/// Output positions that need any of `input`: the adjoint view of needed_unclipped(). Below 0 and beyond the last output they read padding alone.
+Interval reading_unclipped(const Window& window, Interval input);
+
+/// The part of reading_unclipped() that are outputs: the adjoint view of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
 /// The same of an enlargement: input positions that output positions [begin, end) mix; one below 0 or beyond the extent where the end itself counts.
@@ -68,5 +71,16 @@ constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t in
 
 /// Output positions that mix any of `input`.
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
+
+/// A transposed convolution runs the other way: its output positions are what the windows span, its input positions are the windows'. So a block of
+/// outputs [begin, end) needs the inputs reading([begin, end)), and nobody else adds to it. This is the window over dense local buffers of just that
+/// block and just those inputs: what reaches over the block's borders is padding.
+///
+/// Worked table: a 4-wide input, kernel 3, stride 2, padding 1 and 1, output padding 1, so an 8-wide output, on 3 ranks.
+///   rank  owns input  owns output  needs   of which window 0 begins at  local padding before/after
+///   0     [0,2)       [0,3)        [0,2)   -1                           1 / 1
+///   1     [2,3)       [3,6)        [1,4)   1                            2 / 2
+///   2     [3,4)       [6,8)        [3,4)   5                            1 / 0
+Window local_transposed_window(const Window& window, Interval output, std::int64_t input_extent);
 
 }  // namespace stratplan

@@ -28,7 +28,7 @@ std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis:
 
 std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
 
-std::int64_t weight_elements(const Kernel& kernel) { return kernel.y[Axis::C] * kernel.x[Axis::C] * taps(kernel); }
+std::int64_t weight_elements(const Kernel& kernel) { return kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups) * taps(kernel); }
 
 std::string spatial(const Shape& shape) { return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]); }
 
@@ -67,8 +67,8 @@ std::string details(const Kernel& kernel) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
     case ConvolutionBackwardFilter:
-      return fmt::format(" n{} c{} f{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C], spatial(x), spatial(y), window_key(kernel),
-                         kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "");
+      return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C], kernel.groups > 1 ? fmt::format(" g{}", kernel.groups) : "",
+                         spatial(x), spatial(y), window_key(kernel), kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "");
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
@@ -238,7 +238,7 @@ Flops Kernel::flops() const {
   switch (kind) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
-    case ConvolutionBackwardFilter: return {2 * outputs * static_cast<double>(x[Axis::C] * taps(*this))};
+    case ConvolutionBackwardFilter: return {2 * outputs * static_cast<double>(x[Axis::C] / groups * taps(*this))};
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:

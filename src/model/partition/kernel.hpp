@@ -2,11 +2,13 @@
 // The local kernels: what one rank computes in one go, described by local shapes alone. The same value is measured by the
 // profiler, priced by the model, prepared by a backend and run by the executor.
 //
-// Reads and writes of each kind, in order. Tensors are dense in memory as (N, D, H, W, C), channels last; weights likewise as (F, kD, kH, kW, C).
+// Reads and writes of each kind, in order. Tensors are dense in memory as (N, D, H, W, C), channels last; weights likewise as
+// (F, kD, kH, kW, C / groups).
 //   kind                        reads                                  writes
 //   ConvolutionForward          x, weights, [bias]                     y
 //   ConvolutionBackwardData     dy, weights                            dx
 //   ConvolutionBackwardFilter   x, dy                                  dweights
+//   (of a TransposedConvolution, backward data is forward and forward is backward data: x is its output, y its input)
 //   BiasAdd                     y, bias                                y (in place)
 //   BiasGradient                dy                                     dbias
 //   MaxPoolForward              x                                      y, index (I32: position in the window, row-major over kD, kH, kW)
@@ -165,6 +167,7 @@ struct Kernel {
   bool count_padding = true;        ///< AveragePool
   bool accumulate = false;          ///< CopyRegion adds
   int inputs = 1;                   ///< Add: number of reads
+  std::int64_t groups = 1;          ///< convolutions: local groups; each of y's has channels of its own in x
   DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
   /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
   /// positions. BatchNormMoments: weight of a set.

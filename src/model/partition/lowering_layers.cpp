@@ -126,6 +126,8 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
   kernel.kind = kind;
   kernel.x = input.region(program.rank).shape();
   kernel.y = at.distributions.raw.owned(program.rank).shape();
+  if (described.contracts_in_groups()) kernel.groups = kernel.x[Axis::C] * described.groups / described.input[Axis::C];
+  if (input.transposed) std::swap(kernel.x, kernel.y);
   kernel.count_padding = described.count_padding;
   for (const Axis axis : spatial_axes) {
     const auto i = static_cast<std::size_t>(spatial_index(axis));
@@ -133,7 +135,7 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
     if (input.scales[i].factor > 1)
       kernel.scales[i] = local_scale(input.scales[i], positions, input.tensor[axis]);
     else
-      kernel.windows[i] = local_window(input.windows[i], positions, input.tensor[axis]);
+      kernel.windows[i] = (input.transposed ? local_transposed_window : local_window)(input.windows[i], positions, input.tensor[axis]);
   }
   switch (described.kind) {
     case LayerKind::BatchNorm:
@@ -207,22 +209,21 @@ void Lowering::layer_forward(LayerIndex index) {
   }
 }
 
+/// A transposed convolution is the gradient of the convolution that leads from its output to its input.
 void Lowering::forward_contraction(LayerIndex index) {
   State& at = state(index);
+  const bool transposed = layer(index).kind == LayerKind::TransposedConvolution;
   const bool partial = !at.distributions.raw.dims_with(Role::Partial).empty();
   const BufferId raw =
       add_buffer(layer(index).name + (partial ? ".partial" : ".y"), TensorClass::Activation, at.distributions.raw.owned(program.rank), index);
-  Kernel kernel = kernel_of(index, KernelKind::ConvolutionForward);
-  kernel.bias = layer(index).bias && !partial;
+  Kernel kernel = kernel_of(index, transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
+  kernel.bias = layer(index).bias && !partial && !transposed;
   std::vector<BufferId> reads{at.needed.front(), parameter(index, ParameterSlice::What::Weights).value};
   if (kernel.bias) reads.push_back(parameter(index, ParameterSlice::What::Bias).value);
   add_kernel(index, kernel, std::move(reads), {raw});
-  if (!partial) {
-    at.home = raw;
-    return;
-  }
-  land(index, raw);
-  if (layer(index).bias) {
+  at.home = raw;
+  if (partial) land(index, raw);
+  if (layer(index).bias && !kernel.bias) {
     Kernel bias;
     bias.kind = KernelKind::BiasAdd;
     bias.x = bias.y = program.buffer(at.home).region.shape();
@@ -234,7 +235,6 @@ void Lowering::forward_contraction(LayerIndex index) {
 void Lowering::land(LayerIndex index, BufferId raw) {
   State& at = state(index);
   if (at.decomposition.landing == Landing::AllReduce) {
-    at.home = raw;
     return all_reduce_over(index, {Dim::C}, raw);
   }
   CollectiveStep collective{
@@ -406,6 +406,7 @@ BufferId Lowering::gather_landed(LayerIndex index, BufferId dy) {
 void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   using What = ParameterSlice::What;
   const State& at = state(index);
+  const bool transposed = layer(index).kind == LayerKind::TransposedConvolution;
   if (layer(index).bias) {
     Kernel bias;
     bias.kind = KernelKind::BiasGradient;
@@ -417,10 +418,13 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   PendingEdge edge;
   if (!reads_input_layer(index, 0)) {
     const BufferId dx = input_gradient(index, 0);
-    add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardData), {raw, parameter(index, What::Weights).value}, {dx});
+    const KernelKind pass = transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData;
+    add_kernel(index, kernel_of(index, pass), {raw, parameter(index, What::Weights).value}, {dx});
     if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
   }
-  add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardFilter), {at.needed.front(), raw}, {parameter(index, What::Weights).gradient});
+  std::vector<BufferId> factors{at.needed.front(), raw};
+  if (transposed) std::swap(factors[0], factors[1]);
+  add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardFilter), std::move(factors), {parameter(index, What::Weights).gradient});
   if (edge.producer >= 0) finish_edge_backward(edge);
   for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
 }

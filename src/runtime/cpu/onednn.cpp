@@ -18,11 +18,13 @@ const dnnl::engine& engine() {
 
 memory::desc described(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
 
-/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), dilation counted from 0.
+/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups ([G,] F, C, [D,] H, W), dilation counted from 0.
 struct Problem {
-  explicit Problem(const Kernel& kernel) : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1) {
+  explicit Problem(const Kernel& kernel)
+      : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1), grouped(kernel.groups > 1) {
     x = {kernel.x[Axis::N], kernel.x[Axis::C]};
-    weights = {kernel.y[Axis::C], kernel.x[Axis::C]};
+    if (grouped) weights = {kernel.groups};
+    weights.insert(weights.end(), {kernel.y[Axis::C] / kernel.groups, kernel.x[Axis::C] / kernel.groups});
     y = {kernel.y[Axis::N], kernel.y[Axis::C]};
     for (Axis axis : spatial_axes) {
       if (axis == Axis::D && !three_d) continue;
@@ -40,10 +42,13 @@ struct Problem {
   }
   Tag channels_last() const { return three_d ? Tag::ndhwc : Tag::nhwc; }
   Tag planar() const { return three_d ? Tag::ncdhw : Tag::nchw; }
-  Tag plain_weights() const { return three_d ? Tag::acdeb : Tag::acdb; }
+  Tag plain_weights() const {
+    if (grouped) return three_d ? Tag::abdefc : Tag::abdec;
+    return three_d ? Tag::acdeb : Tag::acdb;
+  }
   Tag activations(Route route) const { return route == Route::ChannelsLast ? channels_last() : route == Route::Planar ? planar() : Tag::any; }
 
-  bool three_d;
+  bool three_d, grouped;
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
 };
 

@@ -18,7 +18,7 @@ bool is_strided(const Kernel& kernel) {
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
 
 bool covers_input(const Kernel& kernel) {
-  if (is_padded(kernel) || positions(kernel.y) != 1) return false;
+  if (kernel.groups > 1 || is_padded(kernel) || positions(kernel.y) != 1) return false;
   return std::all_of(spatial_axes.begin(), spatial_axes.end(), [&](Axis axis) {
     const Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
     return w.kernel == kernel.x[axis] && (w.dilation == 1 || w.kernel == 1);
@@ -86,7 +86,7 @@ Route window_route(const Kernel& kernel) {
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
   const std::int64_t f = kernel.y[Axis::C];
   if (covers_input(kernel)) return MatrixShape{kernel.x[Axis::N], kernel.x.elements() / kernel.x[Axis::N], f};
-  if (is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] &&
+  if (kernel.groups == 1 && is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] &&
       kernel.x[Axis::H] == kernel.y[Axis::H] && kernel.x[Axis::W] == kernel.y[Axis::W])
     return MatrixShape{kernel.y.elements() / f, kernel.x[Axis::C], f};
   return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
 std::vector<Route> routes(const Kernel& kernel, bool wide_vectors) {
   if (covers_input(kernel)) return {Route::MatrixProduct};
   Route first = Route::ChannelsLast;
-  if (!wide_vectors) first = is_point(kernel) ? point_route(kernel) : window_route(kernel);
+  if (!wide_vectors && kernel.groups == 1) first = is_point(kernel) ? point_route(kernel) : window_route(kernel);
   if (first == Route::MatrixProduct && !as_matrix_product(kernel)) first = Route::ChannelsLast;
   std::vector<Route> order{first};
   for (Route other : {Route::ChannelsLast, Route::Blocked, Route::Planar})

@@ -23,7 +23,7 @@ struct MatrixShape {
   std::int64_t inner = 0;
   std::int64_t columns = 0;
 };
-/// If the window covers the whole input (a fully connected layer) or is a single point.
+/// If the window covers the whole input (a fully connected layer) or is a single point, and there is one group.
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel);
 
 /// The routes to try, the preferred first. `wide_vectors`: the processor has AVX-512, for which the library has better channels-last kernels.

@@ -1,4 +1,4 @@
-// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], and its two gradients.
+// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], where c runs over the channels of f's group, and its two gradients.
 #include <vector>
 
 #include "runtime/reference/kernels.hpp"
@@ -9,11 +9,14 @@ namespace {
 /// Calls visit(x element, weights element, y element) for every product of the convolution.
 template <class Visit>
 void for_each_product(const Kernel& kernel, Visit visit) {
-  const std::int64_t channels = kernel.x[Axis::C];
+  const std::int64_t channels = kernel.x[Axis::C] / kernel.groups, filters = kernel.y[Axis::C] / kernel.groups;
   for_each_index(kernel.y, [&](const Index& output) {
-    const std::int64_t y = offset(kernel.y, output), filter = output[1];
+    const std::int64_t y = offset(kernel.y, output), filter = output[1], group = filter / filters;
     for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
-      for (input[1] = 0; input[1] < channels; ++input[1]) visit(offset(kernel.x, input), (filter * taps(kernel) + tap) * channels + input[1], y);
+      for (std::int64_t c = 0; c < channels; ++c) {
+        input[1] = group * channels + c;
+        visit(offset(kernel.x, input), (filter * taps(kernel) + tap) * channels + c, y);
+      }
     });
   });
 }
@@ -46,7 +49,7 @@ void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
 
 void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
-  std::vector<double> dweights(static_cast<std::size_t>(kernel.y[Axis::C] * kernel.x[Axis::C] * taps(kernel)));
+  std::vector<double> dweights(static_cast<std::size_t>(kernel.operands().writes[0].elements));
   for_each_product(kernel,
                    [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
   round_to(call.write(0), dweights);

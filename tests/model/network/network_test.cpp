@@ -43,6 +43,7 @@ TEST(ReadNetwork, InfersShapes) {
       {R"("kind": "convolution", "filters": 5, "kernel": 2, "padding": [[0, 1], [1, 0]])", {{8, 5, 1, 9, 12}}, 5 * 3 * 4},
       {R"("kind": "convolution", "filters": 5, "kernel": 3, "dilation": [2, 4])", {{8, 5, 1, 5, 4}}, 5 * 3 * 9},
       {R"("kind": "convolution", "filters": 5, "kernel": [9, 12])", {{8, 5, 1, 1, 1}}, 5 * 3 * 108},
+      {R"("kind": "convolution", "filters": 6, "kernel": 3, "groups": 3, "bias": true)", {{8, 6, 1, 7, 10}}, 6 * 9 + 6},
       {R"("kind": "max_pool", "kernel": 2)", {{8, 3, 1, 4, 6}}, 0},  // stride 2; 9 rows: the last is left out
       {R"("kind": "max_pool", "kernel": 3, "stride": 2, "padding": [1, [0, 1]])", {{8, 3, 1, 5, 6}}, 0},
       {R"("kind": "average_pool", "kernel": [3, 4], "count_padding": false)", {{8, 3, 1, 3, 3}}, 0},
@@ -73,6 +74,35 @@ TEST(ReadNetwork, InfersShapes) {
     EXPECT_EQ(network.layer(1).forward_flops().value, 2.0 * static_cast<double>(network.layer(1).weights().elements() * row.output.elements()) /
                                                           static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters)))
         << row.layer;
+  }
+}
+
+TEST(ReadNetwork, InfersTransposedConvolutions) {  // output extents and parameters as PyTorch's ConvTranspose2d gives them
+  struct Row {
+    const char* attributes;
+    Shape output;
+    std::int64_t parameters;
+    double fan_in;
+  };
+  const Row table[] = {
+      {R"("kernel": 1)", {{8, 6, 1, 9, 12}}, 18, 3},
+      {R"("kernel": 2, "stride": 2, "bias": true)", {{8, 6, 1, 18, 24}}, 78, 3},
+      {R"("kernel": 3, "stride": 2, "padding": 1)", {{8, 6, 1, 17, 23}}, 162, 6.75},
+      {R"("kernel": 3, "stride": 2, "padding": 1, "output_padding": 1)", {{8, 6, 1, 18, 24}}, 162, 6.75},
+      {R"("kernel": 5, "stride": 2, "padding": [[1, 2], [1, 2]])", {{8, 6, 1, 18, 24}}, 450, 18.75},
+      {R"("kernel": [4, 1], "stride": [1, 3], "output_padding": [0, 2])", {{8, 6, 1, 12, 36}}, 72, 4},
+      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 0])", {{8, 6, 1, 14, 18}}, 162, 27},
+      {R"("kernel": 3, "groups": 3, "bias": true)", {{8, 6, 1, 11, 14}}, 60, 9},
+      {R"("kernel": 3, "padding": 5)", {{8, 6, 1, 1, 4}}, 162, 27},
+  };
+  for (const Row& row : table) {
+    const Network network = read(data + R"({"name": "x", "kind": "transposed_convolution", "filters": 6, )" + row.attributes + "}" + loss);
+    const Layer& layer = network.layer(1);
+    EXPECT_EQ(layer.output, row.output) << row.attributes;
+    EXPECT_EQ(layer.parameter_count(), row.parameters) << row.attributes;
+    EXPECT_EQ(layer.weights()[Axis::N], 3) << row.attributes;
+    EXPECT_DOUBLE_EQ(layer.fan_in(), row.fan_in) << row.attributes;
+    EXPECT_EQ(layer.forward_flops().value, 2.0 * static_cast<double>(layer.weights().elements() / 3 * layer.input.elements())) << row.attributes;
   }
 }
 
@@ -279,6 +309,14 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
       {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11, "padding": [0, 5]})" + loss),
        "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
+      {document(data + R"({"name": "a", "kind": "convolution", "filters": 4, "kernel": 1, "groups": 2})" + loss),
+       "at /layers/1: layer a: expected groups that divide 3 input channels and 4 filters, found 2"},
+      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 2, "output_padding": [1, 2]})" + loss),
+       "at /layers/1: layer a: expected an output padding below the stride 2 or the dilation 1 along W, found 2"},
+      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1, "padding": [6, 3]})" + loss),
+       "at /layers/1: layer a: padding 6 and 6 leaves nothing of 9 windows of 1 along H"},
+      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 9000000000000000000})" + loss),
+       "at /layers/1: layer a: 9 windows with stride 9000000000000000000 along H overflow the program's counters"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
        "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat", "inputs": ["data", "a"]})" + loss),

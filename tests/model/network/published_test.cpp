@@ -34,9 +34,15 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
       {"densenet121", 7'978'856},                // torchvision
       // Pytorch-UNet, bilinear, one class: 17,267,393; without the 4,416 biases in front of normalizations, and with a second class.
       {"unet2d", 17'267'393 - 4'416 + 64 + 1},
+      // Cicek et al. 2016: 19,069,955 with three input channels and biases, but for the enlarging layers', not counting the normalizations.
+      {"unet3d", 19'069'955 - 2 * 27 * 32 - (2'336 + 3) + 2 * 2'336},
       // By hand: conv1 2*4*9, its normalization 2*4, conv2 4*6*9 + 6, fc 6*3 + 3.
       {"tiny", 72 + 8 + 222 + 21},
       {"conv1024", 16 * 16 * 9},
+      {"wideresnet", 254'000'200},  // Alpa's "250M": by hand over its table of channels
+      // By hand: 5x5 between 512, 256, 128, 64 and 1 channels with biases and normalizations, and 64 or 1 channels on 16x16 positions of 512.
+      {"cosmogan_generator", 25 * (512 * 256 + 256 * 128 + 128 * 64 + 64) + 449 + 2 * 448 + 64 * 512 * 256 + 512 + 2 * 512},
+      {"cosmogan_discriminator", 25 * (64 + 64 * 128 + 128 * 256 + 256 * 512) + 960 + 2 * 896 + 512 * 256 + 1},
       // By hand: channels 4, 16, ... 256 with 27 weights and a bias; then 4^3 * 256 -> 2048 -> 256 -> 4.
       {"cosmoflow128",
        27 * (4 * 16 + 16 * 32 + 32 * 64 + 64 * 128 + 128 * 256) + 496 + std::int64_t{16384} * 2048 + 2048 + 2048 * 256 + 256 + 256 * 4 + 4},
@@ -111,9 +117,20 @@ TEST(ShippedNetworks, HaveThePublishedShapes) {
       {"densenet121", "relu5", {{1, 1024, 1, 7, 7}}},
       {"unet2d", "down5.act2", {{1, 512, 1, 16, 16}}},
       {"unet2d", "out", {{1, 2, 1, 256, 256}}},
+      {"unet3d", "bottom.act2", {{1, 512, 16, 16, 16}}},
+      {"unet3d", "up1.concat", {{1, 768, 32, 32, 32}}},
+      {"unet3d", "out", {{1, 3, 128, 128, 128}}},
       {"cosmoflow128", "pool5", {{1, 256, 4, 4, 4}}},
       {"cosmoflow256", "pool6", {{1, 256, 4, 4, 4}}},
       {"cosmoflow512", "pool7", {{1, 256, 4, 4, 4}}},
+      {"wideresnet", "layer1.0.conv2", {{1, 320, 1, 56, 56}}},
+      {"wideresnet", "layer4.2.conv2", {{1, 2560, 1, 7, 7}}},
+      {"wideresnet", "layer4.2.add", {{1, 5120, 1, 7, 7}}},
+      {"cosmogan_generator", "project", {{1, 512, 1, 16, 16}}},
+      {"cosmogan_generator", "deconv3", {{1, 64, 1, 128, 128}}},
+      {"cosmogan_generator", "map", {{1, 1, 1, 256, 256}}},
+      {"cosmogan_discriminator", "leaky4", {{1, 512, 1, 16, 16}}},
+      {"cosmogan_discriminator", "score", {{1, 1, 1, 1, 1}}},
   };
   for (const Row& row : table) {
     const Network network = one_sample_of(row.network);

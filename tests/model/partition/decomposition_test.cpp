@@ -42,6 +42,8 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
   const std::vector<Case> cases{
       {LayerKind::Convolution, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', "BGGBB"}, {'H', "BGGBB"}, {'W', "BGGBB"}, {'R', "RRRRR"}}},
       {LayerKind::Convolution, " all-reduce", {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
+      {LayerKind::TransposedConvolution, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', "BGGBB"}, {'H', "BGGBB"}, {'W', "BGGBB"}, {'R', "RRRRR"}}},
+      {LayerKind::TransposedConvolution, " all-reduce", {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
       {LayerKind::FullyConnected, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', illegal}, {'H', illegal}, {'R', "RRRRR"}}},
       {LayerKind::MaxPool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
       {LayerKind::AveragePool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},

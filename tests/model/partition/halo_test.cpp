@@ -105,6 +105,60 @@ RC_GTEST_PROP(Halo, ReadingIsTheAdjointOfNeeded, ()) {
   }
 }
 
+TEST(Halo, TransposedTable) {
+  struct Case {
+    const char* what;
+    Window window;
+    std::int64_t input;
+    Interval output, needed;
+    std::int64_t local_before, local_after;
+  };
+  const std::vector<Case> cases{
+      // what                       k  s  d  -  +  input output  needed  local padding
+      {"8 wide on 3, rank 0",      {3, 2, 1, 1, 1}, 4, {0, 3},   {0, 2}, 1, 1},
+      {"8 wide on 3, rank 1",      {3, 2, 1, 1, 1}, 4, {3, 6},   {1, 4}, 2, 2},
+      {"8 wide on 3, rank 2",      {3, 2, 1, 1, 1}, 4, {6, 8},   {3, 4}, 1, 0},
+      {"doubling, aligned",        {2, 2, 1, 0, 0}, 4, {4, 8},   {2, 4}, 0, 0},
+      {"doubling, not aligned",    {2, 2, 1, 0, 0}, 4, {3, 6},   {1, 3}, 1, 0},
+      {"gaps, begins in one",      {2, 4, 1, 0, 0}, 3, {3, 7},   {0, 2}, 3, 0},
+      {"gaps, nothing but one",    {2, 4, 1, 0, 0}, 3, {6, 8},   {1, 2}, 2, 0},
+      {"gaps, ends in one",        {1, 3, 1, 0, 0}, 3, {3, 5},   {1, 2}, 0, 0},
+      {"one output, four inputs",  {4, 1, 1, 0, 0}, 6, {4, 5},   {1, 5}, 3, 3},
+      {"dilated",                  {2, 1, 3, 0, 0}, 4, {3, 5},   {0, 4}, 3, 2},
+      {"output padding alone",     {1, 2, 1, 0, 0}, 2, {3, 4},   {1, 2}, 1, 0},
+      {"behind the last window",   {3, 2, 1, 0, 0}, 2, {5, 6},   {0, 0}, 0, 0},
+      {"cropped",                  {5, 2, 1, 4, 4}, 5, {0, 2},   {0, 3}, 4, 3},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Interval found = reading(c.window, c.output, c.input);
+    EXPECT_EQ(found.empty() ? Interval{} : found, c.needed);
+    if (c.needed.empty()) continue;
+    const Window local = local_transposed_window(c.window, c.output, c.input);
+    EXPECT_EQ(local.pad_before, c.local_before);
+    EXPECT_EQ(local.pad_after, c.local_after);
+  }
+}
+
+RC_GTEST_PROP(Halo, LocalTransposedWindowAddsJustWhatReachesThisOutput, ()) {
+  const Window window = test::any_window(20);
+  const std::int64_t inputs = any_int(1, 6), outputs = (inputs - 1) * window.stride + window.span() - window.pad_before;
+  RC_PRE(outputs > 0);
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const Interval needed_inputs = reading(window, {begin, end}, inputs);
+  RC_ASSERT(!needed_inputs.empty());
+  const Window local = local_transposed_window(window, {begin, end}, inputs);
+  RC_ASSERT(local.pad_before >= 0 && local.pad_after >= 0);
+  for (std::int64_t i = 0; i < inputs; ++i) {
+    for (std::int64_t tap = 0; tap < window.kernel; ++tap) {
+      const std::int64_t global = i * window.stride - window.pad_before + tap * window.dilation;
+      const bool inside = begin <= global && global < end, is_needed = needed_inputs.contains({i, i + 1});
+      RC_ASSERT(!inside || is_needed);
+      if (is_needed) RC_ASSERT((i - needed_inputs.begin) * local.stride - local.pad_before + tap * local.dilation == global - begin);
+    }
+  }
+}
+
 // ---------------------------------------------------------------- enlargements
 
 TEST(Halo, EnlargementTable) {

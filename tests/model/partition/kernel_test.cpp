@@ -29,7 +29,7 @@ TEST(Kernel, KeyOfAConvolution) { EXPECT_EQ(convolution().key(), "conv_forward n
 
 TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
   const Kernel base = convolution();
-  std::vector<Kernel> others(11, base);
+  std::vector<Kernel> others(12, base);
   others[0].kind = KernelKind::ConvolutionBackwardData;
   others[1].x[Axis::N] = others[1].y[Axis::N] = 2;
   others[2].x[Axis::C] = 32;
@@ -41,6 +41,7 @@ TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
   others[8].windows[1].dilation = 2;
   others[9].windows[2].pad_after = 1;
   others[10].bias = true;
+  others[11].groups = 4;
   std::set<std::string> keys{base.key()};
   for (const Kernel& other : others) keys.insert(other.key());
   EXPECT_EQ(keys.size(), others.size() + 1);
@@ -83,6 +84,15 @@ TEST(Kernel, KeyOfAnUpsampling) {
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2 linear");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14 * 4);
   EXPECT_EQ(kernel.bytes().value, 4 * 4 * 64 * (7 * 7 + 14 * 14));
+}
+
+TEST(Kernel, GroupsDivideWeightsAndOperations) {
+  const Kernel one = convolution();
+  Kernel eight = one;
+  eight.groups = 8;
+  EXPECT_EQ(eight.operands().reads[1].elements, one.operands().reads[1].elements / 8);
+  EXPECT_EQ(eight.flops().value, one.flops().value / 8);
+  EXPECT_EQ(eight.key(), "conv_forward n4 c64 f32 g8 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1");
 }
 
 TEST(Kernel, OperandsOfMaxPool) {

@@ -1,0 +1,127 @@
+#pragma once
+// Networks around one layer of every kind, with odd extents drawn by seed.
+#include <array>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "support/networks.hpp"
+
+namespace stratplan::test::guard_cases {
+
+/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1: what it reads back is the layer's input gradient.
+struct Case {
+  Network network;
+  LayerIndex probe = 1;
+  LayerIndex tested = 2;
+  LayerIndex loss = 3;  ///< the tested layer itself if it is one
+};
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  /// Inclusive on both ends.
+  std::int64_t number(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine_); }
+  template <class Value>
+  const Value& of(const std::vector<Value>& values) {
+    return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
+  }
+
+  Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
+  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the kernel.
+  Window window(std::int64_t extent) {
+    Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
+    window.pad_before = number(0, window.kernel - 1);
+    window.pad_after = number(0, window.kernel - 1);
+    return window.span() <= extent ? window : Window{};
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+/// Of the layer under test. Convolutions have by seed one group, several, or one for each channel (depthwise), each in 2-D and in 3-D.
+struct Extents {
+  std::int64_t channels, filters, groups, depth, height, width;
+};
+
+inline unsigned seeds_of(LayerKind kind) { return is_convolution(kind) ? 6 : 2; }
+
+inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
+  const bool grows = kind == LayerKind::TransposedConvolution;
+  Extents made{random.number(2, 7), random.number(2, 7), 1, random.of<std::int64_t>({1, 1, 3, 5}), 0, 0};
+  if (is_convolution(kind)) {
+    made.depth = seed % 2 == 1 ? random.number(3, grows ? 3 : 5) : 1;
+    if (seed % 3 > 0) {
+      made.groups = random.number(2, 5);
+      made.channels = made.groups * (seed % 3 == 1 ? random.number(1, 3) : 1);
+      made.filters = made.groups * random.number(1, 2);
+    }
+  }
+  made.height = grows ? random.number(2, 4) : random.number(5, made.depth > 1 ? 6 : 9);
+  made.width = grows ? random.number(2, 4) : random.number(5, made.depth > 1 ? 6 : 9);
+  return made;
+}
+
+/// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output that need no more than one input.
+inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from, const Extents& extents, Random& random) {
+  std::array<Window, 3> windows;
+  std::array<std::int64_t, 3> output_padding{};
+  for (const Axis axis : spatial_axes) {
+    if (axis == Axis::D && extents.depth == 1) continue;
+    const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+    windows[i] = {.kernel = random.number(1, 4), .stride = random.number(1, 3), .dilation = random.number(1, 2)};
+    windows[i].pad_before = random.number(0, (windows[i].span() - 1) / 2);
+    windows[i].pad_after = random.number(0, (windows[i].span() - 1) / 2);
+    output_padding[i] = random.number(0, windows[i].stride - 1);
+  }
+  return net.transposed_convolution(from, extents.filters, windows, output_padding, random.number(0, 1) == 1);
+}
+
+inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
+  const std::int64_t batch = random.number(2, 7);
+  const Extents extents = extents_of(kind, seed, random);
+  const auto [channels, filters, groups, depth, height, width] = extents;
+  NetworkBuilder net(batch, random.number(1, batch));
+  const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
+  const LayerIndex probe = net.convolution(x, channels, Window{});
+  const std::array<Window, 3> windows{random.window(depth), random.window(height), random.window(width)};
+  LayerIndex y = -1;
+  switch (kind) {
+    case LayerKind::Convolution: y = net.convolution(probe, filters, windows, random.number(0, 1) == 1); break;
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool: y = net.pool(kind, probe, windows); break;
+    case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
+    case LayerKind::BatchNorm: y = net.batch_norm(probe); break;
+    case LayerKind::ReLU: y = net.relu(probe); break;
+    case LayerKind::LeakyReLU: y = net.leaky_relu(probe); break;
+    case LayerKind::Sigmoid: y = net.sigmoid(probe); break;
+    case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
+    case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
+    case LayerKind::Dropout: y = net.dropout(probe); break;
+    case LayerKind::Tanh: y = net.tanh(probe); break;
+    case LayerKind::ELU: y = net.elu(probe); break;
+    case LayerKind::PReLU: y = net.prelu(probe); break;
+    case LayerKind::Clip: y = net.clip(probe, -2, 3); break;
+    case LayerKind::Softmax: y = net.softmax(probe); break;
+    case LayerKind::LocalResponseNorm: y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2}); break;
+    case LayerKind::InstanceNorm: y = net.instance_norm(probe); break;
+    case LayerKind::GroupNorm: y = net.group_norm(probe, channels % 2 == 0 ? channels / 2 : channels % 3 == 0 ? channels / 3 : 1); break;
+    case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
+    case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
+    case LayerKind::Concat: y = net.concat({net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})}); break;
+    case LayerKind::Pad: y = net.pad(probe, {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()}); break;
+    case LayerKind::Upsample: {
+      const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);
+      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width}, random.number(0, 2) > 0);
+      break;
+    }
+    case LayerKind::TransposedConvolution: y = transposed_convolution(net, probe, extents, random); break;
+    default: y = net.squared_error(probe); break;
+  }
+  if (is_loss(kind)) return {net.finish(), probe, y, y};
+  if (is_convolution(kind)) net.in_groups(groups);
+  return {net.finish_with_loss(y), probe, y, y + 1};
+}
+
+}  // namespace stratplan::test::guard_cases
