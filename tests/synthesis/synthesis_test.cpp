@@ -112,8 +112,8 @@ TEST(Mesh, ChannelsBelongToTheSameCells) {
 }
 
 TEST(Mesh, ACellIsTangledWhereItsMeanJacobianIsNegative) {
-  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a negative one implies a tangled cell; and on smooth maps little else
-  // is tangled. Some cells are, most are not.
+  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a negative one implies a tangled cell; and on
+  // smooth maps little else is tangled. Some cells are, most are not.
   constexpr std::int64_t size = 64;
   std::int64_t tangled = 0, negative = 0, agree = 0;
   for (std::int64_t index = 0; index < 20; ++index) {
