@@ -34,8 +34,8 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
   const bool rank = launched_as_rank();
-  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is ended by the launcher,
-  // which knows why.
+  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is
+  // ended by the launcher, which knows why.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   fmt::print(stderr, "stratplan: {}\n", message);

@@ -160,8 +160,8 @@ constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
 
-constexpr const char* launch_footer = R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process. Options and
-results are those of stratplan run, whose ranks talk over MPI, which is the faster way.
+constexpr const char* launch_footer = R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process.
+Options and results are those of stratplan run, whose ranks talk over MPI.
 Examples:
   stratplan launch -n 2 plan.json
   stratplan launch -n 4 plan.json --threads --verify)";

@@ -55,7 +55,7 @@ class TrainingData {
     if (!request.channel_order.empty()) order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
     auto data = std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed, !request.in_order});
     const std::int64_t dropped = data->order().dropped();
-    if (speaking && dropped > 0) note(fmt::format("{}: {} samples are left out of each epoch, for they do not fill a batch", request.data, dropped));
+    if (speaking && dropped > 0) note(fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch", request.data, dropped));
     return data;
   }
 

@@ -48,7 +48,8 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 /// once more to tell how it decided, and then the undivided step is made to decide alike, layer by layer, each layer's outputs being held to the tolerance
 /// before they are replaced. On the same side of all jumps the gradients are smooth and have to agree as linear sums do.
 ///
-/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration does. Resets the executor's parameters if there is a second hearing.
+/// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration
+/// does. Resets the executor's parameters if there is a second hearing.
 Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings, Backend& backend,
                                DataSource& data, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
                                const std::vector<NamedTensor>& actual);

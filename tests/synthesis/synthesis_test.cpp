@@ -48,25 +48,29 @@ TEST(Fourier, BackwardIsTheInverse) {
 }
 
 TEST(Cosmo, TheFieldHasTheSpectrumOfItsParameters) {
-  constexpr std::int64_t n = 32;
+  constexpr std::int64_t n = 32, cells = n * n * n;
   for (std::int64_t index = 0; index < 4; ++index) {
     const CosmoSample sample = cosmo_sample({n, 3}, index);
-    std::vector<Complex> modes(sample.field.begin(), sample.field.begin() + n * n * n);
-    double variance = 0;
-    for (const Complex& value : modes) variance += std::norm(value) / (n * n * n);
-    EXPECT_NEAR(std::sqrt(variance), sample.cosmology.sigma, 0.1 * sample.cosmology.sigma);
+    std::vector<Complex> modes(sample.field.begin(), sample.field.begin() + cells);
     transform_cube(modes, n, FourierDirection::Forward);
-    // Mean power in shells, over that of the theory: one constant for all.
-    std::vector<double> found(5), expected(5);
-    for (std::int64_t i = 1; i < n * n * n; ++i) {
-      const auto along = [&](std::int64_t axis) { return static_cast<double>(axis <= n / 2 ? axis : axis - n) / n; };
-      const double k = std::hypot(along(i / (n * n)), along(i / n % n), along(i % n));
-      if (k >= 0.5) continue;
-      found[static_cast<std::size_t>(10 * k)] += std::norm(modes[static_cast<std::size_t>(i)]);
-      expected[static_cast<std::size_t>(10 * k)] += sample.cosmology.power(k);
+    std::vector<double> wave_numbers, powers;
+    for (std::int64_t i = 0; i < cells; ++i) {
+      const auto along = [](std::int64_t k) { return static_cast<double>(k <= n / 2 ? k : k - n) / n; };
+      wave_numbers.push_back(std::hypot(along(i / (n * n)), along(i / n % n), along(i % n)));
+      powers.push_back(sample.cosmology.power(wave_numbers.back()));
     }
-    const double constant = std::accumulate(found.begin(), found.end(), 0.0) / std::accumulate(expected.begin(), expected.end(), 0.0);
-    for (std::size_t shell = 1; shell < 5; ++shell) EXPECT_NEAR(found[shell] / expected[shell] / constant, 1, 0.2) << index << ", shell " << shell;
+    const double mean_power = std::accumulate(powers.begin(), powers.end(), 0.0) / cells;
+    const double unit = cells * sample.cosmology.sigma * sample.cosmology.sigma / mean_power;
+    // In shells of wave numbers: what was found over what the theory says, mode by mode. The first shell, of some 130 modes, scatters by 0.12.
+    std::vector<double> ratio(5), count(5);
+    for (std::size_t i = 1; i < modes.size(); ++i) {
+      if (wave_numbers[i] >= 0.5) continue;
+      ratio[static_cast<std::size_t>(10 * wave_numbers[i])] += std::norm(modes[i]) / (unit * powers[i]);
+      ++count[static_cast<std::size_t>(10 * wave_numbers[i])];
+    }
+    EXPECT_NEAR(std::abs(modes[0]), 0, 0.01) << "the mean of a density contrast is 0";
+    EXPECT_NEAR(ratio[0] / count[0], 1, 0.45) << index;
+    for (std::size_t shell = 1; shell < 5; ++shell) EXPECT_NEAR(ratio[shell] / count[shell], 1, 0.2) << index << ", shell " << shell;
   }
 }
 
@@ -108,8 +112,8 @@ TEST(Mesh, ChannelsBelongToTheSameCells) {
 }
 
 TEST(Mesh, ACellIsTangledWhereItsMeanJacobianIsNegative) {
-  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a negative one implies a tangled cell; and on smooth maps little else
-  // is tangled. Some cells are, most are not.
+  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a negative one implies a tangled cell; and on
+  // smooth maps little else is tangled. Some cells are, most are not.
   constexpr std::int64_t size = 64;
   std::int64_t tangled = 0, negative = 0, agree = 0;
   for (std::int64_t index = 0; index < 20; ++index) {

@@ -8,8 +8,8 @@
 
 namespace stratplan {
 
-/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails the others are ended, and its documented exit code is the result;
-/// one that a signal killed is named on standard error and counts as a failure of communication. SIGINT and SIGTERM are passed on (result: 128 + N, unless the
+/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails the others are ended, and its documented exit
+/// code is the result; one that a signal killed is named on standard error and counts as a failure of communication. SIGINT and SIGTERM are passed on (result: 128 + N, unless the
 /// ranks answer with a code of their own). Requires that this process has no other children. Throws EnvironmentError if they cannot be started.
 int run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments);
 

@@ -1,6 +1,6 @@
 // The verbs over connections: everything is sent and received at once, whatever can move next is moved (poll), so that no order of sends and receives blocks.
-// Collectives exchange pieces directly between all members and add them up in the order of the ranks: for the few ranks of one machine this moves as few bytes as
-// a ring does, in fewer rounds.
+// Collectives exchange pieces directly between all members and add them up in the order of the ranks: for the few ranks of one machine this
+// moves as few bytes as a ring does, in fewer rounds.
 #include "runtime/comm/socket.hpp"
 
 #include <fmt/format.h>

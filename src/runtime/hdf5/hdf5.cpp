@@ -209,7 +209,7 @@ class Hdf5Writer final : public DataSetWriter {
   }
   void state_channels_first(hid_t data_set) {
     const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
-    H5Tset_size(type, 5);
+    H5Tset_size(type, sizeof "first");
     const Handle attribute(checked(H5Acreate2(data_set, "channel_order", type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
     checked(H5Awrite(attribute, type, "first"));
   }
