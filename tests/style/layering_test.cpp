@@ -31,7 +31,7 @@ const std::vector<LayerRule> rules{
     {"report", {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "report"}},
     {"cli",
      {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner", "runtime", "profile", "interop", "report",
-      "cli"}},
+      "synthesis", "cli"}},
 };
 
 /// Headers of packages and of the system that belong in few places. A header that ends in * stands for all that begin so.
