@@ -107,9 +107,9 @@ class Children {
   }
 
   /// The status of one that has ended, and its rank; rank -1 if a signal came first.
-  std::pair<int, int> wait() {
+  std::pair<int, int> wait(int options = 0) {
     int status = 0;
-    const pid_t child = waitpid(-1, &status, 0);
+    const pid_t child = waitpid(-1, &status, options);
     const auto place = std::find(children_.begin(), children_.end(), child);
     if (child <= 0 || place == children_.end()) return {-1, 0};
     *place = 0;
@@ -148,6 +148,17 @@ int code_of(int rank, int status) {
   return static_cast<int>(ExitCode::Communication);
 }
 
+/// A rank that lost another may be seen to end before the one that was killed: looks for that one a moment longer.
+int find_cause(Children& children, int code) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (children.any() && std::chrono::steady_clock::now() < deadline) {
+    const auto [rank, status] = children.wait(WNOHANG);
+    if (rank >= 0 && WIFSIGNALED(status)) return code_of(rank, status);
+    if (rank < 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return code;
+}
+
 /// Waits for all; the first failure ends them.
 int supervise(Children& children) {
   int passed_on = 0, code = 0;
@@ -156,6 +167,7 @@ int supervise(Children& children) {
     const auto [rank, status] = children.wait();
     if (rank < 0 || status == 0) continue;
     code = code_of(rank, status);
+    if (WIFEXITED(status) && code == static_cast<int>(ExitCode::Communication)) return find_cause(children, code);
     if (code != static_cast<int>(ExitCode::Checkpointed)) break;  // those that checkpoint do so together
   }
   return code;
