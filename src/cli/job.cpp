@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <optional>
@@ -37,7 +38,10 @@ int report_failure(const std::exception_ptr& failure) {
   // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is
   // ended by the launcher, which knows why.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
-  if (rank && (!speaks() || second_hand)) std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
+  if (rank && (!speaks() || second_hand)) {
+    std::signal(SIGTERM, SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
+  }
   fmt::print(stderr, "stratplan: {}\n", message);
   std::fflush(nullptr);
   if (rank) abort_all_ranks(static_cast<int>(code));
