@@ -11,6 +11,7 @@
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
 #include "profile/pace.hpp"
+#include "runtime/backend.hpp"
 
 namespace stratplan {
 namespace {
@@ -31,7 +32,7 @@ std::vector<Program> all_programs(const Network& network, const std::vector<cons
 MachineProfile known_machine(int ranks, const std::string& backend) {
   MachineProfile machine = read_machine("local", ranks);
   const std::string measured_with = machine.provenance.is_object() ? machine.provenance.value("backend", "") : "";
-  if (measured_with != backend && !measured_with.starts_with(backend + ",")) machine.measured_ranks = 0;
+  if (measured_with != describe_backend(backend)) machine.measured_ranks = 0;
   return machine;
 }
 

@@ -99,11 +99,22 @@ class Planning {
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
-    considered.plan->prediction = predict(*considered.plan, network_, machine_);
+    considered.plan->prediction = predict_best(*considered.plan);
     const Bytes memory = considered.plan->prediction->memory;
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
     if (!fits(memory)) considered.infeasible = fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
     return considered;
+  }
+
+  /// With communication beside the kernels if that is known to hide any of it and the step gets shorter; the plan's execution says so.
+  Prediction predict_best(Plan& plan) const {
+    std::vector<Program> programs = programs_of(plan, network_);
+    const Prediction in_turn = predict(programs, machine_);
+    if (plan.execution.concurrent_tracks || machine_.hidden.value_or(0) == 0) return in_turn;
+    for (Program& program : programs) program.concurrent_tracks = true;
+    const Prediction beside = predict(programs, machine_);
+    plan.execution.concurrent_tracks = beside.step < in_turn.step;
+    return plan.execution.concurrent_tracks ? beside : in_turn;
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }

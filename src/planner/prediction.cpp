@@ -15,14 +15,14 @@ std::vector<Program> programs_of(const Plan& plan, const Network& network) {
   return programs;
 }
 
-Prediction predict(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine) {
-  Prediction prediction{simulate(programs, execution, machine).total, {}};
+Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine) {
+  Prediction prediction{simulate(programs, machine).total, {}};
   for (const Program& program : programs) prediction.memory = std::max(prediction.memory, peak_memory(program).total());
   return prediction;
 }
 
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine) {
-  return predict(programs_of(plan, network), plan.execution, machine);
+  return predict(programs_of(plan, network), machine);
 }
 
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine) {

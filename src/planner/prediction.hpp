@@ -11,7 +11,7 @@ namespace stratplan {
 std::vector<Program> programs_of(const Plan& plan, const Network& network);
 
 /// The simulated step, and the worst rank's peak memory.
-Prediction predict(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine);
+Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 
 /// Whether no step's price is a mere estimate.

@@ -7,16 +7,14 @@
 #include "model/base/error.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
+#include "profile/overlap_profile.hpp"
 
 namespace stratplan {
 namespace {
 
-/// What measurements are only comparable under.
-std::string description(const Backend& backend) { return backend.name() + (backend.name() == "cpu" ? ", " + cpu_part().description : std::string()); }
-
 /// What remains of an earlier profile.
 MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request, const Backend& backend) {
-  const bool same_backend = base.provenance.is_object() && base.provenance.value("backend", "") == description(backend);
+  const bool same_backend = base.provenance.is_object() && base.provenance.value("backend", "") == describe_backend(backend.name());
   if (same_backend && serves(base, request.ranks, request.threads_per_rank)) return base;
   MachineProfile fresh;
   fresh.name = base.name;
@@ -70,13 +68,17 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, Comm
     describe_link(machine.levels.back(), machine.one_way);
   }
   for (auto& [key, table] : links.collectives) machine.collectives[key] = std::move(table);
+  if (request.hidden) {
+    if (progress) progress(0, total, "sums beside kernels");
+    machine.hidden = measure_hidden(backend, team);
+  }
   const KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
   for (const auto& [key, measurement] : kernels.kernels) machine.kernels[key] = measurement;
   raise_rates(machine.device, request.kernels, kernels.kernels);
   if (progress) progress(total, total, "done");
 
   machine.provenance = provenance.is_object() ? provenance : Json::object();
-  machine.provenance["backend"] = description(backend);
+  machine.provenance["backend"] = describe_backend(backend.name());
   machine.provenance["foreign_load_worst"] = std::max(kernels.foreign_load, links.foreign_load);
   return machine;
 }

@@ -23,6 +23,7 @@ class Needs {
     if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
       Bytes& largest = collectives_[{collective->op, collective->type, static_cast<int>(collective->group.size())}];
       largest = std::max(largest, collective->bytes());
+      sums_gradients_ |= step.track == Track::Gradient;
     }
     if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
       for (const auto* messages : {&exchange->sends, &exchange->receives})
@@ -31,6 +32,7 @@ class Needs {
   }
 
   void request(const MachineProfile& known, ProfileRequest& request) {
+    request.hidden = sums_gradients_ && !known.hidden;
     std::set<std::string> keys;
     for (const Kernel& kernel : kernels_) {
       const std::string key = kernel.key();
@@ -58,6 +60,7 @@ class Needs {
   std::set<Kernel> kernels_;
   std::map<std::tuple<Collective, DataType, int>, Bytes> collectives_;
   Bytes largest_message_{};
+  bool sums_gradients_ = false;
 };
 
 }  // namespace
@@ -186,6 +189,7 @@ Json to_json(const ProfileRequest& request) {
   return {{"ranks", request.ranks},
           {"threads_per_rank", request.threads_per_rank},
           {"device", request.device},
+          {"hidden", request.hidden},
           {"largest_message_bytes", request.largest_message.value},
           {"collectives", std::move(collectives)},
           {"kernels", std::move(kernels)}};
@@ -197,6 +201,7 @@ ProfileRequest request_from_json(const Json& document, const std::string& file) 
     request.ranks = document.at("ranks").get<int>();
     request.threads_per_rank = document.at("threads_per_rank").get<int>();
     request.device = document.at("device").get<bool>();
+    request.hidden = document.at("hidden").get<bool>();
     request.largest_message = {document.at("largest_message_bytes").get<std::int64_t>()};
     request.collectives = list_from<CollectiveRequest>(document, "collectives", file, collective_from);
     request.kernels = list_from<Kernel>(document, "kernels", file, kernel_from);

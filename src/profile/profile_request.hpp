@@ -21,11 +21,12 @@ struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
   bool device = false;               ///< rates of the device, step overhead
+  bool hidden = false;               ///< how much of sums kernels can hide
   Bytes largest_message{};           ///< 0: one_way and both_ways are known well enough
   std::vector<CollectiveRequest> collectives;
   std::vector<Kernel> kernels;       ///< distinct keys
 
-  bool empty() const { return !device && largest_message.value == 0 && collectives.empty() && kernels.empty(); }
+  bool empty() const { return !device && !hidden && largest_message.value == 0 && collectives.empty() && kernels.empty(); }
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 

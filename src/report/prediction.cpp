@@ -24,7 +24,7 @@ std::size_t count_unmeasured(const std::vector<Program>& programs, const Machine
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine) {
   PlanPrediction result;
   result.programs = programs_of(plan, network);
-  const Timeline timeline = simulate(result.programs, plan.execution, machine);
+  const Timeline timeline = simulate(result.programs, machine);
   result.steps = durations(timeline, result.programs);
   result.layers = times_by_layer(result.programs, result.steps, network.size());
   result.step = timeline.total;

@@ -13,4 +13,6 @@ std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
   throw UsageError(fmt::format("unknown backend \"{}\": reference, cpu or cuda", name));
 }
 
+std::string describe_backend(std::string_view name) { return name == "cpu" ? fmt::format("cpu, {}", cpu_part().description) : std::string(name); }
+
 }  // namespace stratplan

@@ -73,6 +73,8 @@ struct PartInfo {
   std::string description;
 };
 PartInfo cpu_part();
+/// What its timings are only comparable under: its name and, if it has packages and kernels that may change, their versions.
+std::string describe_backend(std::string_view name);
 PartInfo cuda_part();
 PartInfo mpi_part();
 PartInfo hdf5_part();

@@ -36,6 +36,10 @@ class Communicator {
   /// All ranks have arrived.
   virtual void barrier() = 0;
   virtual void synchronize(Track track) = 0;
+  /// Leaves calls free to return before the data has moved. Until then they may block: between cores of one node that is the quicker way.
+  virtual void overlap(bool) {}
+  /// Moves on what is under way on the track, where nobody else does (Open MPI has no thread for it); whether the track is done.
+  virtual bool poll(Track) { return true; }
 };
 
 /// The group of all ranks. Called by all of them.

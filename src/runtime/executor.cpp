@@ -11,6 +11,8 @@ namespace {
 /// A processor's stream is an inline queue; one stream keeps program order on any device.
 constexpr Backend::Stream stream = Track::Compute;
 
+constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
+
 Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
 
 }  // namespace
@@ -29,6 +31,25 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   for (const auto& [kernel, prepared] : kernels_) memory_.workspace = std::max(memory_.workspace, prepared->workspace());
   workspace_ = allocate(memory_.workspace);
   spans_.resize(program.steps.size());
+  if (program.concurrent_tracks) prepare_waits();
+  communicator.overlap(program.concurrent_tracks);
+}
+
+/// Waiting for a track waits for all that is under way on it, so later steps need not wait for that again.
+void Executor::prepare_waits() {
+  const std::vector<std::vector<int>> before = dependences(program_);
+  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last step that has been waited for
+  for (int i = 0; i < static_cast<int>(program_.steps.size()); ++i) {
+    std::vector<Track>& awaits = prepared_[static_cast<std::size_t>(i)].awaits;
+    for (const int earlier : before[static_cast<std::size_t>(i)]) {
+      const Step& step = program_.steps[static_cast<std::size_t>(earlier)];
+      int& last = finished[static_cast<std::size_t>(step.track)];
+      if (!communicates(step) || earlier <= last) continue;
+      last = i - 1;
+      awaits.push_back(step.track);
+    }
+  }
+  for (const Track track : tracks) under_way_[static_cast<std::size_t>(track)].reserve(program_.steps.size());
 }
 
 Executor::DeviceMemory Executor::allocate(Bytes bytes) { return {bytes.value > 0 ? backend_.allocate(bytes) : nullptr, Release{&backend_}}; }
@@ -91,12 +112,39 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
   Seconds last{};
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    for (const Track track : prepared_[i].awaits) {
+      finish(track, start);
+      last = now() - start;
+    }
     execute(program_.steps[i], prepared_[i], iteration);
     const Seconds end = now() - start;
     spans_[i] = {static_cast<int>(i), last, end};
+    if (program_.concurrent_tracks) follow(i, start);
+    if (after_step) {
+      finish(program_.steps[i].track, start);
+      after_step(i);
+    }
     last = end;
-    if (after_step) after_step(i);
   }
+  for (const Track track : tracks) finish(track, start);
+}
+
+/// Waits for what is under way on a track.
+void Executor::finish(Track track, Seconds start) {
+  std::vector<std::size_t>& steps = under_way_[static_cast<std::size_t>(track)];
+  if (steps.empty()) return;
+  communicator_.synchronize(track);
+  const Seconds end = now() - start;
+  for (const std::size_t step : steps) spans_[step].end = end;
+  steps.clear();
+}
+
+/// Between two steps: notes what is now under way, and moves it on.
+void Executor::follow(std::size_t index, Seconds start) {
+  const Step& step = program_.steps[index];
+  if (communicates(step)) under_way_[static_cast<std::size_t>(step.track)].push_back(index);
+  for (const Track track : tracks)
+    if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track)) finish(track, start);
 }
 
 void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
@@ -106,10 +154,10 @@ void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iterat
     load(step, *loading, prepared, iteration);
   } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
     communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
-    communicator_.synchronize(step.track);
+    if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
   } else {
     communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
-    communicator_.synchronize(step.track);
+    if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels, pointers, groups); then each
 // iteration is one walk over the steps, in program order, and is timed step by step.
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,8 +47,8 @@ class Executor {
   /// Called with the index of a step that has just finished.
   using AfterStep = std::function<void(std::size_t step)>;
 
-  /// One training iteration. Each step is finished before the next begins: a track is leave to run concurrently, not a duty. Throws
-  /// CommunicationError.
+  /// One training iteration. Without concurrent tracks each step is finished before the next begins; with them communication goes on beside the kernels, up
+  /// to a step that depends on it. `after_step` has each step finished first. Throws CommunicationError.
   void run(std::int64_t iteration, const AfterStep& after_step = {});
   /// Of the last iteration, one per step.
   std::span<const Span> spans() const { return spans_; }
@@ -78,6 +79,7 @@ class Executor {
     std::vector<Communicator::Parcel> sends;  ///< of an exchange
     std::vector<Communicator::Parcel> receives;
     Communicator::Group group = 0;  ///< of a collective
+    std::vector<Track> awaits;      ///< on which something is under way that this step depends on
   };
   struct Release {
     Backend* backend;
@@ -92,6 +94,9 @@ class Executor {
   std::vector<Communicator::Parcel> parcels(const std::vector<Message>& messages) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
 
+  void prepare_waits();
+  void finish(Track track, Seconds start);
+  void follow(std::size_t index, Seconds start);
   void execute(const Step& step, Prepared& prepared, std::int64_t iteration);
   void compute(Prepared& prepared, std::int64_t iteration);
   void load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration);
@@ -110,6 +115,7 @@ class Executor {
   DeviceMemory workspace_;
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
+  std::array<std::vector<std::size_t>, 3> under_way_;  ///< by track: steps whose end has not been seen
 };
 
 }  // namespace stratplan

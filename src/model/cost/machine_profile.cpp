@@ -159,7 +159,7 @@ Json to_json(const MachineProfile& machine) {
   Json kernels = Json::object(), collectives = Json::object();
   for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
   for (const auto& [key, table] : machine.collectives) collectives[key] = to_json(table);
-  return {{"schema_version", 1},
+  Json json{{"schema_version", 1},
           {"name", machine.name},
           {"assumed", machine.assumed},
           {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
@@ -176,6 +176,8 @@ Json to_json(const MachineProfile& machine) {
           {"both_ways", to_json(machine.both_ways)},
           {"collectives", std::move(collectives)},
           {"kernels", std::move(kernels)}};
+  if (machine.hidden) json["hidden"] = *machine.hidden;
+  return json;
 }
 
 MachineProfile machine_from_json(const Json& document, const std::string& file) {
@@ -201,6 +203,7 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
   machine.one_way = table_from(document.value("one_way", Json::array()), file, "/one_way");
   machine.both_ways = table_from(document.value("both_ways", Json::array()), file, "/both_ways");
   if (const auto overhead = document.find("step_overhead"); overhead != document.end()) machine.step_overhead = measurement_from(*overhead);
+  if (const auto hidden = document.find("hidden"); hidden != document.end()) machine.hidden = hidden->get<double>();
   return machine;
 }
 

@@ -61,6 +61,7 @@ struct MachineProfile {
   SizeTable one_way;                              ///< one message between two ranks
   SizeTable both_ways;                            ///< two ranks send each other one message of this size at once
   Measurement step_overhead;                      ///< host time to issue one step
+  std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
   Json provenance;
 
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws

@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <utility>
 
 #include "model/base/assert.hpp"
 
@@ -44,8 +45,8 @@ struct Place {
 
 class Simulation {
  public:
-  Simulation(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine)
-      : programs_(programs), concurrent_(execution.concurrent_tracks), machine_(machine), states_(programs.size()) {
+  Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
+      : programs_(programs), concurrent_(programs.front().concurrent_tracks), machine_(machine), states_(programs.size()) {
     for (std::size_t rank = 0; rank < programs.size(); ++rank) add_rank(static_cast<int>(rank));
   }
 
@@ -87,6 +88,7 @@ class Simulation {
 
   void add_rank(int rank);
   void add_order(int rank);
+  void charge_reductions(int rank);
   void join_meeting(Place place, const CollectiveStep& collective);
   void arrive(Place place);
   void arrive_at_exchange(Place place, const ExchangeStep& exchange);
@@ -133,6 +135,7 @@ void Simulation::add_rank(int rank) {
     }
   }
   add_order(rank);
+  if (concurrent_) charge_reductions(rank);
 }
 
 /// Which steps of a rank follow which.
@@ -148,12 +151,26 @@ void Simulation::add_order(int rank) {
     return;
   }
   const std::vector<std::vector<int>> before = dependences(program);
-  std::array<int, 3> last_on_track{-1, -1, -1};
+  int last_kernel = -1, last_message = -1;
   for (int index = 0; index < steps; ++index) {
     for (const int earlier : before[static_cast<std::size_t>(index)]) follow(earlier, index);
-    int& last = last_on_track[static_cast<std::size_t>(program.steps[static_cast<std::size_t>(index)].track)];
+    int& last = communicates(program.steps[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
     if (last >= 0) follow(last, index);
     last = index;
+  }
+}
+
+/// What a rank's processor itself does for a sum that goes on beside kernels is added to the next of them.
+void Simulation::charge_reductions(int rank) {
+  const Program& program = programs_[static_cast<std::size_t>(rank)];
+  Seconds charge{};
+  for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
+    const Step& charged = program.steps[static_cast<std::size_t>(index)];
+    if (communicates(charged)) {
+      if (charged.track == Track::Gradient) charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
+    } else {
+      node({rank, index}).cost.seconds += std::exchange(charge, {});
+    }
   }
 }
 
@@ -258,8 +275,7 @@ Timeline Simulation::timeline() const {
 
 }  // namespace
 
-Timeline simulate(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine) {
-  return Simulation(programs, execution, machine).run();
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) { return Simulation(programs, machine).run();
 }
 
 }  // namespace stratplan

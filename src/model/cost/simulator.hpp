@@ -2,6 +2,8 @@
 // One training iteration as discrete events over all ranks. Each rank has a host that issues steps in program order, and compute, halo and gradient
 // tracks that run them. A step starts when the host has issued it, its track is free, what it depends on is done and, if it communicates, its
 // partners have come. Without concurrent tracks each step simply follows the one before.
+// With them a rank's messages still leave one after the other, whatever track they are on: they share its way out. And what a processor has to do itself for
+// a sum of gradients, MachineProfile::hidden says how much that is, it does at the expense of the kernel behind.
 //
 //   exchange    ends on a rank when the partners of that rank have come and its own bytes have moved
 //   collective  starts when the last member has come, and ends on all at once
@@ -12,14 +14,13 @@
 #include <vector>
 
 #include "model/cost/step_cost.hpp"
-#include "model/partition/execution.hpp"
 #include "model/timeline.hpp"
 
 namespace stratplan {
 
 /// The total is the expected end of the slowest rank; an iteration starts on all at once. `programs`: one per rank, as lower() makes them. Takes time in
 /// proportion to the number of steps. Ranks that wait for each other for ever are a bug: the steps are named, and that is the end.
-Timeline simulate(const std::vector<Program>& programs, const Execution& execution, const MachineProfile& machine);
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// A duration or a point in time that varies.
 struct Uncertain {

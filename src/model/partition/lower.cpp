@@ -39,6 +39,7 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
     for (const LayerIndex index : backward) lowering.layer_backward(index);
   }
   lowering.update();
+  lowering.program.concurrent_tracks = execution.concurrent_tracks;
   plan_buffers(lowering.program);
   return std::move(lowering.program);
 }

@@ -89,6 +89,10 @@ struct Step {
   std::variant<ComputeStep, LoadStep, ExchangeStep, CollectiveStep> body;
 };
 
+inline bool communicates(const Step& step) {
+  return std::holds_alternative<ExchangeStep>(step.body) || std::holds_alternative<CollectiveStep>(step.body);
+}
+
 /// A parameter tensor of a layer as one rank holds it.
 struct ParameterSlice {
   enum class What : int { Weights, Bias, Scale, Shift, Slope } what = What::Weights;
@@ -116,6 +120,7 @@ struct Program {
   int ranks = 1;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
+  bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
   BufferId loss = -1;                  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase

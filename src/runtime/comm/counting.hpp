@@ -32,6 +32,8 @@ class CountingCommunicator final : public Communicator {
   void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { inner_.barrier(); }
   void synchronize(Track track) override { inner_.synchronize(track); }
+  void overlap(bool wanted) override { inner_.overlap(wanted); }
+  bool poll(Track track) override { return inner_.poll(track); }
 
  private:
   Communicator& inner_;

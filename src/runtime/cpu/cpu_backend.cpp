@@ -1,8 +1,11 @@
 // The backend on processors: oneDNN for what multiplies matrices, own loops for what moves memory.
+#include <fmt/format.h>
+
 #include "runtime/backend.hpp"
 #include "runtime/cpu/convolution.hpp"
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/onednn.hpp"
+#include "runtime/cpu/route.hpp"
 
 namespace stratplan {
 namespace {
@@ -120,6 +123,6 @@ class CpuBackend : public HostBackend {
 
 std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
 
-PartInfo cpu_part() { return {true, cpu::library_text()}; }
+PartInfo cpu_part() { return {true, fmt::format("{}, kernels of revision {}", cpu::library_text(), cpu::kernels_revision)}; }
 
 }  // namespace stratplan

@@ -134,7 +134,7 @@ TEST(PlanTable, ItsSumIsWhatTheSimulatorSaysOfOneRank) {
   for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) sum += table.edge_cost(edge, 0, 0);
   const LayerDecompositions all = spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
   const std::vector<Program> program{lower(network, all, execution, 0)};
-  EXPECT_NEAR(sum.value, simulate(program, execution, machine).total.value, 1e-12);
+  EXPECT_NEAR(sum.value, simulate(program, machine).total.value, 1e-12);
 }
 
 }  // namespace

@@ -90,6 +90,25 @@ TEST(Ranks, OverlappingGroups) {
   }
 }
 
+TEST(Ranks, MessagesAndSumsUnderWay) {
+  const int me = world->rank(), ranks = world->size();
+  const auto group = world->group(all_ranks());
+  world->overlap(true);
+  std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1), sums(sent.size(), 1), later(3, 2);
+  const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
+  const Parcel send{(me + 1) % ranks, sent.data(), bytes}, receive{(me + ranks - 1) % ranks, received.data(), bytes};
+  world->all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
+  world->exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
+  world->all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
+  while (!world->poll(Track::Halo)) continue;
+  world->synchronize(Track::Gradient);
+  EXPECT_TRUE(world->poll(Track::Gradient));
+  EXPECT_EQ(received, std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
+  EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
+  EXPECT_EQ(later, std::vector<float>(later.size(), static_cast<float>(2 * ranks)));
+  world->overlap(false);
+}
+
 TEST(Ranks, UnevenPieces) {
   // The i-th member's piece has i elements (the first has none); element e of rank r's contribution is r + e.
   const auto group = world->group(all_ranks());

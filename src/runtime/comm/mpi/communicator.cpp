@@ -1,11 +1,12 @@
-// The verbs by MPI calls. They block, so streams need no more; blocking collectives are what Open MPI does best between the cores of
-// one node, and in place.
+// The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open MPI does best between the cores of one node, and in place.
+// With overlap, exchanges and the sums of gradients are under way until polled or waited for; all else stands between two kernels that need it, and blocks.
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
 #include <cstring>
 #include <map>
@@ -79,7 +80,9 @@ class MpiCommunicator final : public Communicator {
   void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
   void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { check(MPI_Barrier(world()), "MPI_Barrier", rank_); }
-  void synchronize(Track) override {}
+  void synchronize(Track track) override;
+  void overlap(bool wanted) override { overlap_ = wanted; }
+  bool poll(Track track) override;
 
  private:
   struct Members {
@@ -88,21 +91,32 @@ class MpiCommunicator final : public Communicator {
     int index = 0;  ///< this rank's place among them
   };
 
+  /// What is under way on a track. The vectors are kept, so that only first calls allocate.
+  struct Pending {
+    struct Arrival {
+      std::size_t request;
+      int bytes, tag;
+    };
+    std::vector<MPI_Request> requests;
+    std::vector<MPI_Status> statuses;
+    std::vector<Arrival> arrivals;  ///< what the requests that receive wait for
+  };
+
   MPI_Comm world() const { return members_[0].comm; }
+  Pending& pending(Track track) { return pending_[static_cast<std::size_t>(track)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
-  /// Posts one request per piece: MPI keeps the order of messages between two ranks with one tag.
+  /// Starts one request per piece: MPI keeps the order of messages between two ranks with one tag.
   template <class Start>
-  void post(const Parcel& parcel, const char* call, Start start);
-  void finish_requests();
+  void post(Pending& pending, const Parcel& parcel, const char* call, Start start);
+  void check_arrivals(Pending& pending, int code, const char* call) const;
 
   int rank_ = 0;
   int size_ = 1;
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
-  std::vector<MPI_Request> requests_;  ///< kept, like the next ones, so that only first calls allocate
-  std::vector<MPI_Status> statuses_;
-  std::vector<int> expected_;  ///< bytes that each receiving request waits for; the first ones in requests_
+  std::array<Pending, 3> pending_;  ///< by track
+  bool overlap_ = false;
   Displaced displaced_;
 };
 
@@ -129,51 +143,73 @@ Communicator::Group MpiCommunicator::group(const std::vector<int>& ranks) {
 }
 
 template <class Start>
-void MpiCommunicator::post(const Parcel& parcel, const char* call, Start start) {
+void MpiCommunicator::post(Pending& pending, const Parcel& parcel, const char* call, Start start) {
   for (std::int64_t begin = 0; begin < parcel.bytes.value; begin += piece_items) {
     const int bytes = static_cast<int>(std::min(piece_items, parcel.bytes.value - begin));
-    check(start(static_cast<std::byte*>(parcel.data) + begin, bytes, &requests_.emplace_back(MPI_REQUEST_NULL)), call, rank_);
-    expected_.push_back(bytes);
+    check(start(static_cast<std::byte*>(parcel.data) + begin, bytes, &pending.requests.emplace_back(MPI_REQUEST_NULL)), call, rank_);
   }
 }
 
-void MpiCommunicator::finish_requests() {
-  statuses_.resize(requests_.size());
-  const int code = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
-  if (code == MPI_ERR_IN_STATUS)
-    for (const MPI_Status& status : statuses_)
-      if (status.MPI_ERROR != MPI_ERR_PENDING) check(status.MPI_ERROR, "MPI_Waitall", rank_);
-  check(code, "MPI_Waitall", rank_);
-}
-
-void MpiCommunicator::exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
-  requests_.clear();
-  expected_.clear();
+void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+  Pending& under_way = pending(track);
   for (const Parcel& parcel : receives)
-    post(parcel, "MPI_Irecv",
-         [&](void* data, int bytes, MPI_Request* request) { return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request); });
-  const std::size_t receiving = requests_.size();
+    post(under_way, parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
+      under_way.arrivals.push_back({under_way.requests.size() - 1, bytes, tag});
+      return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request);
+    });
   for (const Parcel& parcel : sends)
-    post(parcel, "MPI_Isend",
+    post(under_way, parcel, "MPI_Isend",
          [&](void* data, int bytes, MPI_Request* request) { return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request); });
-  if (requests_.empty()) return;
-  finish_requests();
-  for (std::size_t i = 0; i < receiving; ++i) {
-    int bytes = 0;
-    check(MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes), "MPI_Get_count", rank_);
-    if (bytes != expected_[i])
-      throw CommunicationError(
-          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_, expected_[i], tag, statuses_[i].MPI_SOURCE, bytes));
-  }
+  if (!overlap_) synchronize(track);
 }
 
-void MpiCommunicator::all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) {
+void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
   if (members(group).size == 1) return;
+  const MPI_Comm comm = members(group).comm;
   for (std::int64_t begin = 0; begin < count; begin += piece_items) {
     void* piece = static_cast<std::byte*>(data) + begin * size_of(type);
     const int items = static_cast<int>(std::min(piece_items, count - begin));
-    check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), MPI_SUM, members(group).comm), "MPI_Allreduce", rank_);
+    if (overlap_ && track == Track::Gradient) {
+      MPI_Request& request = pending(track).requests.emplace_back(MPI_REQUEST_NULL);
+      check(MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), MPI_SUM, comm, &request), "MPI_Iallreduce", rank_);
+    } else {
+      check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), MPI_SUM, comm), "MPI_Allreduce", rank_);
+    }
   }
+}
+
+void MpiCommunicator::synchronize(Track track) {
+  Pending& waiting = pending(track);
+  if (waiting.requests.empty()) return;
+  waiting.statuses.resize(waiting.requests.size());
+  check_arrivals(waiting, MPI_Waitall(static_cast<int>(waiting.requests.size()), waiting.requests.data(), waiting.statuses.data()), "MPI_Waitall");
+}
+
+bool MpiCommunicator::poll(Track track) {
+  Pending& moving = pending(track);
+  if (moving.requests.empty()) return true;
+  moving.statuses.resize(moving.requests.size());
+  int done = 0;
+  const int code = MPI_Testall(static_cast<int>(moving.requests.size()), moving.requests.data(), &done, moving.statuses.data());
+  if (done || code != MPI_SUCCESS) check_arrivals(moving, code, "MPI_Testall");
+  return done;
+}
+
+/// All have ended, `code` says how; none is under way any more.
+void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call) const {
+  if (code == MPI_ERR_IN_STATUS)
+    for (const MPI_Status& status : ended.statuses)
+      if (status.MPI_ERROR != MPI_ERR_PENDING) check(status.MPI_ERROR, call, rank_);
+  check(code, call, rank_);
+  for (const auto& [request, expected, tag] : ended.arrivals) {
+    int bytes = 0;
+    check(MPI_Get_count(&ended.statuses[request], MPI_BYTE, &bytes), "MPI_Get_count", rank_);
+    if (bytes != expected)
+      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_, expected, tag,
+                                           ended.statuses[request].MPI_SOURCE, bytes));
+  }
+  ended.requests.clear();
+  ended.arrivals.clear();
 }
 
 const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts) {

@@ -1,0 +1,77 @@
+#include "profile/overlap_profile.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "model/partition/execution.hpp"
+#include "profile/sampler.hpp"
+#include "runtime/executor.hpp"
+
+namespace stratplan {
+namespace {
+
+/// About a millisecond on a core of 2020.
+Kernel convolution() {
+  Kernel kernel;
+  kernel.kind = KernelKind::ConvolutionForward;
+  kernel.x = kernel.y = {{1, 64, 1, 28, 28}};
+  for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 1, 1, 1, 1};
+  return kernel;
+}
+
+BufferId add_flat(Program& program, const char* name, Bytes bytes) {
+  Buffer buffer;
+  buffer.name = name;
+  buffer.persistent = true;
+  buffer.region = whole(Shape{{1, bytes.value / size_of(DataType::F32), 1, 1, 1}});
+  program.buffers.push_back(std::move(buffer));
+  return static_cast<BufferId>(program.buffers.size()) - 1;
+}
+
+/// A sum over all ranks, if wanted, and then so many kernels that have nothing to do with it.
+Program program_of(const Team& team, bool sums, int kernels) {
+  Program program;
+  program.rank = team.rank();
+  program.ranks = team.size();
+  if (sums) {
+    const Bytes bucket = Execution{}.bucket_bytes;
+    CollectiveStep sum{Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())), DataType::F32, 0, bucket.value / 4, {}};
+    std::iota(sum.group.begin(), sum.group.end(), 0);
+    const BufferId gradients = add_flat(program, "gradients", bucket);
+    program.steps.push_back({.phase = Phase::Backward, .track = Track::Gradient, .reads = {gradients}, .writes = {gradients}, .body = std::move(sum)});
+  }
+  const Kernel kernel = convolution();
+  Step step{.body = ComputeStep{kernel, whole(kernel.y), kernel.y}};
+  const Operands tensors = kernel.operands();
+  for (const Operand& read : tensors.reads) step.reads.push_back(add_flat(program, "read", read.bytes()));
+  for (const Operand& write : tensors.writes) step.writes.push_back(add_flat(program, "written", write.bytes()));
+  program.steps.insert(program.steps.end(), static_cast<std::size_t>(kernels), step);
+  plan_buffers(program);
+  return program;
+}
+
+Seconds time_of(Program program, bool concurrent, Backend& backend, const Team& team) {
+  program.concurrent_tracks = concurrent;
+  const Network network;
+  SyntheticData data(1);
+  Executor executor(network, program, backend, team.communicator(), data, {});
+  SteadyClock clock;
+  const StoppingRule rule{.patience = {1}};
+  const Measurement taken = sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
+  return {team.greatest(taken.median.value)};
+}
+
+}  // namespace
+
+double measure_hidden(Backend& backend, const Team& team) {
+  if (team.size() == 1) return 0;
+  const Seconds sum = time_of(program_of(team, true, 0), false, backend, team);
+  const Seconds kernel = time_of(program_of(team, false, 8), false, backend, team) / 8;
+  const int kernels = std::clamp(static_cast<int>(std::ceil(sum / kernel)), 1, 1000);
+  const Seconds in_turn = time_of(program_of(team, true, kernels), false, backend, team);
+  const Seconds at_once = time_of(program_of(team, true, kernels), true, backend, team);
+  return std::clamp((in_turn - at_once) / std::min(sum, kernel * kernels), 0.0, 1.0);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,113 @@
+// Communication beside the kernels gives the numbers of communication between them, however late it happens.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "model/partition/lower.hpp"
+#include "model/plan.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/trainer.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Moves nothing before somebody waits; then all that was called for up to there, in order.
+class LateCommunicator final : public Communicator {
+ public:
+  explicit LateCommunicator(Communicator& inner) : inner_(inner) {}
+  std::size_t most_waiting() const { return most_waiting_; }
+
+  int rank() const override { return inner_.rank(); }
+  int size() const override { return inner_.size(); }
+  Group group(const std::vector<int>& ranks) override { return inner_.group(ranks); }
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+    call(track, [=, this] { inner_.exchange(track, sends, receives, tag); });
+  }
+  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+    call(track, [=, this] { inner_.all_reduce(track, group, data, count, type); });
+  }
+  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    call(track, [=, this] { inner_.reduce_scatter(track, group, input, output, counts, type); });
+  }
+  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+    call(track, [=, this] { inner_.all_gather(track, group, input, output, counts, type); });
+  }
+  void barrier() override { inner_.barrier(); }
+  void overlap(bool wanted) override { late_ = wanted; }
+  bool poll(Track) override { return false; }
+  void synchronize(Track track) override {
+    const auto last = std::find_if(calls_.rbegin(), calls_.rend(), [&](const auto& call) { return call.first == track; }).base();
+    for (auto call = calls_.begin(); call != last; ++call) call->second();
+    calls_.erase(calls_.begin(), last);
+    inner_.synchronize(track);
+  }
+
+ private:
+  void call(Track track, std::function<void()> what) {
+    calls_.emplace_back(track, std::move(what));
+    if (!late_) synchronize(track);
+    most_waiting_ = std::max(most_waiting_, calls_.size());
+  }
+
+  Communicator& inner_;
+  bool late_ = false;
+  std::vector<std::pair<Track, std::function<void()>>> calls_;
+  std::size_t most_waiting_ = 0;
+};
+
+struct Outcome {
+  std::vector<double> losses;
+  std::vector<float> weights;  ///< of rank 0
+  std::size_t most_waiting = 0;
+};
+
+Outcome train(const Network& network, const LayerDecompositions& decompositions, bool concurrent) {
+  Execution execution;
+  execution.bucket_bytes = {256};
+  execution.concurrent_tracks = concurrent;
+  Outcome outcome;
+  run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
+    LateCommunicator communicator(loopback);
+    const Program program = lower(network, decompositions, execution, communicator.rank());
+    const auto backend = make_reference_backend();
+    SyntheticData data(1);
+    Executor executor(network, program, *backend, communicator, data, {});
+    initialize_parameters(network, program, 1, executor);
+    executor.poison();
+    for (int step = 0; step < 3; ++step) {
+      executor.run(step);
+      if (communicator.rank() == 0) outcome.losses.push_back(executor.loss());
+      for (const Span& span : executor.spans()) EXPECT_LE(span.start, span.end);
+    }
+    if (communicator.rank() > 0) return;
+    for (const ParameterSlice& slice : program.parameters) {
+      std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
+      executor.download(slice.value, values.data());
+      outcome.weights.insert(outcome.weights.end(), values.begin(), values.end());
+    }
+    outcome.most_waiting = communicator.most_waiting();
+  });
+  return outcome;
+}
+
+TEST(Overlap, GivesTheSameNumbers) {
+  test::NetworkBuilder net(4, 4);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 8}), 8, same)));
+  x = net.relu(net.batch_norm(net.convolution(x, 8, same)));
+  const Network network = net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 8, same, true)), 5));
+  for (const char* grid : {"N2", "H2", "N2 H2", "C2 F2"}) {
+    const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+    const Outcome in_turn = train(network, decompositions, false), beside = train(network, decompositions, true);
+    EXPECT_EQ(in_turn.losses, beside.losses) << grid;
+    EXPECT_EQ(in_turn.weights, beside.weights) << grid;
+    EXPECT_EQ(in_turn.most_waiting, 0u) << grid;
+    EXPECT_GT(beside.most_waiting, 1u) << grid;
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
