@@ -18,14 +18,22 @@ namespace fs = std::filesystem;
 // ---------------------------------------------------------------- writing
 
 Json to_json(const Execution& execution) {
-  return {{"bucket_bytes", execution.bucket_bytes.value},
+  Json json{{"bucket_bytes", execution.bucket_bytes.value},
           {"threads_per_rank", execution.threads_per_rank},
           {"concurrent_tracks", execution.concurrent_tracks},
           {"precision",
            {{"activations", name_of(execution.precision.activations)},
             {"weights", name_of(execution.precision.weights)},
             {"gradients", name_of(execution.precision.gradients)}}}};
+  if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
+  return json;
 }
+
+}  // namespace
+
+std::string text_of(const Execution& execution) { return to_json(execution).dump(); }
+
+namespace {
 
 Json to_json(const Decomposition& decomposition) {
   Json json{{"grid", decomposition.grid.text()}};
@@ -116,6 +124,7 @@ class Reader {
     plan_.execution.bucket_bytes = {execution.value("bucket_bytes", plan_.execution.bucket_bytes.value)};
     plan_.execution.threads_per_rank = execution.value("threads_per_rank", plan_.execution.threads_per_rank);
     plan_.execution.concurrent_tracks = execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
+    plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
   }
 
   Decomposition parse(const std::string& pointer, const std::string& text) const {

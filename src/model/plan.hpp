@@ -37,6 +37,9 @@ struct Plan {
 /// The document for plan.json, neighbours not folded. `provenance` as cli/provenance.hpp makes it.
 Json to_json(const Plan& plan, const Network& network, const Json& provenance);
 
+/// All of it, to tell one from another.
+std::string text_of(const Execution& execution);
+
 struct PlanAndNetwork {
   Plan plan;
   Network network;

@@ -219,7 +219,7 @@ std::string key_of(const AutotuneResult& result, const AutotuneRequest& request)
   for (const TunedPlan& tuned : result.plans) {
     text += "\n" + tuned.name + (tuned.plan ? "" : " none");
     if (!tuned.plan) continue;
-    text += fmt::format(" {} {}", tuned.plan->ranks, tuned.plan->execution.bucket_bytes.value);
+    text += fmt::format(" {} {}", tuned.plan->ranks, text_of(tuned.plan->execution));
     for (const Decomposition& decomposition : tuned.plan->layers) text += " " + decomposition.text();
   }
   return fingerprint_of(text);

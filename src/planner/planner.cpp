@@ -109,6 +109,7 @@ class Planning {
   /// With communication beside the kernels if that is known to hide any of it and the step gets shorter; the plan's execution says so.
   Prediction predict_best(Plan& plan) const {
     std::vector<Program> programs = programs_of(plan, network_);
+    plan.execution.implementations = fastest_implementations(programs, machine_);
     const Prediction in_turn = predict(programs, machine_);
     if (plan.execution.concurrent_tracks || machine_.hidden.value_or(0) == 0) return in_turn;
     for (Program& program : programs) program.concurrent_tracks = true;

@@ -25,6 +25,20 @@ Prediction predict(const Plan& plan, const Network& network, const MachineProfil
   return predict(programs_of(plan, network), machine);
 }
 
+std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs, const MachineProfile& machine) {
+  std::map<std::string, std::string> fastest;
+  std::set<Kernel> known;
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      const auto* compute = std::get_if<ComputeStep>(&step.body);
+      if (!compute || !known.insert(compute->kernel).second) continue;
+      const auto measured = machine.kernels.find(compute->kernel.key());
+      if (measured != machine.kernels.end() && !measured->second.choice.empty()) fastest.emplace(measured->first, measured->second.choice);
+    }
+  }
+  return fastest;
+}
+
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine) {
   std::set<Kernel> known;  // most kernels occur many times
   for (const Program& program : programs) {

@@ -1,5 +1,7 @@
 #pragma once
 // What the model says of one plan: its programs, priced and played through.
+#include <map>
+#include <string>
 #include <vector>
 
 #include "model/cost/machine_profile.hpp"
@@ -13,6 +15,9 @@ std::vector<Program> programs_of(const Plan& plan, const Network& network);
 /// The simulated step, and the worst rank's peak memory.
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
+
+/// Execution::implementations, as far as they were measured.
+std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// Whether no step's price is a mere estimate.
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine);

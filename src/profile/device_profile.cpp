@@ -72,7 +72,7 @@ DeviceProfile profile_device(Backend& backend, const Team& team) {
   KernelBuffers buffers(backend, largest_operands(all), kernel_arena);
   SteadyClock clock;
   const StoppingRule rule;
-  const auto measure = [&](const Kernel& kernel) { return summarize(sample_kernel(kernel, backend, buffers, clock, team, rule).seconds).median; };
+  const auto measure = [&](const Kernel& kernel) { return summarize(sample_kernel(kernel, {}, backend, buffers, clock, team, rule).seconds).median; };
   /// The best of work / time.
   const auto best_rate = [&](const std::vector<Kernel>& kernels, const auto& work) {
     double best = 0;

@@ -63,6 +63,7 @@ class KernelVisits {
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       Measurement measurement = summarize(samples_[i].seconds);
       measurement.implementation = samples_[i].implementation;
+      measurement.choice = samples_[i].choice;
       profile.kernels.emplace(kernels_[i].key(), measurement);
     }
     return profile;
@@ -76,15 +77,33 @@ class KernelVisits {
     const Seconds began = clock_.now();
     for (std::size_t i = begin; i < end && (i == begin || team_.greatest((clock_.now() - began).value) < bunch_time.value); ++i) {
       if (progress_) progress_((done_ + bunch.size()) / kernel_visits, kernels_.size(), kernels_[i].key());
-      bunch.push_back(sample_kernel(kernels_[i], backend_, buffers_, clock_, team_, kernel_rule, samples_[i].implementation.empty()));
+      const bool first = samples_[i].implementation.empty();
+      const std::string choice = first ? choose(kernels_[i]) : samples_[i].choice;
+      bunch.push_back(sample_kernel(kernels_[i], choice, backend_, buffers_, clock_, team_, kernel_rule, first));
     }
     return bunch;
+  }
+
+  /// The fastest of the backend's choices by a few samples each, which are then forgotten: they picked the winner. What its rule prefers stays unless clearly beaten.
+  std::string choose(const Kernel& kernel) {
+    constexpr StoppingRule trial{.least_samples = 3, .least_expensive = 2, .most_samples = 10, .enough = {0.003}, .patience = {0.03}};
+    constexpr double clearly = 0.97;
+    std::string best;
+    Seconds least{};
+    for (const std::string& choice : backend_.choices(kernel)) {
+      const Seconds taken = summarize(sample_kernel(kernel, choice, backend_, buffers_, clock_, team_, trial).seconds).median;
+      if (!best.empty() && taken.value >= clearly * least.value) continue;
+      best = choice;
+      least = taken;
+    }
+    return best;
   }
 
   static void add(KernelSamples& all, const KernelSamples& more) {
     for (std::size_t rank = 0; rank < more.seconds.size(); ++rank)
       all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
     all.implementation = more.implementation;
+    all.choice = more.choice;
   }
 
   const std::vector<Kernel>& kernels_;

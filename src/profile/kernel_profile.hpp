@@ -32,13 +32,14 @@ KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backe
 struct KernelSamples {
   std::vector<std::vector<double>> seconds;
   std::string implementation;
+  std::string choice;
 };
 
-/// One kernel; `buffers` are large enough for it.
+/// One kernel by one of the backend's choices; `buffers` are large enough for it.
 template <Clock AnyClock>
-KernelSamples sample_kernel(const Kernel& kernel, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule,
+KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule,
                             bool rehearse = true) {
-  const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel);
+  const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel, choice);
   void* workspace = buffers.workspace(prepared->workspace());
   buffers.arrange(kernel);
   KernelContext context;
@@ -53,7 +54,7 @@ KernelSamples sample_kernel(const Kernel& kernel, Backend& backend, KernelBuffer
     backend.enqueue(Track::Compute, *prepared, set.reads, set.writes, workspace, context);
     backend.synchronize(Track::Compute);
   };
-  return {take_samples(clock, team, rule, true, refresh, execute, rehearse), prepared->implementation()};
+  return {take_samples(clock, team, rule, true, refresh, execute, rehearse), prepared->implementation(), choice};
 }
 
 /// Bytes of reads or writes, whichever are more, of the largest kernel.

@@ -42,7 +42,7 @@ Program program_of(const Team& team, bool sums, int kernels) {
     program.steps.push_back({.phase = Phase::Backward, .track = Track::Gradient, .reads = {gradients}, .writes = {gradients}, .body = std::move(sum)});
   }
   const Kernel kernel = convolution();
-  Step step{.body = ComputeStep{kernel, whole(kernel.y), kernel.y}};
+  Step step{.reads = {}, .writes = {}, .body = ComputeStep{kernel, whole(kernel.y), kernel.y}};
   const Operands tensors = kernel.operands();
   for (const Operand& read : tensors.reads) step.reads.push_back(add_flat(program, "read", read.bytes()));
   for (const Operand& write : tensors.writes) step.writes.push_back(add_flat(program, "written", write.bytes()));

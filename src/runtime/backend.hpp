@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/partition/kernel.hpp"
 #include "model/partition/program.hpp"
@@ -48,7 +49,11 @@ class Backend {
   /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
   virtual void* allocate(Bytes bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) = 0;
+  /// Names of the implementations among which it is worth measuring, the one chosen by rule first; none if there is nothing to choose.
+  virtual std::vector<std::string> choices(const Kernel&) { return {}; }
+  /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if there is no such implementation here.
+  virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) = 0;
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) { return prepare(kernel, {}); }
   /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least kernel.workspace() bytes.
   virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
                        const KernelContext& context) = 0;

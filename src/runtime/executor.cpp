@@ -88,7 +88,10 @@ Executor::Prepared Executor::prepare(const Step& step) {
 
 PreparedKernel* Executor::prepare(const Kernel& kernel) {
   const auto [place, fresh] = kernels_.try_emplace(kernel);
-  if (fresh) place->second = backend_.prepare(kernel);
+  if (fresh) {
+    const auto chosen = program_.implementations.find(kernel.key());
+    place->second = backend_.prepare(kernel, chosen == program_.implementations.end() ? std::string() : chosen->second);
+  }
   return place->second.get();
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "model/partition/halo.hpp"
 #include "runtime/kernel_runner.hpp"
@@ -289,9 +290,13 @@ void compare(Backend& backend, const Kernel& kernel, Random& random) {
   const std::vector<Values> reads = operands(kernel, random);
   std::vector<Values> before;
   for (const Operand& operand : kernel.operands().writes) before.push_back(test::random_values(operand, random, 1000));
-  const auto actual = test::run(backend, kernel, reads, inner_context(kernel), before);
   const auto expected = test::run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
-  expect_equal(kernel, actual, expected);
+  std::vector<std::string> choices = backend.choices(kernel);
+  choices.insert(choices.begin(), std::string());  // by rule
+  for (const std::string& choice : choices) {
+    SCOPED_TRACE(choice);
+    expect_equal(kernel, test::run(backend, kernel, reads, inner_context(kernel), before, choice), expected);
+  }
 }
 
 class CpuKernels : public ::testing::TestWithParam<int> {
@@ -367,6 +372,22 @@ TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of t
     for (const Kernel& kernel : convolutions(kind))
       EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
   }
+}
+
+TEST_F(CpuKernels, ChoicesBeginWithTheRules) {
+  const auto backend = make_cpu_backend(1);
+  std::set<std::string> names;
+  for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+    for (const Kernel& kernel : convolutions(kind)) {
+      const std::vector<std::string> choices = backend->choices(kernel);
+      EXPECT_NE(choices.size(), 1u) << kernel.key();
+      if (choices.empty()) continue;
+      EXPECT_EQ(backend->prepare(kernel, choices[0])->implementation(), backend->prepare(kernel)->implementation()) << kernel.key();
+      names.insert(choices.begin(), choices.end());
+    }
+  }
+  for (const char* name : {"matrix_product", "winograd", "unfolded", "channels_last", "blocked"}) EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_THROW(backend->prepare(convolutions(ConvolutionForward).front(), "abacus"), std::runtime_error);
 }
 
 TEST_F(CpuKernels, DepthwiseIsGenerated) {

@@ -1,6 +1,7 @@
 #pragma once
 // Runs one kernel on one backend with given or random operands.
 #include <cstring>
+#include <string>
 #include <random>
 #include <variant>
 #include <vector>
@@ -50,7 +51,7 @@ inline KernelContext whole_context(const Kernel& kernel) {
 
 /// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is given), so that what is left out shows.
 inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const KernelContext& context,
-                               std::vector<Values> before = {}) {
+                               std::vector<Values> before = {}, const std::string& choice = {}) {
   std::vector<Values> writes = std::move(before);
   if (writes.empty()) {
     for (const Operand& operand : kernel.operands().writes) {
@@ -58,7 +59,7 @@ inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vect
       std::memset(data_of(writes.back()), 0x7f, static_cast<std::size_t>(operand.bytes().value));
     }
   }
-  const auto prepared = backend.prepare(kernel);
+  const auto prepared = backend.prepare(kernel, choice);
   void* workspace = backend.allocate(prepared->workspace());
   std::memset(workspace, 0x7f, static_cast<std::size_t>(prepared->workspace().value));
   std::vector<const void*> from;

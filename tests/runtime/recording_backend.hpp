@@ -35,7 +35,7 @@ class RecordingBackend final : public Backend {
   std::string name() const override { return inner_.name(); }
   void* allocate(Bytes bytes) override { return inner_.allocate(bytes); }
   void release(void* memory) noexcept override { inner_.release(memory); }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override { return inner_.prepare(kernel); }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override { return inner_.prepare(kernel, choice); }
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     const Step& step = *compute_steps_.at(next_++ % compute_steps_.size());

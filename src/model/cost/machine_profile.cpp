@@ -106,6 +106,7 @@ Json to_json(const Measurement& measurement) {
     json["samples"] = measurement.samples;
   }
   if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
+  if (!measurement.choice.empty()) json["choice"] = measurement.choice;
   return json;
 }
 
@@ -116,6 +117,7 @@ Measurement measurement_from(const Json& json) {
   measurement.p90 = {json.value("p90_seconds", measurement.median.value)};
   measurement.samples = json.value("samples", 0);
   measurement.implementation = json.value("implementation", std::string());
+  measurement.choice = json.value("choice", std::string());
   return measurement;
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 // How a plan is executed where the numbers do not depend on it: chosen by measurement, written in the plan, read by lower().
+#include <map>
+#include <string>
+
 #include "model/network/shape.hpp"
 
 namespace stratplan {
@@ -17,6 +20,7 @@ struct Execution {
   int threads_per_rank = 1;
   bool concurrent_tracks = false;  ///< communication on tracks of its own; off where it would only steal cycles from the kernels
   Precision precision;
+  std::map<std::string, std::string> implementations;  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

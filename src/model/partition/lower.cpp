@@ -40,6 +40,7 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
   }
   lowering.update();
   lowering.program.concurrent_tracks = execution.concurrent_tracks;
+  lowering.program.implementations = execution.implementations;
   plan_buffers(lowering.program);
   return std::move(lowering.program);
 }

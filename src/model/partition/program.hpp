@@ -1,6 +1,7 @@
 #pragma once
 // A program: what one rank does in one training iteration, as data. The model prices it, the simulator and the executor run
 // it; nobody else knows what a halo is.
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -120,6 +121,7 @@ struct Program {
   int ranks = 1;
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
+  std::map<std::string, std::string> implementations;  ///< Execution's
   bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any

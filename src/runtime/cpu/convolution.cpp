@@ -1,5 +1,10 @@
 #include "runtime/cpu/convolution.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/onednn.hpp"
 #include "runtime/cpu/route.hpp"
@@ -51,24 +56,57 @@ void convolve_nothing(const Kernel& kernel, const HostCall& call) {
 
 bool contains(const HostKernel& kernel, std::string_view word) { return kernel.implementation().find(word) != std::string::npos; }
 
-}  // namespace
+/// Null where the route does not apply.
+std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
+  switch (route) {
+    case Route::MatrixProduct: return as_matrix_product(kernel) ? matrix_kernel(kernel) : nullptr;
+    case Route::Winograd: return suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
+    case Route::Unfolded: return kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
+    default: return make_primitive(kernel, route);
+  }
+}
 
-std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel) {
-  if (kernel.x.elements() == 0) return std::make_unique<FunctionKernel>(kernel, convolve_nothing, "own");
-  // The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and come last.
+bool is_generated(const HostKernel& kernel) { return !contains(kernel, "ref") && (!contains(kernel, "gemm") || kernel.implementation() == "gemm"); }
+
+/// The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and come last.
+std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general, plain;
-  for (Route route : routes(kernel, has_avx512())) {
-    if (route == Route::MatrixProduct) return matrix_kernel(kernel);
-    if (route == Route::Winograd) return make_winograd(kernel);
-    if (route == Route::Unfolded) return make_unfolded(kernel);
-    std::unique_ptr<HostKernel> made = make_primitive(kernel, route);
+  for (const Route route : routes(kernel, has_avx512())) {
+    std::unique_ptr<HostKernel> made = make(kernel, route);
     if (!made) continue;
+    if (is_generated(*made)) return made;
     std::unique_ptr<HostKernel>& place = contains(*made, "ref") ? plain : general;
-    if (!contains(*made, "ref") && !contains(*made, "gemm")) return made;
     if (!place) place = std::move(made);
   }
   if (!general && !plain) throw EnvironmentError("oneDNN has no implementation of " + kernel.key());
   return general ? std::move(general) : std::move(plain);
+}
+
+constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded, Route::ChannelsLast, Route::Blocked, Route::Planar};
+
+}  // namespace
+
+std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std::string& choice) {
+  if (kernel.x.elements() == 0) return std::make_unique<FunctionKernel>(kernel, convolve_nothing, "own");
+  if (choice.empty()) return make_by_rule(kernel);
+  const auto route = std::find_if(all_routes.begin(), all_routes.end(), [&](Route known) { return name_of(known) == choice; });
+  std::unique_ptr<HostKernel> made = route == all_routes.end() ? nullptr : make(kernel, *route);
+  if (!made) throw EnvironmentError(fmt::format("the plan wants {} as {}, which the cpu backend does not have here", kernel.key(), choice));
+  return made;
+}
+
+std::vector<std::string> convolution_choices(const Kernel& kernel) {
+  if (kernel.x.elements() == 0) return {};
+  std::vector<std::string> names;
+  std::vector<Route> order = routes(kernel, has_avx512());
+  order.insert(order.end(), all_routes.begin(), all_routes.end());
+  for (const Route route : order) {
+    const std::string name(name_of(route));
+    if (route == Route::Planar || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::unique_ptr<HostKernel> made = make(kernel, route);
+    if (made && is_generated(*made)) names.push_back(name);
+  }
+  return names.size() > 1 ? names : std::vector<std::string>();
 }
 
 }  // namespace stratplan::cpu

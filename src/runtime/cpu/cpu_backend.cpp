@@ -90,18 +90,26 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
+bool is_convolution(KernelKind kind) {
+  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
+}
+
 class CpuBackend : public HostBackend {
  public:
   explicit CpuBackend(int threads) : threads_(threads) {}
   std::string name() const override { return "cpu"; }
 
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override {
+  std::vector<std::string> choices(const Kernel& kernel) override {
+    omp_set_num_threads(threads_);
+    return is_convolution(kernel.kind) ? cpu::convolution_choices(kernel) : std::vector<std::string>();
+  }
+
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
     omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
     check_shapes(kernel);
+    if (is_convolution(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
+    if (!choice.empty()) throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}", kernel.key(), choice));
     switch (kernel.kind) {
-      case KernelKind::ConvolutionForward:
-      case KernelKind::ConvolutionBackwardData:
-      case KernelKind::ConvolutionBackwardFilter: return cpu::prepare_convolution(kernel);
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
       case KernelKind::UpsampleForward:
       case KernelKind::UpsampleBackward: return cpu::prepare_upsampling(kernel);

@@ -1,6 +1,7 @@
 #include "runtime/cpu/route.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "runtime/cpu/winograd.hpp"
 
@@ -82,6 +83,11 @@ Route window_route(const Kernel& kernel) {
 }
 
 }  // namespace
+
+std::string_view name_of(Route route) {
+  constexpr std::array<std::string_view, 6> names{"matrix_product", "winograd", "unfolded", "channels_last", "blocked", "planar"};
+  return names[static_cast<std::size_t>(route)];
+}
 
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
   const std::int64_t f = kernel.y[Axis::C];

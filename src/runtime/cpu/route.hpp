@@ -1,7 +1,8 @@
 #pragma once
-// How a convolution is computed here: by rule, not by timing, so that all ranks and all runs do the same. Activations lie channels last outside; a
-// blocked or planar route reorders them on the way in and out, inside its own time.
+// How a convolution is computed here: as the plan says, which has it from measurements; by rule where it does not say, never by timing at run time, so
+// that all ranks and all runs do the same. Activations lie channels last outside; a blocked or planar route reorders them on the way in and out, inside its own time.
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "model/partition/kernel.hpp"
@@ -20,6 +21,8 @@ enum class Route : int {
   Planar,         ///< plain (N, C, D, H, W), likewise: the library takes it where it takes nothing else
 };
 
+std::string_view name_of(Route route);
+
 /// x is rows x inner, the weights columns x inner, y rows x columns.
 struct MatrixShape {
   std::int64_t rows = 0;
@@ -29,7 +32,7 @@ struct MatrixShape {
 /// If the window covers the whole input (a fully connected layer) or is a single point, and there is one group.
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel);
 
-/// The routes to try, the preferred first. `wide_vectors`: the processor has AVX-512, for which the library has better channels-last kernels.
+/// The routes to try where no plan says which, the preferred first. `wide_vectors`: the processor has AVX-512, for which the library has better channels-last kernels.
 std::vector<Route> routes(const Kernel& kernel, bool wide_vectors);
 
 }  // namespace stratplan::cpu

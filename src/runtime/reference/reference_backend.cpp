@@ -69,7 +69,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
 class ReferenceBackend : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) override {
+  /// Whatever a plan chose for faster backends: there is one implementation of each kernel.
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
     return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference");
   }

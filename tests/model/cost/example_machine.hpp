@@ -18,7 +18,7 @@ inline MachineProfile round_machine() {
 /// The three quantiles of which Swanson's rule (0.3, 0.4, 0.3) makes just this mean and deviation.
 inline Measurement measured(double seconds, double deviation = 0) {
   const double spread = deviation / std::sqrt(0.6);
-  return {{seconds}, {seconds - spread}, {seconds + spread}, 9, "test"};
+  return {{seconds}, {seconds - spread}, {seconds + spread}, 9, "test", ""};
 }
 
 /// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements` bytes.
