@@ -40,7 +40,7 @@ inline MachineProfile small_machine(double bandwidth_bytes_per_s = 1e9, double l
 inline MachineProfile pair_with_measured_links() {
   MachineProfile machine = small_machine();
   machine.levels = {{"core", 2, {1e-6}, 1e9}};
-  const auto taking = [](double seconds) { return Measurement{{seconds}, {seconds}, {seconds}, 10, ""}; };
+  const auto taking = [](double seconds) { return Measurement{{seconds}, {seconds}, {seconds}, 10, "", ""}; };
   const SizeTable table{{{Bytes{8}, taking(2e-6)}, {Bytes{1 << 20}, taking(2e-3)}}};
   machine.one_way = machine.both_ways = table;
   for (const Collective op : {Collective::AllReduce, Collective::ReduceScatter, Collective::AllGather}) {
