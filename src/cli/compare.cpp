@@ -6,6 +6,7 @@
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
 #include "report/comparison.hpp"
+#include "report/loss_curve.hpp"
 #include "report/prediction.hpp"
 #include "report/timings.hpp"
 
@@ -67,6 +68,7 @@ void compare_and_print(const CompareOptions& options) {
   }
   fmt::print("{}\n{}\nfarthest off\n\n{}", to_text(layer_comparison(planned.network, comparison)), to_text(kind_table(comparison)),
              to_text(worst_layers(planned.network, comparison, 5)));
+  if (!timings.timing.losses.empty()) fmt::print("\n{}", loss_summary(timings.timing.losses));
 }
 
 }  // namespace

@@ -54,8 +54,7 @@ void print(const Timings& timings) {
   fmt::print("plan    {}, {} ranks, batch {}, {} backend\n", timings.plan_name, timings.ranks, timings.batch, timings.backend);
   fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n", milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
              milliseconds(timing.quantile(0.9)), timing.steps.size());
-  fmt::print("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", timing.losses.front(), timing.losses.back(), timing.losses.size());
-  if (timing.losses.size() >= 8) fmt::print("        {}\n", loss_curve(timing.losses));
+  fmt::print("{}", loss_summary(timing.losses));
   fmt::print("memory  {} per rank\n", readable(timings.memory));
   if (!timings.verification) return;
   const VerificationSummary& v = *timings.verification;

@@ -1,5 +1,7 @@
 #include "report/loss_curve.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,6 +34,11 @@ std::string loss_curve(const std::vector<double>& losses, std::size_t width) {
     curve += std::isfinite(mean) ? blocks[static_cast<std::size_t>(std::lround(7 * height))] : "?";
   }
   return curve;
+}
+
+std::string loss_summary(const std::vector<double>& losses) {
+  const std::string ends = fmt::format("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", losses.front(), losses.back(), losses.size());
+  return losses.size() < 8 ? ends : ends + fmt::format("        {}\n", loss_curve(losses));
 }
 
 }  // namespace stratplan

@@ -14,6 +14,7 @@ expect 0 "" sp run "$plan" --steps 1 --verify
 expect 0 "" sp run "$plan" --steps 2 --json
 check "standard output is JSON alone" grep -q '"step_seconds"' "$scratch/stdout"
 expect 0 "" sp compare "$plan" "$scratch/timings.json"
+check "the report shows the loss" grep -q "^loss .* in the first step" "$scratch/stdout"
 
 # One rank needs no mpirun.
 expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
