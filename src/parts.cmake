@@ -16,7 +16,8 @@ if(STRATPLAN_HAS_DNNL)
   target_sources(stratplan_parts PRIVATE ${part})
   # Kernels are optimized in every kind of build. Their leaves are compiled for several instruction sets and chosen at load time, except under
   # sanitizers, whose run time starts too late for that. Vectors are returned by inlined functions alone, so that the ABI for them (psabi) does not matter.
-  set_source_files_properties(${part} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast;-Wno-psabi")
+  # Nobody here traps on floating-point exceptions, and GCC turns a choice between two values into vector code only if that is said.
+  set_source_files_properties(${part} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast;-fno-trapping-math;-Wno-psabi")
   if(NOT STRATPLAN_SANITIZE)
     set_source_files_properties(${part} PROPERTIES COMPILE_DEFINITIONS STRATPLAN_CLONES)
   endif()
