@@ -198,7 +198,7 @@ void measure(const Plan& plan, const Network& network, MachineProfile& machine) 
       std::minstd_rand random(static_cast<unsigned>(std::hash<std::string>{}(key)));
       const double factor = 1 + std::uniform_real_distribution<double>(0, 3)(random);
       const Seconds seconds = estimate_kernel(kernel, machine.device) * factor;
-      machine.kernels[key] = {seconds, seconds, seconds, 10, "made up"};
+      machine.kernels[key] = {seconds, seconds, seconds, 10, "made up", ""};
     }
   }
 }
