@@ -57,6 +57,7 @@ TEST(Missing, IsEverythingForAnEstimatedMachineAndNothingForAFullOne) {
   const ProfileRequest all = missing(programs, machine);
   EXPECT_EQ(all.ranks, 2);
   EXPECT_TRUE(all.device);
+  EXPECT_TRUE(all.hidden);
   EXPECT_EQ(all.kernels.size(), 2u) << "each key once";
   EXPECT_EQ(all.largest_message.value, 300);
   EXPECT_EQ(all.collectives.size(), 4u) << "sums in both types, scatter and gather";
@@ -74,6 +75,8 @@ TEST(Missing, IsEverythingForAnEstimatedMachineAndNothingForAFullOne) {
   EXPECT_TRUE(one.collectives.empty());
 
   machine.kernels[fill_of(800).key()] = measured(1);
+  EXPECT_TRUE(one.hidden);
+  machine.hidden = 0.5;
   EXPECT_TRUE(missing(programs, machine).empty());
   EXPECT_FALSE(missing(programs, machine, 2).empty()) << "measured with another number of threads";
 }

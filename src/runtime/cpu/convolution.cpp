@@ -60,13 +60,17 @@ bool contains(const HostKernel& kernel, std::string_view word) { return kernel.i
 std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   switch (route) {
     case Route::MatrixProduct: return as_matrix_product(kernel) ? matrix_kernel(kernel) : nullptr;
-    case Route::Winograd: return suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
+    case Route::Winograd: return kernel.groups == 1 && suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
     case Route::Unfolded: return kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
     default: return make_primitive(kernel, route);
   }
 }
 
-bool is_generated(const HostKernel& kernel) { return !contains(kernel, "ref") && (!contains(kernel, "gemm") || kernel.implementation() == "gemm"); }
+/// The library's other ways are plain loops and products of matrices that it unfolds sample by sample.
+bool is_fast(const HostKernel& kernel, Route route) {
+  const bool own = route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
+  return own || (!contains(kernel, "ref") && !contains(kernel, "gemm"));
+}
 
 /// The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and come last.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
@@ -74,7 +78,7 @@ std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   for (const Route route : routes(kernel, has_avx512())) {
     std::unique_ptr<HostKernel> made = make(kernel, route);
     if (!made) continue;
-    if (is_generated(*made)) return made;
+    if (is_fast(*made, route)) return made;
     std::unique_ptr<HostKernel>& place = contains(*made, "ref") ? plain : general;
     if (!place) place = std::move(made);
   }
@@ -104,7 +108,7 @@ std::vector<std::string> convolution_choices(const Kernel& kernel) {
     const std::string name(name_of(route));
     if (route == Route::Planar || std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::unique_ptr<HostKernel> made = make(kernel, route);
-    if (made && is_generated(*made)) names.push_back(name);
+    if (made && is_fast(*made, route)) names.push_back(name);
   }
   return names.size() > 1 ? names : std::vector<std::string>();
 }

@@ -100,6 +100,15 @@ class MpiCommunicator final : public Communicator {
     std::vector<MPI_Request> requests;
     std::vector<MPI_Status> statuses;
     std::vector<Arrival> arrivals;  ///< what the requests that receive wait for
+    void clear() {
+      requests.clear();
+      arrivals.clear();
+    }
+  };
+  /// Whatever happened, nothing of it is waited for again.
+  struct Cleared {
+    Pending& pending;
+    ~Cleared() { pending.clear(); }
   };
 
   MPI_Comm world() const { return members_[0].comm; }
@@ -146,7 +155,9 @@ template <class Start>
 void MpiCommunicator::post(Pending& pending, const Parcel& parcel, const char* call, Start start) {
   for (std::int64_t begin = 0; begin < parcel.bytes.value; begin += piece_items) {
     const int bytes = static_cast<int>(std::min(piece_items, parcel.bytes.value - begin));
-    check(start(static_cast<std::byte*>(parcel.data) + begin, bytes, &pending.requests.emplace_back(MPI_REQUEST_NULL)), call, rank_);
+    const int code = start(static_cast<std::byte*>(parcel.data) + begin, bytes, &pending.requests.emplace_back(MPI_REQUEST_NULL));
+    if (code != MPI_SUCCESS) pending.clear();
+    check(code, call, rank_);
   }
 }
 
@@ -197,6 +208,7 @@ bool MpiCommunicator::poll(Track track) {
 
 /// All have ended, `code` says how; none is under way any more.
 void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call) const {
+  const Cleared cleared{ended};
   if (code == MPI_ERR_IN_STATUS)
     for (const MPI_Status& status : ended.statuses)
       if (status.MPI_ERROR != MPI_ERR_PENDING) check(status.MPI_ERROR, call, rank_);
@@ -208,8 +220,6 @@ void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call)
       throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_, expected, tag,
                                            ended.statuses[request].MPI_SOURCE, bytes));
   }
-  ended.requests.clear();
-  ended.arrivals.clear();
 }
 
 const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts) {
