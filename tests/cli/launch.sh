@@ -21,7 +21,7 @@ check "threads and processes agree bit by bit" cmp -s "$scratch/processes.safete
 cp "$data/small.json" "$scratch/network.json"
 expect 5 "cannot be written" sp launch "$plan" --steps 1 -o "$scratch/stdout/timings.json"
 expect 3 "nowhere" sp launch "$plan" --steps 1 --data "$scratch/nowhere.npy"
-check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
+check "the error is said once" test "$(grep -c nowhere.npy "$scratch/stderr")" = 1
 
 # A rank that is killed ends all, at once and with one message.
 "$program" launch "$plan" --steps 1000000 --quiet >"$scratch/killed.out" 2>"$scratch/killed.err" &
