@@ -25,6 +25,7 @@ namespace {
 
 struct RunOptions {
   std::string plan;
+  bool evaluates = false;
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
@@ -78,11 +79,15 @@ void print_json(const Timings& timings) {
   fmt::print("{}\n", document.dump());
 }
 
+void check_started(const RunOptions& options, const Plan& plan, Communicator& communicator) {
+  if (communicator.size() != plan.ranks)
+    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", plan.ranks, communicator.size()));
+}
+
 /// Returns whether training was stopped before its end.
 bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const CommandLine& command_line) {
   const Plan& plan = planned.plan;
-  if (communicator.size() != plan.ranks)
-    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", plan.ranks, communicator.size()));
+  check_started(options, plan, communicator);
   const TrainingEnd end = train_plan(planned, options.training, communicator);
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
@@ -103,11 +108,34 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
   return false;
 }
 
-PlanAndNetwork read_plan_of(const RunOptions& options) {
-  return read_plan(options.plan, [&](const Training& of_plan) { return options.optimizer.training(of_plan); });
+void print(const Evaluation& evaluation, const Plan& plan, bool json) {
+  if (json) {
+    Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"samples", evaluation.samples}, {"loss", evaluation.loss}};
+    if (evaluation.accuracy) document["accuracy"] = *evaluation.accuracy;
+    fmt::print("{}\n", document.dump());
+  } else {
+    fmt::print("loss      {:.6g} over {} samples\n", evaluation.loss, evaluation.samples);
+    if (evaluation.accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *evaluation.accuracy);
+  }
+  std::fflush(stdout);
 }
 
-void check_checkpointing(const TrainingRequest& training) {
+void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
+  check_started(options, planned.plan, communicator);
+  const Evaluation evaluation = evaluate_plan(planned, options.training, communicator);
+  if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
+}
+
+PlanAndNetwork read_plan_of(const RunOptions& options) {
+  return read_plan(options.plan, [&](const Training& of_plan) {
+    Training training = options.optimizer.training(of_plan);
+    if (options.evaluates) training.micro_batches = 1;
+    return training;
+  });
+}
+
+void check_checkpointing(const TrainingRequest& training, bool evaluates) {
+  if (evaluates && training.checkpoints.empty()) throw UsageError("--evaluate needs the --checkpoint folder to read from");
   if (training.resume && training.checkpoints.empty()) throw UsageError("--resume needs the --checkpoint folder to go on from");
   if (training.resume && (training.verify || !training.against.empty() || !training.dump.empty()))
     throw UsageError("--verify, --against and --dump look at the first step, which a resumed run may not have");
@@ -119,19 +147,20 @@ int start_ranks(const RunOptions& options, const Plan& plan, const std::vector<s
   if (options.launcher == "processes") return run_processes(plan.ranks, threads, arguments);
   if (!mpi_part().built)
     throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI); stratplan launch starts ranks without it");
-  return launch({plan.ranks, threads, arguments, {}, !options.training.checkpoints.empty()}).exit_code;
+  return launch({plan.ranks, threads, arguments, {}, !options.training.checkpoints.empty() && !options.evaluates}).exit_code;
 }
 
 void run(RunOptions options, const CommandLine& command_line) {
-  check_checkpointing(options.training);
+  check_checkpointing(options.training, options.evaluates);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
-  const bool checkpoints = !options.training.checkpoints.empty();
+  const bool checkpoints = !options.training.checkpoints.empty() && !options.evaluates;
   std::atomic<bool> stopped = false;  // ranks may be threads
   const auto as_rank = [&](Communicator& communicator) {
     const PlanAndNetwork planned = read_plan_of(options);
     check_ranks(options, planned.plan);
     RunOptions own = options;
     own.training.settings = own.rates.settings(own.optimizer, own.seed, own.training.warmup + own.training.steps, planned.network.batch);
+    if (own.evaluates) return evaluate_rank(own, planned, communicator);
     if (run_rank(own, planned, communicator, command_line)) stopped = true;
   };
   const auto train = [&](const auto& run_job) {
@@ -156,6 +185,7 @@ constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json --steps 50 -o timings.json
   stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
   stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
+  stratplan run plan.json --evaluate --checkpoint state --data held_out.h5    loss and accuracy of what was trained
   stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
 
@@ -198,6 +228,10 @@ void add_options(CLI::App& command, RunOptions& options) {
   options.rates.add(command);
   command.add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
   add_checkpoints(command, training);
+  CLI::Option* evaluate = command.add_flag("--evaluate", options.evaluates,
+                                           "train nothing: loss, and accuracy where there are labels, of the newest checkpoint over the whole data set, with running "
+                                           "statistics and without dropout");
+  for (const char* other : {"--verify", "--against", "--dump", "--output", "--loss-curve", "--resume"}) evaluate->excludes(command.get_option(other));
   add_json(command, options.json);
 }
 

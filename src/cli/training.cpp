@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/console.hpp"
 #include "cli/loss_curve.hpp"
 #include "cli/provenance.hpp"
@@ -45,9 +47,11 @@ class TrainingData {
   TrainingData(const TrainingRequest& request, const Program& program, bool speaking) {
     const std::vector<LoadStep> loads = loads_of(program);
     source_ = open(request, loads, speaking);
+    steps_per_epoch_ = source_->steps_per_epoch();
     if (!request.data.empty()) ahead_.emplace(*source_, loads);
   }
   DataSource& source() { return ahead_ ? *ahead_ : *source_; }
+  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
   static std::unique_ptr<DataSource> open(const TrainingRequest& request, const std::vector<LoadStep>& loads, bool speaking) {
     if (request.data.empty()) return std::make_unique<SyntheticData>(request.settings.seed);
@@ -61,6 +65,7 @@ class TrainingData {
 
  private:
   std::unique_ptr<DataSource> source_;
+  std::int64_t steps_per_epoch_ = 1;
   std::optional<PrefetchedData> ahead_;
 };
 
@@ -177,6 +182,24 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   }
   communicator.barrier();
   return {std::move(timings), continuation.stopped()};
+}
+
+Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
+  const auto& [plan, network] = planned;
+  const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+  if (normalizes && network.running_momentum == 0)
+    throw InputError(plan.network_source, "/running_momentum", "evaluation needs the running statistics that a network keeps if this is set, usually to 0.1");
+  request.in_order = true;
+  const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
+  const Program program = lower_inference(network, plan.layers, plan.execution, communicator.rank());
+  TrainingData data(request, program, communicator.rank() == 0);
+  Executor executor(network, program, *backend, communicator, data.source(), request.settings);
+  Checkpoints checkpoints(request.checkpoints, request.keep, network, program, request.settings.seed, executor, communicator);
+  const Restored restored = checkpoints.restore_for_inference();
+  for (const std::string& damage : restored.notes) note(damage);
+  if (restored.step == 0) throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
+  if (communicator.rank() == 0) note(fmt::format("evaluating the state behind step {}, from {}", restored.step, request.checkpoints));
+  return evaluate(network, program, executor, communicator, data.steps_per_epoch());
 }
 
 }  // namespace stratplan

@@ -5,6 +5,7 @@
 
 #include "model/plan.hpp"
 #include "report/timings.hpp"
+#include "runtime/evaluation.hpp"
 #include "runtime/executor.hpp"
 
 namespace stratplan {
@@ -40,5 +41,9 @@ std::string default_backend();
 /// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws; UsageError if the folder
 /// holds checkpoints that are not to be resumed.
 TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator);
+
+/// The newest whole checkpoint of the request's folder, over the whole data set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
+/// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running statistics.
+Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator);
 
 }  // namespace stratplan

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "model/base/assert.hpp"
@@ -104,17 +105,40 @@ SafetensorsFile read_whole(const fs::path& path) {
 }
 
 /// One rank's block of a whole tensor, channels last.
-std::vector<float> block_of(const std::vector<float>& logical, const ParameterSlice& slice) {
-  std::vector<float> block(static_cast<std::size_t>(slice.region.elements()));
-  const Shape& whole = slice.global;
+std::vector<float> block_of(const std::vector<float>& logical, const Region& region, const Shape& whole) {
+  std::vector<float> block(static_cast<std::size_t>(region.elements()));
   const std::int64_t channels = whole[Axis::C], positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
-  for_each_row(slice.region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+  for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
     const std::int64_t row = global / channels, first = global % channels;  // row: (n, position)
     const std::int64_t begin = (row / positions * channels + first) * positions + row % positions;
     for (std::int64_t i = 0; i < count; ++i) block[static_cast<std::size_t>(local + i)] = logical[static_cast<std::size_t>(begin + i * positions)];
   });
   return block;
 }
+
+/// A checkpoint's tensors by name.
+class WholeTensors {
+ public:
+  /// The file must outlive this.
+  WholeTensors(const SafetensorsFile& file, std::string path) : path_(std::move(path)) {
+    for (const NamedTensor& tensor : file.tensors) by_name_[tensor.name] = &tensor;
+  }
+
+  /// One rank's block. Throws InputError if there is no such tensor of that shape.
+  std::vector<float> block(const std::string& name, const Region& region, const Shape& whole) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) throw InputError(path_, "", fmt::format("this checkpoint has no tensor {}: it is of another network", name));
+    const std::vector<float>& values = found->second->values;
+    if (std::ssize(values) != whole.elements())
+      throw InputError(path_, "/" + name,
+                       fmt::format("this checkpoint's tensor has {} elements, this network's {}", values.size(), whole.elements()));
+    return block_of(values, region, whole);
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, const NamedTensor*> by_name_;
+};
 
 }  // namespace
 
@@ -133,6 +157,7 @@ void Checkpoints::save(std::int64_t steps) {
       tensor.name = part.prefix + tensor.name;
       tensors.push_back(std::move(tensor));
     }
+  for (NamedTensor& tensor : gather_running_statistics(network_, program_, executor_, communicator_)) tensors.push_back(std::move(tensor));
   if (communicator_.rank() == keeper) {
     Metadata metadata;
     for (const auto& [key, value] : conditions(network_, seed_)) metadata[key] = value;
@@ -179,7 +204,11 @@ std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& note
   return {};
 }
 
-Restored Checkpoints::restore() {
+Restored Checkpoints::restore() { return restore(Purpose::Training); }
+
+Restored Checkpoints::restore_for_inference() { return restore(Purpose::Inference); }
+
+Restored Checkpoints::restore(Purpose purpose) {
   Restored restored;
   double step = 0;  // a whole number far below 2^53; summed with the zeros of the others
   if (communicator_.rank() == keeper)
@@ -187,33 +216,32 @@ Restored Checkpoints::restore() {
   communicator_.all_reduce(Track::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
   communicator_.synchronize(Track::Compute);
   restored.step = static_cast<std::int64_t>(step);
-  if (restored.step > 0) load(file_of(folder_, restored.step));
+  if (restored.step > 0) load(file_of(folder_, restored.step), purpose);
   return restored;
 }
 
-void Checkpoints::load(const fs::path& path) {
+void Checkpoints::load(const fs::path& path, Purpose purpose) {
   SafetensorsFile file = read_safetensors_file(path);
   const auto require = [&](const std::string& key, const std::string& expected) {
     if (file.metadata[key] != expected)
       throw InputError(path.string(), "/__metadata__/" + key,
                        fmt::format("this checkpoint has {} {}, this run {}", key, file.metadata[key], expected));
   };
-  for (const auto& [key, expected] : conditions(network_, seed_)) require(key, expected);
-  std::map<std::string, const NamedTensor*> by_name;
-  for (const NamedTensor& tensor : file.tensors) by_name[tensor.name] = &tensor;
-  for (const Part& part : parts_of(network_.training.optimizer))
-    for (const ParameterSlice& slice : program_.parameters) {
-      const std::string name = part.prefix + slice.name(network_);
-      const auto found = by_name.find(name);
-      if (found == by_name.end())
-        throw InputError(path.string(), "", fmt::format("this checkpoint has no tensor {}: it is of another network", name));
-      if (std::ssize(found->second->values) != slice.global.elements())
-        throw InputError(
-            path.string(), "/" + name,
-            fmt::format("this checkpoint's tensor has {} elements, this network's {}", found->second->values.size(), slice.global.elements()));
-      executor_.upload(slice.*part.buffer, block_of(found->second->values, slice).data());
-    }
-  require("fingerprint", identity(network_));  // last: names and sizes tell more
+  const bool trains = purpose == Purpose::Training;
+  for (const auto& [key, expected] : conditions(network_, seed_))
+    if (trains || key == "format" || key == "network") require(key, expected);
+  const WholeTensors tensors(file, path.string());
+  for (const Part& part : trains ? parts_of(network_.training.optimizer) : parts_of(OptimizerKind::Sgd))
+    for (const ParameterSlice& slice : program_.parameters)
+      executor_.upload(slice.*part.buffer, tensors.block(part.prefix + slice.name(network_), slice.region, slice.global).data());
+  for (const RunningStatistics& running : program_.running) {
+    std::vector<float> both;
+    for (const std::string& name : running_names(running, network_))
+      std::ranges::copy(tensors.block(name, running.region, running.global), std::back_inserter(both));
+    executor_.upload(running.value, both.data());
+  }
+  // Last: names and sizes tell more. A fingerprint is of one batch.
+  if (trains || file.metadata["batch"] == std::to_string(network_.batch)) require("fingerprint", identity(network_));
 }
 
 }  // namespace stratplan

@@ -1,7 +1,8 @@
 #pragma once
 // Checkpoints: everything that training goes on from, as whole tensors under the network's own names, so that any plan on any number of ranks can take
 // them up, and PyTorch can read them. One safetensors file each, written by rank 0, so that one rename makes it complete:
-//   FOLDER/step-00000100.safetensors   "conv1.weights", "optimizer.momentum_buffer.conv1.weights", ...; step, seed, network, checksums as metadata
+//   FOLDER/step-00000100.safetensors   "conv1.weights", "optimizer.momentum_buffer.conv1.weights", and of batch normalizations that keep running statistics
+//                                      "bn1.running_mean", "bn1.running_var"; step, seed, network, checksums as metadata
 //   FOLDER/latest                      the name of the newest
 // Random numbers and the order of data are functions of seed and step, so these two are their whole state.
 #include <filesystem>
@@ -31,10 +32,15 @@ class Checkpoints {
   /// Takes up the newest whole checkpoint, beginning with the one that `latest` names. Called by all ranks. Throws InputError: it is of another network,
   /// batch, optimizer or seed (naming the difference), or there are checkpoints and none is whole.
   Restored restore();
+  /// The same for inference, whose program has no optimizer state: it may have been trained with any optimizer, seed and batch.
+  Restored restore_for_inference();
 
  private:
+  enum class Purpose { Training, Inference };
+
   std::optional<std::filesystem::path> newest_whole(std::vector<std::string>& notes) const;
-  void load(const std::filesystem::path& file);
+  Restored restore(Purpose purpose);
+  void load(const std::filesystem::path& file, Purpose purpose);
   void prune(std::int64_t newest) const;
 
   std::filesystem::path folder_;

@@ -15,6 +15,8 @@ class DataSource {
   /// The dense contents of `load.region` for a training step, channels last, in host memory: F32 samples and targets, I32 labels (one per sample
   /// and position, without channels). Valid until the next call.
   virtual std::span<const std::byte> load(const LoadStep& load, std::int64_t step) = 0;
+  /// After how many steps all has been seen.
+  virtual std::int64_t steps_per_epoch() const { return 1; }
 };
 
 /// One fixed random batch, the same in every step, so that training visibly lowers the loss. Samples are normal, targets uniform in [0, 1),

@@ -27,6 +27,7 @@ class FileData final : public DataSource {
 
   /// Throws InputError: a file that ends early, a label that is none of the classes.
   std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  std::int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
   const SampleOrder& order() const { return order_; }
 
  private:

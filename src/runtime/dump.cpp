@@ -136,6 +136,29 @@ std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks, 
   return tensors;
 }
 
+std::array<std::string, 2> running_names(const RunningStatistics& running, const Network& network) {
+  const std::string& layer = network.layer(running.layer).name;
+  return {layer + ".running_mean", layer + ".running_var"};
+}
+
+std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program, Executor& executor, Communicator& communicator) {
+  std::vector<TensorBlock> blocks;
+  for (const RunningStatistics& running : program.running) {
+    const std::int64_t channels = running.region.elements();
+    std::vector<float> both(static_cast<std::size_t>(2 * channels));
+    executor.download(running.value, both.data());
+    for (auto begin = both.begin(); begin != both.end(); begin += channels)
+      blocks.push_back({running.region, running.global, {begin, begin + channels}});
+  }
+  std::vector<std::vector<float>> whole = gather_blocks(blocks, communicator);
+  std::vector<NamedTensor> tensors;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    const RunningStatistics& running = program.running[i / 2];
+    tensors.push_back({running_names(running, network)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
+  }
+  return tensors;
+}
+
 std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program, Executor& executor, Communicator& communicator) {
   std::vector<NamedTensor> tensors = gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
   if (communicator.rank() == collector) tensors.insert(tensors.begin(), {"loss", {1}, {static_cast<float>(executor.loss())}});

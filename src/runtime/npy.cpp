@@ -1,5 +1,6 @@
 // NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements. The format is numpy.lib.format's; only
 // headers of the form that NumPy itself writes are understood, which is what makes reading them safe.
+
 // GCC 12 mistakes std::regex for uninitialized memory when the address sanitizer is on.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 

@@ -9,6 +9,7 @@
 #include "runtime/comm/loopback.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/trainer.hpp"
+#include "runtime/vanishing_gradients.hpp"
 
 namespace stratplan {
 namespace {
@@ -100,15 +101,11 @@ void write(const Decision& decision, const std::vector<float>& values, Executor&
   executor.upload(decision.buffer, places.data());
 }
 
-/// Runs the first step; `each` is called with the index in decisions_of(program, network) and the layer of each decision as it falls.
+/// Calls each(index) for the decisions that fall in a step.
 template <class Each>
-void run_first_step(const Network& network, const Program& program, const std::vector<Decision>& decisions, std::uint64_t seed, Executor& executor,
-                    Each each) {
-  initialize_parameters(network, program, seed, executor);
-  executor.run(0, [&](std::size_t step) {
-    for (std::size_t i = 0; i < decisions.size(); ++i)
-      if (decisions[i].step == step) each(i, program.steps[step].layer);
-  });
+void for_decisions_of(std::size_t step, const std::vector<Decision>& decisions, Each each) {
+  for (std::size_t i = 0; i < decisions.size(); ++i)
+    if (decisions[i].step == step) each(i);
 }
 
 /// Runs the first step again. On rank 0 how each layer decided, whole tensors; empty elsewhere.
@@ -116,16 +113,18 @@ std::vector<std::vector<float>> decide_again(const Network& network, const Progr
                                              Communicator& communicator) {
   std::vector<Decision> decisions = decisions_of(program, network);
   std::vector<TensorBlock> blocks;
-  run_first_step(network, program, decisions, settings.seed, executor, [&](std::size_t i, LayerIndex) {
-    decisions[i].block.values = read(decisions[i], executor);
-    blocks.push_back(std::move(decisions[i].block));
+  initialize_parameters(network, program, settings.seed, executor);
+  executor.run(0, [&](std::size_t step) {
+    for_decisions_of(step, decisions, [&](std::size_t i) {
+      decisions[i].block.values = read(decisions[i], executor);
+      blocks.push_back(std::move(decisions[i].block));
+    });
   });
   return gather_blocks(blocks, communicator);
 }
 
-/// What an undivided step that decides alike came to, and how far its decisions had been from those.
+/// How far the decisions of an undivided step had been from those that it was given.
 struct Replay {
-  std::vector<NamedTensor> iteration;
   double worst_output = 0;  ///< relative, of the outputs of ReLUs
   std::string worst_layer;
   std::int64_t turned = 0;
@@ -145,31 +144,40 @@ void replace(const Decision& decision, const std::vector<float>& wanted, const s
   write(decision, wanted, executor);
 }
 
+struct Undivided {
+  std::vector<NamedTensor> iteration;
+  std::map<std::string, double> scales;  ///< of gradients that vanish
+};
+
 /// Runs the first step on one rank; `each` is called with the index and all else of each decision as it falls.
 template <class Each>
-std::vector<NamedTensor> run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                                       DataSource& data, Each each) {
-  std::vector<NamedTensor> tensors;
+Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings, DataSource& data,
+                        Each each) {
+  Undivided found;
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), execution, 0);
     const std::vector<Decision> decisions = decisions_of(program, network);
     Executor executor(network, program, backend, communicator, data, settings);
-    run_first_step(network, program, decisions, settings.seed, executor,
-                   [&](std::size_t i, LayerIndex layer) { each(i, decisions[i], layer, executor); });
-    tensors = gather_iteration(network, program, executor, communicator);
+    VanishingGradients vanishing(network, program);
+    initialize_parameters(network, program, settings.seed, executor);
+    executor.run(0, [&](std::size_t step) {
+      for_decisions_of(step, decisions, [&](std::size_t i) { each(i, decisions[i], program.steps[step].layer, executor); });
+      vanishing.after(step, executor);
+    });
+    found = {gather_iteration(network, program, executor, communicator), vanishing.scales()};
   });
-  return tensors;
+  return found;
 }
 
 Verification compare_on_the_same_side(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
                                       DataSource& data, const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual) {
   Replay replay;
-  replay.iteration =
+  const Undivided undivided =
       run_undivided(network, execution, backend, settings, data, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
         replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
       });
   const double tolerance = verification_tolerance(network);
-  Verification result = compare(replay.iteration, actual, tolerance);
+  Verification result = compare(undivided.iteration, actual, tolerance, undivided.scales);
   result.turned = replay.turned;
   if (!(replay.worst_output <= tolerance)) {
     result.passed = false;
@@ -197,17 +205,20 @@ double verification_tolerance(const Network& network) {
 
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
                                              DataSource& data) {
-  return run_undivided(network, execution, backend, settings, data, [](auto&&...) {});
+  return run_undivided(network, execution, backend, settings, data, [](auto&&...) {}).iteration;
 }
 
-Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance) {
+Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance,
+                     const std::map<std::string, double>& scales) {
   SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss", "{} and {} tensors", expected.size(), actual.size());
   double squares = 0;
   for (std::size_t i = 1; i < expected.size(); ++i) squares += std::pow(norm(expected[i].values), 2);
   const double floor = 1e-6 * std::sqrt(squares);
   const auto relative = [&](std::size_t i) {
     SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape, "{} and {}", expected[i].name, actual[i].name);
-    return norm_of_difference(expected[i].values, actual[i].values) / std::max(norm(expected[i].values), i == 0 ? 0 : floor);
+    const auto scale = scales.find(expected[i].name);
+    const double least = i == 0 ? 0 : scale == scales.end() ? floor : std::max(floor, scale->second);
+    return norm_of_difference(expected[i].values, actual[i].values) / std::max(norm(expected[i].values), least);
   };
 
   Verification result;

@@ -1,5 +1,6 @@
 #pragma once
 // A plan never changes the numbers: the first step's loss and gradients, held against an undivided run of the same network.
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace stratplan {
 struct Verification {
   double loss_difference = 0;   ///< relative
   std::string worst_tensor;     ///< gradient, or "relu1.output"
-  double worst_difference = 0;  ///< its ||a - b|| / max(||a||, 1e-6 * norm of all gradients), a the undivided run's
+  double worst_difference = 0;  ///< its ||a - b|| / max(||a||, 1e-6 * norm of all gradients, its scale if it vanishes), a the undivided run's
   double tolerance = 0;
   std::int64_t turned = 0;      ///< decisions at ReLUs and maxima that fell otherwise, if that had to be looked at
   bool passed = false;          ///< the loss and every tensor within the tolerance
@@ -33,8 +34,9 @@ struct Verification {
 double verification_tolerance(const Network& network);
 
 /// compare(): a's and b's differences, tensor by tensor. Both as gather_iteration returns them: tensors of other names or shapes are a bug; a difference that
-/// is not a number fails.
-Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance);
+/// is not a number fails. `scales`: least norms to be relative to, by tensor.
+Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance,
+                     const std::map<std::string, double>& scales = {});
 
 /// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns. `data` is asked for whole
 /// batches.
@@ -47,6 +49,12 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 /// change its gradients by sqrt(f / n), which no tolerance for rounding covers. So what is beyond the tolerance gets a second hearing: the divided step is run
 /// once more to tell how it decided, and then the undivided step is made to decide alike, layer by layer, each layer's outputs being held to the tolerance
 /// before they are replaced. On the same side of all jumps the gradients are smooth and have to agree as linear sums do.
+///
+/// A bias in front of a normalization, which takes it away again with the mean, has a gradient of zero: two runs' roundings of the sum over positions are compared
+/// with each other, and nothing about them is small relative to the other. A sum is as exact as its terms, and both runs have those to within the tolerance
+/// (the weights' gradients are sums of the same terms, and held to it); so what the second hearing allows for these gradients, and for no others, is the tolerance
+/// times the sum of the terms' magnitudes (`runtime/vanishing_gradients`). A part of the sum that is missing, say one rank's, is a share of its terms and does
+/// not cancel.
 ///
 /// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration
 /// does. Resets the executor's parameters if there is a second hearing.

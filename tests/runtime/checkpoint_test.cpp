@@ -26,6 +26,14 @@ Checkpoints checkpoints_of(test::Rank& rank, const std::filesystem::path& folder
   return {folder, keep, rank.network, rank.program, seed, rank.executor, rank.communicator};
 }
 
+/// Parameters and running statistics.
+State state_of(test::Rank& rank) {
+  State state = test::parameters(rank);
+  for (NamedTensor& tensor : gather_running_statistics(rank.network, rank.program, rank.executor, rank.communicator))
+    state.push_back(std::move(tensor));
+  return state;
+}
+
 /// Steps [0, end) in one go, checkpoints after each of `saved`.
 State uninterrupted(const Network& network, const std::string& grid, int end, const std::filesystem::path& folder, const std::vector<int>& saved) {
   State state;
@@ -38,7 +46,7 @@ State uninterrupted(const Network& network, const std::string& grid, int end, co
       step = save;
     }
     test::train_steps(rank, step, end);
-    const State mine = test::parameters(rank);
+    const State mine = state_of(rank);
     if (rank.communicator.rank() == 0) state = mine;
   });
   return state;
@@ -55,7 +63,7 @@ Resumed resumed(const Network& network, const std::string& grid, int end, const 
   test::on_ranks(network, grid, settings, [&](test::Rank& rank) {
     const Restored restored = checkpoints_of(rank, folder, 3, seed).restore();
     test::train_steps(rank, restored.step, end);
-    const State mine = test::parameters(rank);
+    const State mine = state_of(rank);
     if (rank.communicator.rank() == 0) result = {restored, mine};
   });
   return result;
@@ -92,6 +100,34 @@ TEST(Checkpoint, AnotherPlanGoesOnToRounding) {
       const auto same = std::ranges::find(expected, tensor.name, &NamedTensor::name);
       ASSERT_NE(same, expected.end());
       for (std::size_t i = 0; i < tensor.values.size(); ++i) EXPECT_NEAR(tensor.values[i], same->values[i], 2e-4) << grid << ": " << tensor.name;
+    }
+  }
+}
+
+Network with_running_statistics() {
+  Network network = tiny();
+  network.running_momentum = 0.1;
+  return network;
+}
+
+TEST(Checkpoint, RunningStatisticsGoOnBitByBit) {
+  for (const char* grid : {"N1", "N2 H2", "C2 F2", "H2 R2"}) {
+    const test::TemporaryFolder folder;
+    const State expected = uninterrupted(with_running_statistics(), grid, 6, folder.path(), {3});
+    const auto mean = std::ranges::find(expected, "bn1.running_mean", &NamedTensor::name);
+    ASSERT_NE(mean, expected.end());
+    EXPECT_THAT(mean->values, testing::Each(testing::Ne(0.0F)));
+    expect_equal(resumed(with_running_statistics(), grid, 6, folder.path()).state, expected, grid);
+    for (const char* other : {"N1", "C2"}) {
+      const Resumed again = resumed(with_running_statistics(), other, 3, folder.path());  // nothing left to do: as it was written
+      for (const NamedTensor& tensor : again.state) {
+        if (!tensor.name.starts_with("bn1.running")) continue;
+        const SafetensorsFile file = read_safetensors_file(folder / "step-00000003.safetensors");
+        const auto written = std::ranges::find(file.tensors, tensor.name, &NamedTensor::name);
+        ASSERT_NE(written, file.tensors.end()) << tensor.name;
+        EXPECT_EQ(written->shape, tensor.shape);
+        EXPECT_EQ(written->values, tensor.values) << grid << " to " << other << ": " << tensor.name;
+      }
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "runtime/comm/loopback.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/trainer.hpp"
+#include "runtime/vanishing_gradients.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan {
@@ -153,10 +154,11 @@ TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
 }
 
 /// Among so many activations some lie within rounding of zero: their signs turn, and each turn is a jump.
-Network kinky_network() {
+Network kinky_network(bool bias = false) {
   test::NetworkBuilder net(1);
   LayerIndex x = net.input({16, 1, 32, 32});
-  for (int i = 0; i < 6; ++i) x = net.relu(net.batch_norm(net.convolution(x, 32, {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1})));
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  for (int i = 0; i < 6; ++i) x = net.relu(net.batch_norm(net.convolution(x, 32, same, bias)));
   return net.finish_with_loss(x);
 }
 
@@ -169,6 +171,63 @@ TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
     turned = result.turned;
   }
   EXPECT_GT(turned, 0) << "this test shows nothing";
+}
+
+TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {
+  const Network network = kinky_network(true);
+  for (const char* grid : {"N1 H2", "C2", "F2"}) {
+    const Verification result = verified(network, grid, Fault::None);
+    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " " << result.worst_difference << " allowed " << result.tolerance;
+  }
+  const Verification lost = verified(network, "H2", Fault::MissedReduction);
+  EXPECT_FALSE(lost.passed);
+}
+
+/// A gradient of half the terms alone, in one channel.
+TEST(Verify, PartOfAGradientThatVanishesIsFound) {
+  const Verification result = verified(kinky_network(true), "H2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
+    double all = 0;
+    for (const NamedTensor& tensor : tensors) all = std::hypot(all, norm(tensor.values));
+    for (NamedTensor& tensor : tensors)
+      if (tensor.name == "conv7.bias") tensor.values[3] += static_cast<float>(1e-3 * all);
+  });
+  EXPECT_EQ(result.worst_tensor, "conv7.bias");
+}
+
+TEST(VanishingGradients, AreOfBiasesWhoseReadersAllNormalize) {
+  struct Row {
+    const char* what;
+    std::function<void(test::NetworkBuilder&, LayerIndex)> behind;
+    bool vanish;
+  };
+  const Row rows[] = {
+      {"batch normalization", [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(x)); }, true},
+      {"instance normalization of maxima",
+       [](auto& net, LayerIndex x) { net.finish_with_loss(net.instance_norm(net.max_pool(x, {.kernel = 2, .stride = 2}))); }, true},
+      {"a concatenation",
+       [](auto& net, LayerIndex x) {
+         net.finish_with_loss(net.batch_norm(net.concat({x, x})));
+       },
+       true},
+      {"group normalization: the mean is of all its channels", [](auto& net, LayerIndex x) { net.finish_with_loss(net.group_norm(x, 2)); }, false},
+      {"a ReLU in between", [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(net.relu(x))); }, false},
+      {"a convolution in between: its padding is not shifted",
+       [](auto& net, LayerIndex x) {
+         net.finish_with_loss(net.batch_norm(net.convolution(x, 4, Window{.kernel = 3, .pad_before = 1, .pad_after = 1})));
+       },
+       false},
+      {"another reader",
+       [](auto& net, LayerIndex x) {
+         net.finish_with_loss(net.add({x, net.batch_norm(x)}));
+       },
+       false},
+  };
+  for (const Row& row : rows) {
+    test::NetworkBuilder net(2);
+    const LayerIndex x = net.convolution(net.input({4, 1, 4, 4}), 4, Window{}, true);
+    row.behind(net, x);
+    EXPECT_EQ(shifts_vanish(net.finish(), x), row.vanish) << row.what;
+  }
 }
 
 }  // namespace
