@@ -60,7 +60,8 @@ double number(const Json& value) { return value.is_number() ? value.get<double>(
 }  // namespace
 
 std::string fingerprint(const Plan& plan) {
-  std::string text = fmt::format("{} {} {} {}", plan.ranks, plan.execution.bucket_bytes.value, plan.execution.threads_per_rank, plan.execution.concurrent_tracks);
+  std::string text = fmt::format("{} {} {} {} {}", plan.ranks, plan.execution.bucket_bytes.value, plan.execution.threads_per_rank, plan.execution.concurrent_tracks,
+                                 plan.execution.fuse);
   for (const Decomposition& decomposition : plan.layers) text += "\n" + decomposition.text();
   return fingerprint_of(text);
 }

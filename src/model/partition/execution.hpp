@@ -17,6 +17,7 @@ struct Execution {
   int threads_per_rank = 1;
   bool concurrent_tracks = false;  ///< communication on tracks of its own; off where it would only steal cycles from the kernels
   Precision precision;
+  bool fuse = true;                ///< layers of a block that one pass over memory can do together are done so (fusion.hpp)
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 
