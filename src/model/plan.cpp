@@ -21,6 +21,7 @@ Json to_json(const Execution& execution) {
   Json json{{"bucket_bytes", execution.bucket_bytes.value},
           {"threads_per_rank", execution.threads_per_rank},
           {"concurrent_tracks", execution.concurrent_tracks},
+          {"fuse", execution.fuse},
           {"precision",
            {{"activations", name_of(execution.precision.activations)},
             {"weights", name_of(execution.precision.weights)},
@@ -125,6 +126,7 @@ class Reader {
     plan_.execution.threads_per_rank = execution.value("threads_per_rank", plan_.execution.threads_per_rank);
     plan_.execution.concurrent_tracks = execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
     plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
+    plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
   }
 
   Decomposition parse(const std::string& pointer, const std::string& text) const {

@@ -107,12 +107,14 @@ void Noise::read(const void* device, Bytes bytes) const {
   backend_.synchronize(Track::Compute);
 }
 
-std::vector<RecentUse> recent_uses(KernelKind kind) {
+std::vector<RecentUse> recent_uses(const Kernel& kernel) {
   using enum KernelKind;
-  switch (kind) {
+  switch (kernel.kind) {
     case ConvolutionBackwardFilter: return {{1, false}};      // x was saved; dy has just been read for the other gradient
     case BatchNormForward: return {{0, false}};               // x, for the statistics
-    case BatchNormBackward: return {{0, false}, {1, false}};  // x and dy, for the sums
+    case BatchNormBackward:  // x, dy and the activation, for the sums
+      if (kernel.activation != Activation::None) return {{0, false}, {1, false}, {5, false}};
+      return {{0, false}, {1, false}};
     case ReluBackward:
     case LeakyReluBackward:
     case SigmoidBackward:
@@ -218,7 +220,7 @@ std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
 
 void KernelBuffers::refresh(const Kernel& kernel, int run) {
   const Operands operands = kernel.operands();
-  for (const RecentUse& use : recent_uses(kernel.kind)) {
+  for (const RecentUse& use : recent_uses(kernel)) {
     const Operand& operand = operands.reads[use.read];
     if (is_special(kernel, operand)) continue;
     const void* buffer = set(run).reads[use.read];

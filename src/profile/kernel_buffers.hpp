@@ -31,7 +31,7 @@ struct RecentUse {
   std::size_t read = 0;
   bool written = true;
 };
-std::vector<RecentUse> recent_uses(KernelKind kind);
+std::vector<RecentUse> recent_uses(const Kernel& kernel);
 
 class KernelBuffers {
  public:

@@ -114,7 +114,10 @@ Json to_json(const Kernel& kernel) {
           {"region", kernel.region.extent},
           {"from", kernel.from},
           {"to", kernel.to},
-          {"scales", std::move(scales)}};
+          {"scales", std::move(scales)},
+          {"activation", name_of(kernel.activation)},
+          {"slope", kernel.slope},
+          {"addend", kernel.addend}};
 }
 
 /// The value of an enumeration whose name is at `name` of `json`.
@@ -151,6 +154,9 @@ Kernel kernel_from(const Json& json) {
     const auto scale = json.at("scales").at(i).get<std::array<std::int64_t, 3>>();
     kernel.scales[i] = {scale[0], scale[1] != 0, scale[2]};
   }
+  kernel.activation = named<Activation>(json.at("activation"), activation_count);
+  kernel.slope = json.at("slope").get<double>();
+  kernel.addend = json.at("addend").get<bool>();
   return kernel;
 }
 

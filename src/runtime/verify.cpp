@@ -50,8 +50,9 @@ struct Decision {
 };
 
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
-BufferId deciding_buffer(const Step& step, KernelKind kind) {
-  switch (kind) {
+BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
+  if (step.phase == Phase::Forward && kernel.activation != Activation::None) return step.writes[0];
+  switch (kernel.kind) {
     case KernelKind::MaxPoolForward: return step.writes[1];
     case KernelKind::ReluForward:
     case KernelKind::LeakyReluForward:
@@ -70,7 +71,7 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute) continue;
     const Kernel& kernel = compute->kernel;
-    const BufferId buffer = deciding_buffer(step, kernel.kind);
+    const BufferId buffer = deciding_buffer(step, kernel);
     if (buffer < 0) continue;
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
     decisions.push_back({i, buffer, {program.buffer(step.writes[0]).region, network.layer(step.layer).output, {}}, places});
@@ -161,7 +162,7 @@ Undivided run_undivided(const Network& network, const Execution& execution, Back
     VanishingGradients vanishing(network, program);
     initialize_parameters(network, program, settings.seed, executor);
     executor.run(0, [&](std::size_t step) {
-      for_decisions_of(step, decisions, [&](std::size_t i) { each(i, decisions[i], program.steps[step].layer, executor); });
+      for_decisions_of(step, decisions, [&](std::size_t i) { each(i, decisions[i], program.buffer(decisions[i].buffer).layer, executor); });
       vanishing.after(step, executor);
     });
     found = {gather_iteration(network, program, executor, communicator), vanishing.scales()};

@@ -27,6 +27,9 @@ Kernel strange_kernel() {
   kernel.from = {1, 2, 3, 4, 5};
   kernel.to = {5, 4, 3, 2, 1};
   kernel.scales = {Scale{2, true, 3}, Scale{4, false, 5}, Scale{6, true, 7}};
+  kernel.activation = Activation::LeakyRelu;
+  kernel.slope = 0.25;
+  kernel.addend = true;
   return kernel;
 }
 

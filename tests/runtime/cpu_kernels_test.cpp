@@ -59,6 +59,35 @@ std::vector<Kernel> batch_norms(KernelKind kind) {
   return kernels;
 }
 
+/// Each on its own, and with what it can be fused with.
+std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<Kernel>& bare) {
+  std::vector<Kernel> kernels = bare;
+  for (const Activation activation : {Activation::None, Activation::Relu, Activation::LeakyRelu})
+    for (const bool addend : {false, true}) {
+      const bool nothing = activation == Activation::None && (!addend || kind == BatchNormBackwardSums);
+      if (nothing || (addend && kind == BatchNormBackward)) continue;
+      for (Kernel kernel : bare) {
+        kernel.activation = activation;
+        kernel.slope = activation == Activation::LeakyRelu ? 0.3 : 0;
+        kernel.addend = addend;
+        kernels.push_back(kernel);
+      }
+    }
+  return kernels;
+}
+
+/// Each on its own, and some with an activation.
+std::vector<Kernel> activated(std::vector<Kernel> kernels) {
+  const std::size_t bare = kernels.size();
+  for (std::size_t i = 0; i < bare; ++i) {
+    if (i % 3 == 0) continue;
+    kernels.push_back(kernels[i]);
+    kernels.back().activation = i % 3 == 1 ? Activation::Relu : Activation::LeakyRelu;
+    if (i % 3 == 2) kernels.back().slope = 0.3;
+  }
+  return kernels;
+}
+
 std::vector<Kernel> clips(KernelKind kind) {
   std::vector<Kernel> kernels = of_one_shape(kind, -0.3);
   for (Kernel& kernel : kernels) kernel.maximum = 0.6;
@@ -135,7 +164,7 @@ std::vector<Kernel> upsamplings(KernelKind kind) {
 
 std::vector<Kernel> cases_of(KernelKind kind) {
   switch (kind) {
-    case ConvolutionForward:
+    case ConvolutionForward: return activated(convolutions(kind));
     case ConvolutionBackwardData:
     case ConvolutionBackwardFilter: return convolutions(kind);
     case MaxPoolForward:
@@ -143,10 +172,11 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case AveragePoolForward:
     case AveragePoolBackward: return pools(kind);
     case BatchNormStatistics:
+    case BatchNormMoments: return batch_norms(kind);
     case BatchNormForward:
     case BatchNormBackwardSums:
-    case BatchNormMoments:
-    case BatchNormBackward: return batch_norms(kind);
+    case BatchNormBackward: return fused_batch_norms(kind, batch_norms(kind));
+    case BatchNormInference: return fused_batch_norms(kind, of_one_shape(kind, 1e-5));
     case SpatialMeanForward:
     case SpatialMeanBackward: return of_one_shape(kind, 70);
     case LeakyReluForward:
@@ -159,7 +189,6 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
     case DiceSums:
-    case BatchNormInference:
     case DiceLoss: return of_one_shape(kind, 1e-5);
     case RunningAverage: return of_one_shape(kind, 0.1);
     case TanhForward:
@@ -172,7 +201,7 @@ std::vector<Kernel> cases_of(KernelKind kind) {
     case SoftmaxCrossEntropy:
     case MeanSquaredError: return of_one_shape(kind, 4);
     case BiasAdd:
-    case BiasGradient:
+    case BiasGradient: return activated(of_one_shape(kind, 0));
     case ReluForward:
     case ReluBackward:
     case SigmoidForward:

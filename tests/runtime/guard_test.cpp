@@ -132,13 +132,16 @@ struct Recording {
   std::vector<NamedTensor> gathered;  ///< loss and parameter gradients
 };
 
+/// Each layer's own kernels are looked at, so none are fused: fusion_test compares with these.
+constexpr Execution unfused{.precision = {}, .fuse = false};
+
 Recording execute(const Network& network, const LayerDecompositions& decompositions) {
   Recording run;
   const int ranks = decompositions.back().grid.ranks();
   for (int rank = 0; rank < ranks; ++rank) {
     run.ranks.push_back(std::make_unique<RankRun>());
     RankRun& mine = *run.ranks.back();
-    mine.program = lower(network, decompositions, Execution{}, rank);
+    mine.program = lower(network, decompositions, unfused, rank);
     mine.backend = std::make_unique<RecordingBackend>(*mine.reference, mine.program);
   }
   run_loopback(ranks, [&](Communicator& inner) {

@@ -190,6 +190,33 @@ inline Network small_network(std::int64_t batch, std::int64_t statistics_samples
   return net.finish();
 }
 
+/// What can be fused: a normalization with a ReLU, with an addition and a ReLU, and with an addition whose other side is a normalization too.
+inline Network residual_network(std::int64_t batch, std::int64_t statistics_samples) {
+  NetworkBuilder net(batch, statistics_samples);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  const LayerIndex x = net.input({3, 1, 6, 5});
+  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(x, 4, same)));
+  const LayerIndex first = net.relu(net.add({net.batch_norm(net.convolution(stem, 4, same)), stem}));
+  const LayerIndex inner = net.leaky_relu(net.instance_norm(net.convolution(first, 4, same)));
+  const LayerIndex outer = net.batch_norm(net.convolution(inner, 6, same));
+  const LayerIndex second = net.add({outer, net.batch_norm(net.convolution(first, 6, Window{}))});
+  const LayerIndex third = net.leaky_relu(net.add({second, net.group_norm(net.convolution(second, 6, same), 2)}));
+  net.cross_entropy(net.fully_connected(net.global_average_pool(third), 5));
+  return net.finish();
+}
+
+/// A convolution, one in groups, one transposed and a fully connected layer, with a ReLU each.
+inline Network activated_contractions(std::int64_t batch, bool bias) {
+  NetworkBuilder net(batch);
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  LayerIndex x = net.relu(net.convolution(net.input({3, 1, 6, 5}), 4, same, bias));
+  x = net.convolution(x, 6, same, bias);
+  net.in_groups(2);
+  x = net.leaky_relu(net.transposed_convolution(net.relu(x), 6, planar(same), {}, bias));
+  net.cross_entropy(net.relu(net.fully_connected(x, 6, bias)));
+  return net.finish();
+}
+
 /// One layer of a kind over a whole small network: for tests that look at a single layer.
 struct LayerCase {
   Network network;

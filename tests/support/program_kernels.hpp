@@ -25,6 +25,12 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
   }
 }
 
+inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fusion) {
+  const Activation wanted = fusion.activation < 0 ? Activation::None : activation_of(network_.layer(fusion.activation).kind);
+  expect(kernel.activation == wanted, "another activation than the layer's behind it");
+  expect(wanted != Activation::LeakyRelu || kernel.slope == network_.layer(fusion.activation).slope, "another slope than the activation's");
+}
+
 inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
@@ -40,7 +46,10 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
       expect_parameter(rank, step.reads.at(2), here.channels->owned(rank));
       expect(here.raw.dims_with(Role::Partial).empty(), "a bias is added before the sum over ranks");
     }
-    write_output(rank, step.layer, step.writes.at(0));
+    const Fusion& fusion = fusions_.at(step.layer);
+    const bool bias_follows = network_.layer(step.layer).bias && !kernel.bias;
+    expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
+    write_output(rank, bias_follows ? step.layer : fusion.last(), step.writes.at(0));
   } else if (kernel.kind != KernelKind::ConvolutionBackwardFilter) {
     BufferId x = step.writes.at(0), y = step.reads.at(0);
     if (transposed) std::swap(x, y);
@@ -90,6 +99,7 @@ inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region
 inline void ProgramRun::run_normalization(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Layer& layer = network_.layer(step.layer);
+  const Fusion& fusion = fusions_.at(step.layer);
   const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
   expect(kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W], "a set has another number of positions");
   expect(kernel.scalar == layer.epsilon, "another epsilon than the layer's");
@@ -103,11 +113,18 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_sums(rank, kernel, home, step.reads.at(1));
       expect_parameter(rank, step.reads.at(2), channels);
       expect_parameter(rank, step.reads.at(3), channels);
-      write_output(rank, step.layer, step.writes.at(0));
+      expect_activation(kernel, fusion);
+      expect(kernel.addend == (fusion.add >= 0), "what is to be added is not, or the reverse");
+      if (kernel.addend) expect_input(rank, fusion.add, network_.layer(fusion.add).inputs[0] == fusion.head ? 1 : 0, step.reads.at(4));
+      write_output(rank, fusion.last(), step.writes.at(0));
       break;
     case KernelKind::BatchNormBackwardSums:
-      expect_gradient(rank, step.layer, step.reads.at(1), home);
+      expect_gradient(rank, fusion.last(), step.reads.at(1), home);
       expect_sums(rank, kernel, home, step.reads.at(2));
+      expect_activation(kernel, fusion);
+      if (fusion.activation >= 0) expect_output(rank, fusion.activation, step.reads.at(3));
+      if (fusion.activation >= 0 && fusion.add >= 0)
+        write(rank, step.writes.at(3), home, [&](const Element& element) { return values_.gradient(fusion.add, element); });
       count_sums(rank, kernel, set_samples, home, step.writes.at(0));
       for (const std::size_t i : {1U, 2U}) write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
       break;
@@ -116,6 +133,7 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_sums(rank, kernel, home, step.reads.at(2));
       expect_sums(rank, kernel, home, step.reads.at(3));
       expect_parameter(rank, step.reads.at(4), channels);
+      if (kernel.activation != Activation::None) expect_output(rank, fusion.activation, step.reads.at(5));
       write_contribution(rank, step.layer, step.writes.at(0));
   }
 }
@@ -267,11 +285,20 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
     case KernelKind::ConvolutionBackwardFilter: return run_convolution(rank, step, kernel);
-    case KernelKind::BiasAdd:
+    case KernelKind::BiasAdd: {
+      const Fusion& fusion = fusions_.at(layer);
       expect_output(rank, layer, step.writes.at(0));
+      expect_activation(kernel, fusion);
+      if (fusion.activation >= 0) write_output(rank, fusion.activation, step.writes.at(0));
       return expect_parameter(rank, step.reads.at(1), values_.of(layer).channels->owned(rank));
+    }
     case KernelKind::BiasGradient:
       expect_gradient(rank, layer, step.reads.at(0), home());
+      expect_activation(kernel, fusions_.at(layer));
+      if (kernel.activation != Activation::None) {
+        expect_output(rank, fusions_.at(layer).activation, step.reads.at(1));
+        write(rank, step.writes.at(1), home(), [&](const Element& element) { return values_.gradient(layer, element); });
+      }
       return write(rank, step.writes.at(0), values_.of(layer).channels->owned(rank), [&](const Element&) { return rank + 1.0; });
     case KernelKind::MaxPoolForward:
     case KernelKind::MaxPoolBackward:

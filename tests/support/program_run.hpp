@@ -25,6 +25,7 @@ class ProgramRun {
   ProgramRun(const Network& network, const LayerDecompositions& decompositions, const Execution& execution)
       : network_(network), values_(network, decompositions), ranks_(decompositions.back().grid.ranks()) {
     for (int rank = 0; rank < ranks_; ++rank) programs_.push_back(lower(network, decompositions, execution, rank));
+    for (const Fusion& fusion : fuse_all(network, decompositions, execution)) fusions_[fusion.head] = fusion;
   }
 
   const std::vector<Program>& programs() const { return programs_; }
@@ -276,6 +277,7 @@ class ProgramRun {
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);
   void run_convolution(int rank, const Step& step, const Kernel& kernel);
+  void expect_activation(const Kernel& kernel, const Fusion& fusion);
   void run_normalization(int rank, const Step& step, const Kernel& kernel);
   void run_prelu(int rank, const Step& step, const Kernel& kernel);
   void run_dice(int rank, const Step& step, const Kernel& kernel);
@@ -292,6 +294,7 @@ class ProgramRun {
   SymbolicValues values_;
   int ranks_;
   std::vector<Program> programs_;
+  std::map<LayerIndex, Fusion> fusions_;  ///< by head
   std::vector<ProgramMemory> memories_;
   std::vector<Queue> queues_;
   std::vector<std::vector<bool>> done_;

@@ -13,6 +13,14 @@ struct InnerEdge {
   std::size_t input = 0;
 };
 
+/// Of the block's connections those that lead from one fusion to another.
+bool leads_out(const std::vector<Fusion>& fusions, LayerIndex producer, LayerIndex consumer) {
+  return std::none_of(fusions.begin(), fusions.end(), [&](const Fusion& fusion) {
+    const std::vector<LayerIndex> layers = fusion.layers();
+    return std::count(layers.begin(), layers.end(), producer) > 0 && std::count(layers.begin(), layers.end(), consumer) > 0;
+  });
+}
+
 std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
   std::vector<InnerEdge> edges;
   for (std::size_t consumer = 0; consumer < block.layers.size(); ++consumer) {
@@ -76,11 +84,17 @@ Bytes persistent_of(const Program& program) {
 
 std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
   const std::vector<Decomposition> decompositions = spread(network, block, root);
+  const std::vector<Fusion> fusions = fuse(network, block, decompositions, execution);
   std::vector<Program> programs;
-  for (std::size_t i = 0; i < block.layers.size(); ++i) programs.push_back(lower_layer(network, block.layers[i], decompositions[i], execution, rank));
-  for (const InnerEdge& edge : inner_edges(network, block))
-    programs.push_back(lower_edge(network, block.layers[edge.producer], decompositions[edge.producer], block.layers[edge.consumer], edge.input,
-                                  decompositions[edge.consumer], execution, rank));
+  for (const Fusion& fusion : fusions) {
+    const auto head = std::find(block.layers.begin(), block.layers.end(), fusion.head);
+    programs.push_back(lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
+  }
+  for (const InnerEdge& edge : inner_edges(network, block)) {
+    const LayerIndex producer = block.layers[edge.producer], consumer = block.layers[edge.consumer];
+    if (leads_out(fusions, producer, consumer))
+      programs.push_back(lower_edge(network, producer, decompositions[edge.producer], consumer, edge.input, decompositions[edge.consumer], execution, rank));
+  }
   return programs;
 }
 
@@ -118,6 +132,7 @@ StepCost LayerCosts::price(const Step& step, const Program& program) {
 
 LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root, int rank) {
   const std::vector<Program> programs = block_programs(network_, block, root, execution_, rank);
+  const std::vector<Fusion> fusions = fuse(network_, block, spread(network_, block, root), execution_);
   LayerCost cost;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& program = programs[i];
@@ -131,8 +146,8 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
                                        : cost.update) += seconds;
       cost.tier = std::max(cost.tier, priced.tier);
     }
-    if (i >= block.layers.size()) continue;  // edges keep nothing of their own
-    const LayerIndex layer = block.layers[i];
+    if (i >= fusions.size()) continue;  // edges keep nothing of their own
+    const LayerIndex layer = fusions[i].last();
     cost.persistent += persistent_of(program);
     const Bytes saved = saved_by(program, kept_by_consumers(network_, layer) ? network_.layer(layer).name + ".y" : std::string());
     cost.saved += {saved.value / network_.training.micro_batches};  // one micro-batch's at a time

@@ -23,7 +23,7 @@ struct LayerCost {
   Seconds total() const { return forward + backward + update + communication; }
 };
 
-/// The steps that a block's own cost is made of, on one rank: each layer's, and those of the edges inside.
+/// The steps that a block's own cost is made of, on one rank: each fusion's, and those of the edges between them.
 std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank);
 
 /// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each

@@ -20,7 +20,8 @@ struct Execution {
   int threads_per_rank = 1;
   bool concurrent_tracks = false;  ///< communication on tracks of its own; off where it would only steal cycles from the kernels
   Precision precision;
-  std::map<std::string, std::string> implementations;  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
+  bool fuse = true;                ///< layers of a block that one pass over memory can do together are done so (fusion.hpp)
+  std::map<std::string, std::string> implementations{};  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

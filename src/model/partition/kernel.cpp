@@ -24,6 +24,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "batch_norm_moments", "running_average", "batch_norm_inference"};
 // clang-format on
 
+constexpr std::array<std::string_view, activation_count> activation_names{"none", "relu", "leaky_relu"};
+
 std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
 
 std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
@@ -58,6 +60,10 @@ std::string copy_key(const Kernel& kernel) {
   return key;
 }
 
+std::string fused_key(const Kernel& kernel) {
+  return std::string(kernel.addend ? " add" : "") + (kernel.activation == Activation::None ? "" : fmt::format(" {}", name_of(kernel.activation)));
+}
+
 /// What decides the time of this kind, behind its name.
 std::string details(const Kernel& kernel) {
   const Shape& x = kernel.x;
@@ -68,7 +74,8 @@ std::string details(const Kernel& kernel) {
     case ConvolutionBackwardData:
     case ConvolutionBackwardFilter:
       return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C], kernel.groups > 1 ? fmt::format(" g{}", kernel.groups) : "",
-                         spatial(x), spatial(y), window_key(kernel), kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "");
+                         spatial(x), spatial(y), window_key(kernel), kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "") +
+             fused_key(kernel);
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
@@ -76,13 +83,13 @@ std::string details(const Kernel& kernel) {
     case SpatialMeanForward:
     case SpatialMeanBackward: return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
     case BiasAdd:
-    case BiasGradient: return fmt::format(" rows{} c{}", y[Axis::N] * positions(y), y[Axis::C]);
+    case BiasGradient: return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C], fused_key(kernel));
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
     case BatchNormBackward:
       return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets) +
-             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels) : "");
+             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels) : "") + fused_key(kernel);
     case Dropout:
     case PreluForward:
     case PreluBackward:
@@ -92,7 +99,7 @@ std::string details(const Kernel& kernel) {
     case DiceSums:
     case DiceLoss:
     case SoftmaxCrossEntropy: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
-    case BatchNormInference: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case BatchNormInference: return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C], fused_key(kernel));
     case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets.sets);
     case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
     case LocalResponseForward:
@@ -129,6 +136,15 @@ std::string details(const Kernel& kernel) {
   return "";
 }
 
+Operands with_read(Operands operands, bool is_there, const Operand& read) {
+  if (is_there) operands.reads.push_back(read);
+  return operands;
+}
+Operands with_write(Operands operands, bool is_there, const Operand& write) {
+  if (is_there) operands.writes.push_back(write);
+  return operands;
+}
+
 /// Operations per element of the kinds that do little work on each; order of magnitude, for floors.
 double operations_per_element(KernelKind kind) {
   using enum KernelKind;
@@ -163,6 +179,8 @@ double operations_per_element(KernelKind kind) {
 
 std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std::size_t>(kind)]; }
 
+std::string_view name_of(Activation activation) { return activation_names[static_cast<std::size_t>(activation)]; }
+
 std::string Kernel::key() const { return std::string(name_of(kind)) + details(*this); }
 
 Operands Kernel::operands() const {
@@ -171,13 +189,14 @@ Operands Kernel::operands() const {
   const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]}, running{DataType::F32, 2 * x[Axis::C]};
   const Operand norms{DataType::F64, 2};
+  const bool activated = activation != Activation::None;
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
     case ConvolutionBackwardData: return {{output, weights}, {input}};
     case ConvolutionBackwardFilter: return {{input, output}, {weights}};
     case BiasAdd: return {{output, bias_vector}, {output}};
-    case BiasGradient: return {{output}, {bias_vector}};
+    case BiasGradient: return with_write(with_read({{output}, {bias_vector}}, activated, output), activated, output);
     case MaxPoolForward: return {{input}, {output, index}};
     case MaxPoolBackward: return {{output, index}, {input}};
     case AveragePoolForward:
@@ -187,9 +206,9 @@ Operands Kernel::operands() const {
     case UpsampleBackward:
     case SpatialMeanBackward: return {{output}, {input}};
     case BatchNormStatistics: return {{input}, {sums}};
-    case BatchNormForward: return {{input, sums, channel, channel}, {output}};
-    case BatchNormBackwardSums: return {{input, output, sums}, {sums, channel, channel}};
-    case BatchNormBackward: return {{input, output, sums, sums, channel}, {input}};
+    case BatchNormForward: return with_read({{input, sums, channel, channel}, {output}}, addend, input);
+    case BatchNormBackwardSums: return with_write(with_read({{input, output, sums}, {sums, channel, channel}}, activated, output), addend, output);
+    case BatchNormBackward: return with_read({{input, output, sums, sums, channel}, {input}}, activated, output);
     case ReluForward:
     case LeakyReluForward:
     case SigmoidForward:
@@ -215,7 +234,7 @@ Operands Kernel::operands() const {
     case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
     case BatchNormMoments: return {{sums}, {moments}};
     case RunningAverage: return {{moments, running}, {running}};
-    case BatchNormInference: return {{input, running, channel, channel}, {output}};
+    case BatchNormInference: return with_read({{input, running, channel, channel}, {output}}, addend, input);
     case DiceSums: return {{input, labels}, {class_sums}};
     case DiceLoss: return {{labels, class_sums}, {scalar_sum, input}};
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};

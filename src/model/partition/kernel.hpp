@@ -44,6 +44,13 @@
 //   BatchNormMoments            sums                                   moments (F64, [2][C]: mean and unbiased variance, this rank's share of the sets' mean)
 //   RunningAverage              moments (of all ranks), running        running (F32, [2][C], in place: weight `scalar` for the moments)
 //   BatchNormInference          x, running, scale, shift               y
+// With an activation behind it or an addend (fusion.hpp), which cost no pass over memory of their own; y is the activation's output in both directions:
+//   BatchNormForward            x, sums, scale, shift, [addend]        y: normalized, then the addend added, then activated
+//   BatchNormBackwardSums       x, dy, sums, y                         gradient_sums, dscale, dshift, [dx of the activation, if there is an addend]
+//   BatchNormBackward           x, dy, sums, gradient_sums, scale, y   dx
+//   BatchNormInference          x, running, scale, shift, [addend]     y
+//   ConvolutionForward, BiasAdd as above                               y, activated
+//   BiasGradient                dy, y                                  dbias, dx of the activation
 // Other optimizers (network/training.hpp has the formulas), all in place:
 //   Sgd                         weights, gradient                      weights
 //   SgdNesterov                 weights, gradient, velocity            weights, velocity
@@ -144,6 +151,11 @@ struct StatisticsSets {
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
+/// What a kernel does to its result before it writes it.
+enum class Activation : int { None, Relu, LeakyRelu };
+inline constexpr int activation_count = static_cast<int>(Activation::LeakyRelu) + 1;
+std::string_view name_of(Activation activation);
+
 /// One buffer that a kernel reads or writes.
 struct Operand {
   DataType type = DataType::F32;
@@ -179,6 +191,9 @@ struct Kernel {
   double maximum = 0;                           ///< Clip
   LocalResponse response{};                     ///< LocalResponse
   std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
+  Activation activation = Activation::None;     ///< BatchNorm, ConvolutionForward, BiasAdd, BiasGradient
+  double slope = 0;                             ///< of a LeakyRelu that is an activation
+  bool addend = false;                          ///< BatchNorm: something is added before the activation
 
   /// The buffers of the table above, in order.
   Operands operands() const;

@@ -21,6 +21,22 @@ int ranks_of(const Network& network, const LayerDecompositions& decompositions) 
   return 1;
 }
 
+/// Inputs from outside the fusion: loaded, or given.
+void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion, int rank) {
+  for (const LayerIndex index : fusion.layers()) {
+    Lowering::State& state = lowering.state(index);
+    const auto& inputs = network.layer(index).inputs;
+    for (std::size_t input = 0; input < inputs.size(); ++input) {
+      if (lowering.reads_input_layer(index, input) || lowering.state(inputs[input]).placed) {
+        lowering.edge_forward(inputs[input], index, input);
+      } else {
+        state.needed.resize(inputs.size(), -1);
+        state.needed[input] = lowering.add_buffer("x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 Program lower(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
@@ -28,6 +44,7 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
   Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  for (const Fusion& fusion : fuse_all(network, decompositions, execution)) lowering.fuse(fusion);
   lowering.add_parameters(backward);
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
@@ -51,6 +68,7 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
   lowering.only_infer();
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  for (const Fusion& fusion : fuse_all(network, decompositions, execution)) lowering.fuse(fusion);
   lowering.add_parameters(backward);
   for (auto index = backward.rbegin(); index != backward.rend(); ++index) {
     const auto& inputs = network.layer(*index).inputs;
@@ -62,25 +80,27 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
 }
 
 Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition, const Execution& execution, int rank) {
-  Lowering lowering(network, execution, rank, decomposition.grid.ranks());
-  lowering.place(index, decomposition);
-  lowering.add_parameters({index});
-  Lowering::State& state = lowering.state(index);
-  const auto& inputs = network.layer(index).inputs;
+  return lower_fusion(network, {index}, decomposition, execution, rank);
+}
+
+Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head, const Execution& execution, int rank) {
+  const std::vector<LayerIndex> layers = fusion.layers();
+  Lowering lowering(network, execution, rank, of_head.grid.ranks());
+  Decomposition decomposition = of_head;
+  for (const LayerIndex index : layers) {
+    lowering.place(index, decomposition);
+    decomposition = inherited(network.layer(index), decomposition);
+  }
+  lowering.fuse(fusion);
+  lowering.add_parameters({layers.rbegin(), layers.rend()});
+  Lowering::State& last = lowering.state(fusion.last());
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
-    for (std::size_t input = 0; input < inputs.size(); ++input) {
-      if (lowering.reads_input_layer(index, input)) {
-        lowering.edge_forward(inputs[input], index, input);
-      } else {
-        state.needed.resize(inputs.size(), -1);
-        state.needed[input] = lowering.add_buffer("x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
-      }
-    }
-    lowering.layer_forward(index);
-    if (!is_loss(network.layer(index).kind))
-      state.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient, state.distributions.home.owned(rank), index)};
-    lowering.layer_backward(index);
+    provide_inputs(lowering, network, fusion, rank);
+    for (const LayerIndex index : layers) lowering.layer_forward(index);
+    if (!is_loss(network.layer(fusion.head).kind))
+      last.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient, last.distributions.home.owned(rank), fusion.last())};
+    for (auto index = layers.rbegin(); index != layers.rend(); ++index) lowering.layer_backward(*index);
   }
   lowering.update();
   return std::move(lowering.program);

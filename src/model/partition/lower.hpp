@@ -2,6 +2,7 @@
 // The one place where a plan becomes steps.
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
+#include "model/partition/fusion.hpp"
 #include "model/partition/program.hpp"
 
 namespace stratplan {
@@ -16,6 +17,9 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
 /// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient reduction, update), its needed inputs given:
 /// what a candidate's own cost is made of. Buffers are not placed.
 Program lower_layer(const Network& network, LayerIndex layer, const Decomposition& decomposition, const Execution& execution, int rank);
+
+/// The same of layers that are fused; each but the head has the decomposition that it inherits.
+Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head, const Execution& execution, int rank);
 
 /// The steps of one edge alone in both directions (packing, messages, unpacking): what a pair of candidates costs. Empty if the tensor already
 /// lies where it is needed. Buffers are not placed.

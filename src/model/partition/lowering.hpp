@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "model/partition/fusion.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/transfer.hpp"
 
@@ -27,17 +28,22 @@ class Lowering {
     BufferId loss_gradient = -1;          ///< losses: of what they need
     std::vector<BufferId> contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
+    LayerIndex head = -1;                 ///< of the fusion that it is in
+    Fusion fusion;                        ///< of a head
   };
 
   /// Lowers the forward phase of a trained network; to be called first.
   void only_infer() { infers_ = true; }
   void place(LayerIndex layer, const Decomposition& decomposition);
+  /// Layers that are placed, to be done together; others are on their own.
+  void fuse(const Fusion& fusion);
   State& state(LayerIndex layer) { return states_[static_cast<std::size_t>(layer)]; }
 
   /// Parameters of these layers, in the order in which backward completes their gradients.
   void add_parameters(const std::vector<LayerIndex>& backward_order);
 
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
+  /// A fusion's steps are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   /// Backward of an edge in two halves, so that kernels may run between sending and adding.
@@ -86,6 +92,10 @@ class Lowering {
   int tag(LayerIndex consumer, std::size_t input, bool backward) const;
 
   Kernel kernel_of(LayerIndex layer, KernelKind kind) const;
+  BufferId add_output(LayerIndex head);
+  void activate(const Fusion& fusion, Kernel& kernel) const;
+  void finish_normalization(LayerIndex head, Kernel kernel, std::vector<BufferId> reads);
+  std::size_t addend(const Fusion& fusion) const;
   void forward_contraction(LayerIndex layer);
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
@@ -101,6 +111,7 @@ class Lowering {
   BufferId gradient_of_output(LayerIndex layer);
   BufferId input_gradient(LayerIndex layer, std::size_t input);
   void backward_contraction(LayerIndex layer, BufferId gradient);
+  BufferId backward_bias(LayerIndex layer, BufferId gradient);
   void backward_normalization(LayerIndex layer, BufferId gradient);
   void backward_prelu(LayerIndex layer, BufferId gradient);
   void backward_placement(LayerIndex layer, BufferId gradient);

@@ -35,6 +35,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   const Region region = needed.region(program.rank);
   const std::string name = fmt::format("{}->{}", layer(producer).name, layer(consumer).name);
   to.needed.resize(layer(consumer).inputs.size(), -1);
+  if (state(producer).head == to.head) return;  // done together
   if (layer(producer).kind == LayerKind::Input) {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
     if (region.empty()) return;

@@ -20,6 +20,12 @@ void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
   state(index).placed = true;
   state(index).decomposition = decomposition;
   state(index).distributions = distribute(layer(index), decomposition);
+  fuse({index});
+}
+
+void Lowering::fuse(const Fusion& fusion) {
+  for (const LayerIndex index : fusion.layers()) state(index).head = fusion.head;
+  state(fusion.head).fusion = fusion;
 }
 
 // ---------------------------------------------------------------- appending
@@ -163,8 +169,10 @@ Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
 
 // ---------------------------------------------------------------- forward
 
-void Lowering::layer_forward(LayerIndex index) {
+void Lowering::layer_forward(LayerIndex layer_done) {
+  const LayerIndex index = state(layer_done).head;
   State& at = state(index);
+  if (at.fusion.last() != layer_done) return;
   const LayerKind kind = layer(index).kind;
   if (is_contraction(kind)) return forward_contraction(index);
   if (infers_ && kind == LayerKind::BatchNorm) return infer_batch_norm(index);
@@ -209,25 +217,29 @@ void Lowering::layer_forward(LayerIndex index) {
   }
 }
 
-/// A transposed convolution is the gradient of the convolution that leads from its output to its input.
+/// A transposed convolution is the gradient of the convolution that leads from its output to its input. What is fused with it is done by the last of its kernels.
 void Lowering::forward_contraction(LayerIndex index) {
   State& at = state(index);
   const bool transposed = layer(index).kind == LayerKind::TransposedConvolution;
   const bool partial = !at.distributions.raw.dims_with(Role::Partial).empty();
+  const bool scatters = partial && at.decomposition.landing == Landing::ReduceScatter;
   const BufferId raw =
-      add_buffer(layer(index).name + (partial ? ".partial" : ".y"), TensorClass::Activation, at.distributions.raw.owned(program.rank), index);
+      scatters ? add_buffer(layer(index).name + ".partial", TensorClass::Activation, at.distributions.raw.owned(program.rank), index) : add_output(index);
   Kernel kernel = kernel_of(index, transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
   kernel.bias = layer(index).bias && !partial && !transposed;
   std::vector<BufferId> reads{at.needed.front(), parameter(index, ParameterSlice::What::Weights).value};
   if (kernel.bias) reads.push_back(parameter(index, ParameterSlice::What::Bias).value);
+  const bool bias_follows = layer(index).bias && !kernel.bias;
+  if (!bias_follows) activate(at.fusion, kernel);
   add_kernel(index, kernel, std::move(reads), {raw});
-  at.home = raw;
   if (partial) land(index, raw);
-  if (layer(index).bias && !kernel.bias) {
+  if (bias_follows) {
+    const BufferId y = state(at.fusion.last()).home;
     Kernel bias;
     bias.kind = KernelKind::BiasAdd;
-    bias.x = bias.y = program.buffer(at.home).region.shape();
-    add_kernel(index, bias, {at.home, parameter(index, ParameterSlice::What::Bias).value}, {at.home});
+    bias.x = bias.y = program.buffer(y).region.shape();
+    activate(at.fusion, bias);
+    add_kernel(index, bias, {y, parameter(index, ParameterSlice::What::Bias).value}, {y});
   }
 }
 
@@ -247,8 +259,7 @@ void Lowering::land(LayerIndex index, BufferId raw) {
     collective.counts.push_back(region.elements());
     element += region.elements();
   }
-  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
-  add_collective(index, Track::Halo, std::move(collective), packed, at.home);
+  add_collective(index, Track::Halo, std::move(collective), packed, add_output(index));
 }
 
 /// The sets that overlap this rank's samples, and the ranks that hold parts of them. Blocks of samples that share a set form one group: where none straddle
@@ -294,10 +305,9 @@ void Lowering::forward_normalization(LayerIndex index) {
   CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(at.sums).region.elements(), {}};
   add_collective(index, Track::Halo, std::move(collective), at.sums, at.sums);
   if (at.moments >= 0) contribute_moments(index, group.sets);
-  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
   kernel.kind = KernelKind::BatchNormForward;
   using What = ParameterSlice::What;
-  add_kernel(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value}, {at.home});
+  finish_normalization(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
 }
 
 // ---------------------------------------------------------------- backward
@@ -330,8 +340,9 @@ void Lowering::layer_backward(LayerIndex index) {
   State& at = state(index);
   const LayerKind kind = layer(index).kind;
   phase_ = Phase::Backward;
+  if (at.head != index) return;
   if (is_loss(kind)) return reads_input_layer(index, 0) ? void() : pass_back(index, 0, at.loss_gradient);
-  const BufferId dy = gradient_of_output(index);
+  const BufferId dy = gradient_of_output(at.fusion.last());
   if (is_contraction(kind)) return backward_contraction(index, dy);
   if (has_statistics(kind)) return backward_normalization(index, dy);
   if (kind == LayerKind::PReLU) return backward_prelu(index, dy);
@@ -407,13 +418,7 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   using What = ParameterSlice::What;
   const State& at = state(index);
   const bool transposed = layer(index).kind == LayerKind::TransposedConvolution;
-  if (layer(index).bias) {
-    Kernel bias;
-    bias.kind = KernelKind::BiasGradient;
-    bias.x = bias.y = program.buffer(dy).region.shape();
-    add_kernel(index, bias, {dy}, {parameter(index, What::Bias).gradient});
-  }
-  const BufferId raw = gather_landed(index, dy);
+  const BufferId raw = gather_landed(index, backward_bias(index, dy));
   const LayerIndex producer = layer(index).inputs.front();
   PendingEdge edge;
   if (!reads_input_layer(index, 0)) {
@@ -426,27 +431,6 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   if (transposed) std::swap(factors[0], factors[1]);
   add_kernel(index, kernel_of(index, KernelKind::ConvolutionBackwardFilter), std::move(factors), {parameter(index, What::Weights).gradient});
   if (edge.producer >= 0) finish_edge_backward(edge);
-  for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
-}
-
-void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
-  using What = ParameterSlice::What;
-  const State& at = state(index);
-  const SetGroup group = statistics_sets(index);
-  Kernel kernel = kernel_of(index, KernelKind::BatchNormBackwardSums);
-  kernel.sets = group.sets;
-  const BufferId x = at.needed.front();
-  const BufferId sums =
-      add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
-  add_kernel(index, kernel, {x, dy, at.sums}, {sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient});
-  if (!reads_input_layer(index, 0)) {
-    CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(sums).region.elements(), {}};
-    add_collective(index, Track::Halo, std::move(collective), sums, sums);
-    const BufferId dx = input_gradient(index, 0);
-    kernel.kind = KernelKind::BatchNormBackward;
-    add_kernel(index, kernel, {x, dy, at.sums, sums, parameter(index, What::Scale).value}, {dx});
-    pass_back(index, 0, dx);
-  }
   for (const std::size_t p : at.parameters) gradient_complete(program.parameters[p]);
 }
 

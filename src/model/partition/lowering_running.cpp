@@ -66,9 +66,8 @@ void Lowering::infer_batch_norm(LayerIndex index) {
   using What = ParameterSlice::What;
   State& at = state(index);
   SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics", layer(index).name);
-  at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, at.distributions.home.owned(program.rank), index);
-  add_kernel(index, kernel_of(index, KernelKind::BatchNormInference),
-             {at.needed.front(), at.running, parameter(index, What::Scale).value, parameter(index, What::Shift).value}, {at.home});
+  finish_normalization(index, kernel_of(index, KernelKind::BatchNormInference),
+                       {at.needed.front(), at.running, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
 }
 
 }  // namespace stratplan

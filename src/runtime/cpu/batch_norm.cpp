@@ -24,23 +24,36 @@ struct MomentTerm {
   }
 };
 
-/// Of dy, and of dy * (x - mean).
+/// What a normalization's gradient reads and writes.
+struct GradientSources {
+  const float *x, *dy;
+  const float* y;  ///< of the activation, if there is one
+  float slope;     ///< of the activation where y is not positive
+  float* passed;   ///< dy behind the activation, if something is added before it
+};
+
+/// Of dy, behind the activation if there is one, and of dy * (x - mean).
+template <bool activated, bool passes>
 struct GradientTerm {
   static constexpr int count = 2;
-  const float* x;
-  const float* dy;
+  GradientSources from;
   const float* mean;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum, Double4& product) const {
-    const Float4 centered = *reinterpret_cast<const Float4*>(x + i) - *reinterpret_cast<const Float4*>(mean + c);
-    const Double4 gradient = __builtin_convertvector(*reinterpret_cast<const Float4*>(dy + i), Double4);
+    const Float4 centered = *reinterpret_cast<const Float4*>(from.x + i) - *reinterpret_cast<const Float4*>(mean + c);
+    Float4 dy = *reinterpret_cast<const Float4*>(from.dy + i);
+    if (activated) dy = *reinterpret_cast<const Float4*>(from.y + i) > Float4{} ? dy : from.slope * dy;
+    if (passes) *reinterpret_cast<Float4*>(from.passed + i) = dy;
+    const Double4 gradient = __builtin_convertvector(dy, Double4);
     sum += gradient;
     product += gradient * __builtin_convertvector(centered, Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t channels) const {
-    const float centered = x[i] - mean[c];
-    sums[c] += dy[i];
-    sums[channels + c] += double{dy[i]} * centered;
+    const float centered = from.x[i] - mean[c];
+    const float dy = !activated || from.y[i] > 0 ? from.dy[i] : from.slope * from.dy[i];
+    if (passes) from.passed[i] = dy;
+    sums[c] += dy;
+    sums[channels + c] += double{dy} * centered;
   }
 };
 
@@ -57,19 +70,53 @@ struct SumTerm {
 SP_CLONES void sum_moments(MomentTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
-SP_CLONES void sum_gradients(GradientTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
-  sum_columns(term, rows, channels, begin, end);
+SP_CLONES void sum_gradients(GradientSources from, const float* mean, double* sums, std::int64_t rows, std::int64_t channels, std::int64_t begin,
+                             std::int64_t end) {
+  if (from.passed) return sum_columns(GradientTerm<true, true>{from, mean, sums}, rows, channels, begin, end);
+  if (from.y) return sum_columns(GradientTerm<true, false>{from, mean, sums}, rows, channels, begin, end);
+  sum_columns(GradientTerm<false, false>{from, mean, sums}, rows, channels, begin, end);
 }
 SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
 
-SP_CLONES void normalize_rows(const float* x, float* y, const float* mean, const float* factor, const float* shift, std::int64_t rows,
-                              std::int64_t channels) {
-  for (std::int64_t row = 0; row < rows; ++row, x += channels, y += channels) {
+/// y = activation((x - mean) * factor + shift + addend); a ReLU is a leaky one of slope 0.
+struct Normalization {
+  const float *x, *addend;  ///< the addend may be missing
+  float* y;
+  const float *mean, *factor, *shift;
+  bool activates;
+  float slope;
+};
+
+template <bool adds, bool activates>
+[[gnu::always_inline]] inline void normalize(Normalization k, std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row, k.x += channels, k.y += channels) {
 #pragma GCC ivdep
-    for (std::int64_t c = 0; c < channels; ++c) y[c] = (x[c] - mean[c]) * factor[c] + shift[c];
+    for (std::int64_t c = 0; c < channels; ++c) {
+      float value = (k.x[c] - k.mean[c]) * k.factor[c] + k.shift[c];
+      if (adds) value += k.addend[c];
+      k.y[c] = !activates || value > 0 ? value : k.slope * value;
+    }
+    if (adds) k.addend += channels;
   }
+}
+
+SP_CLONES void normalize_rows(Normalization k, std::int64_t rows, std::int64_t channels) {
+  if (k.addend) return k.activates ? normalize<true, true>(k, rows, channels) : normalize<true, false>(k, rows, channels);
+  k.activates ? normalize<false, true>(k, rows, channels) : normalize<false, false>(k, rows, channels);
+}
+
+/// Where the kernel reads and writes from `start` on; its coefficients lie where the others are.
+Normalization normalization(const Kernel& kernel, const HostCall& call, std::int64_t start, const float* mean, const float* factor) {
+  return {call.read(0) + start, kernel.addend ? call.read(4) + start : nullptr, call.write(0) + start, mean, factor, call.read(3),
+          kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
+}
+
+/// `y`: which of the reads it is. `passed`: which of the writes, if any.
+GradientSources gradient_sources(const Kernel& kernel, const HostCall& call, std::int64_t start, std::size_t y, std::size_t passed) {
+  return {call.read(0) + start, call.read(1) + start, kernel.activation == Activation::None ? nullptr : call.read(y) + start,
+          static_cast<float>(kernel.slope), kernel.addend ? call.write(passed) + start : nullptr};
 }
 
 /// Coefficients of dx = factor * dy - offset - (x - mean) * slope.
@@ -77,11 +124,20 @@ struct GradientCoefficients {
   const float *mean, *factor, *offset, *slope;
 };
 
-SP_CLONES void gradient_rows(const float* x, const float* dy, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
-  for (std::int64_t row = 0; row < rows; ++row, x += channels, dy += channels, dx += channels) {
+template <bool activated>
+[[gnu::always_inline]] inline void gradient(GradientSources from, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows; ++row, from.x += channels, from.dy += channels, dx += channels) {
 #pragma GCC ivdep
-    for (std::int64_t c = 0; c < channels; ++c) dx[c] = k.factor[c] * dy[c] - k.offset[c] - (x[c] - k.mean[c]) * k.slope[c];
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const float dy = !activated || from.y[c] > 0 ? from.dy[c] : from.slope * from.dy[c];
+      dx[c] = k.factor[c] * dy - k.offset[c] - (from.x[c] - k.mean[c]) * k.slope[c];
+    }
+    if (activated) from.y += channels;
   }
+}
+
+SP_CLONES void gradient_rows(GradientSources from, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
+  from.y ? gradient<true>(from, dx, k, rows, channels) : gradient<false>(from, dx, k, rows, channels);
 }
 
 /// Consecutive local samples of one set: rows [first_row, first_row + rows) of x.
@@ -154,7 +210,7 @@ void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
 void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   float *mean = static_cast<float*>(call.workspace), *factor = mean + channels;
-  const float *scale = call.read(2), *shift = call.read(3);
+  const float* scale = call.read(2);
   for_each_run(kernel, [&](const Run& run) {
     for_each_channel(kernel, call.read<double>(1) + run.set * 2 * channels, run.set, [&](std::int64_t c, const Moments& m) {
       mean[c] = static_cast<float>(m.mean);
@@ -162,7 +218,7 @@ void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
     });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
-      normalize_rows(call.read(0) + start, call.write(0) + start, mean, factor, shift, end - begin, channels);
+      normalize_rows(normalization(kernel, call, start, mean, factor), end - begin, channels);
     });
   });
 }
@@ -179,7 +235,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
     double* sum = sums + run.set * 2 * channels;
     for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) { mean[c] = static_cast<float>(m.mean); });
     in_parallel(channels, panel_columns, [&](auto begin, auto end) {
-      sum_gradients({call.read(0) + start, call.read(1) + start, mean, sum}, run.rows, channels, begin, end);
+      sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels, begin, end);
     });
     for_each_channel(kernel, of_set, run.set,
                      [&](std::int64_t c, const Moments& m) {  // what rounding the mean to float has left out, then to units of the deviation
@@ -218,7 +274,7 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
     });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
-      gradient_rows(call.read(0) + start, call.read(1) + start, call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);
+      gradient_rows(gradient_sources(kernel, call, start, 5, 0), call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);
     });
   });
 }
@@ -251,7 +307,7 @@ void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
   float* factor = static_cast<float*>(call.workspace);
   for (std::int64_t c = 0; c < channels; ++c) factor[c] = static_cast<float>(scale[c] / std::sqrt(double{variance[c]} + kernel.scalar));
   in_parallel(kernel.x.elements() / channels, 16, [&](auto begin, auto end) {
-    normalize_rows(call.read(0) + begin * channels, call.write(0) + begin * channels, mean, factor, call.read(3), end - begin, channels);
+    normalize_rows(normalization(kernel, call, begin * channels, mean, factor), end - begin, channels);
   });
 }
 

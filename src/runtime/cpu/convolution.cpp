@@ -23,6 +23,7 @@ void multiply_forward(const Kernel& kernel, const HostCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   if (kernel.bias) fill_rows(call.read(2), call.write(0), m.rows, m.columns);
   multiply({call.read(0), false}, {call.read(1), true}, call.write(0), m.rows, m.columns, m.inner, kernel.bias);
+  activate(kernel, call.write(0), kernel.y.elements());
 }
 
 void multiply_backward_data(const Kernel& kernel, const HostCall& call) {
@@ -49,6 +50,7 @@ void convolve_nothing(const Kernel& kernel, const HostCall& call) {
   if (kernel.kind == KernelKind::ConvolutionForward) {
     std::fill_n(call.write(0), kernel.y.elements(), 0.0F);
     if (kernel.bias) fill_rows(call.read(2), call.write(0), kernel.y.elements() / filters, filters);
+    activate(kernel, call.write(0), kernel.y.elements());
   } else if (kernel.kind == KernelKind::ConvolutionBackwardFilter) {
     std::fill_n(call.write(0), kernel.operands().writes[0].elements, 0.0F);
   }

@@ -34,6 +34,9 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
 /// Sums over rows in double: sums[c] += sum of x[row][c].
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums);
 
+/// Applies the kernel's activation, if it has one, to `count` elements in place.
+void activate(const Kernel& kernel, float* y, std::int64_t count);
+
 void bias_add(const Kernel& kernel, const HostCall& call);
 void bias_gradient(const Kernel& kernel, const HostCall& call);
 void max_pool_forward(const Kernel& kernel, const HostCall& call);

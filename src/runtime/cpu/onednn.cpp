@@ -58,10 +58,25 @@ dnnl::primitive_attr attributes() {
   return attr;
 }
 
+/// Of the forward pass: the activation is done on the way out.
+dnnl::primitive_attr attributes(const Kernel& kernel) {
+  dnnl::primitive_attr attr = attributes();
+  if (kernel.activation == Activation::None) return attr;
+  dnnl::post_ops behind;
+#if DNNL_VERSION_MAJOR >= 3
+  behind.append_eltwise(dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope), 0.0F);
+#else
+  behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope), 0.0F);
+#endif
+  attr.set_post_ops(behind);
+  return attr;
+}
+
 /// Descriptions of the three passes: the versions of the library differ only here.
 struct Passes {
-  Passes(const Problem& problem, Route route)
+  Passes(const Kernel& kernel, const Problem& problem, Route route)
       : p(problem),
+        forward_attributes(attributes(kernel)),
         x(described(p.x, p.activations(route))),
         weights(described(p.weights, Tag::any)),
         y(described(p.y, p.activations(route))),
@@ -73,7 +88,7 @@ struct Passes {
   static constexpr auto direct = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
   Forward::primitive_desc forward() const {
-    return {engine(), dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after, attributes()};
+    return {engine(), dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward_attributes};
   }
   BackwardData::primitive_desc backward_data() const {
     return {engine(), direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
@@ -84,7 +99,7 @@ struct Passes {
 #else
   Forward::primitive_desc forward() const {
     return {
-        {dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine()};
+        {dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, forward_attributes, engine()};
   }
   BackwardData::primitive_desc backward_data() const {
     return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
@@ -95,6 +110,7 @@ struct Passes {
 #endif
 
   const Problem& p;
+  dnnl::primitive_attr forward_attributes;
   memory::desc x, weights, y, bias;
 };
 
@@ -102,7 +118,7 @@ class ConvolutionPrimitive : public HostKernel {
  public:
   ConvolutionPrimitive(const Kernel& kernel, Route route) : stream_(engine()) {
     const Problem problem(kernel);
-    const Passes passes(problem, route);
+    const Passes passes(kernel, problem, route);
     const memory::desc x = described(problem.x, problem.channels_last()), y = described(problem.y, problem.channels_last());
     const memory::desc weights = described(problem.weights, problem.plain_weights());
     switch (kernel.kind) {

@@ -88,6 +88,7 @@ void forward(const Kernel& kernel, const HostCall& call) {
     if (kernel.bias)
       for (std::int64_t i = 0; i < count; ++i) std::copy_n(call.read(2), matrix.filters, y + i * matrix.filters);
     multiply({rows, false}, {call.read(1), true}, y, count, matrix.filters, matrix.columns, kernel.bias);
+    activate(kernel, y, count * matrix.filters);
   });
 }
 

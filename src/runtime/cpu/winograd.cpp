@@ -137,18 +137,27 @@ SP_CLONES void transform_output_gradient(const float* dy, const Plane& plane, st
   transform_positions<outputs>(dy, plane, h, w, index, layout, to, stride, TransformOutputGradient{});
 }
 
-/// 36 points of one tile to its outputs; `bias` may be null.
-SP_CLONES void transform_output(const float* from, std::int64_t stride, const float* bias, const Plane& plane, std::int64_t h, std::int64_t w,
-                                float* out) {
+/// What is done to outputs on their way out.
+struct Finish {
+  const float* bias;  ///< may be null
+  bool activates;
+  float slope;  ///< a ReLU is a leaky one of slope 0
+};
+
+/// 36 points of one tile to its outputs.
+SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish finish, const Plane& plane, std::int64_t h, std::int64_t w, float* out) {
   const std::int64_t rows = std::min<std::int64_t>(outputs, plane.height - h), columns = std::min<std::int64_t>(outputs, plane.width - w);
   for (std::int64_t channel = 0; channel < plane.channels; channel += 8) {
     Float8 values[inputs][inputs], square[outputs][outputs];
     load_points<inputs>(from + channel, stride, values);
     transform_tile<inputs, outputs>(values, square, TransformOutput{});
-    const Float8 added = bias ? load8(bias + channel) : Float8{};
+    const Float8 added = finish.bias ? load8(finish.bias + channel) : Float8{};
     for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j)
-        store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel, square[i][j] + added);
+      for (std::int64_t j = 0; j < columns; ++j) {
+        Float8 value = square[i][j] + added;
+        if (finish.activates) value = value > Float8{} ? value : finish.slope * value;
+        store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel, value);
+      }
   }
 }
 
@@ -269,7 +278,7 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
 void convolve(const Kernel& kernel, const HostCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
-  const float* const bias = kernel.bias && !pass.turned ? call.read(2) : nullptr;
+  const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr, kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
   float* const products = scratch.transformed_outputs();
   const std::int64_t channels = pass.in[Axis::C], filters = pass.out[Axis::C];
   transform_filters(kernel, pass, call.read(1), scratch.transformed_filters());
@@ -293,7 +302,7 @@ void convolve(const Kernel& kernel, const HostCall& call) {
       in_parallel(tiles, 1, [&](auto begin, auto end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const Tile tile = tile_at(pass, band, i);
-          transform_output(products + i * filters, tiles * filters, bias, Plane(pass.out, tile.n, plane), tile.h, tile.w, call.write(0));
+          transform_output(products + i * filters, tiles * filters, finish, Plane(pass.out, tile.n, plane), tile.h, tile.w, call.write(0));
         }
       });
     }

@@ -1,6 +1,7 @@
 // Normalization over sets of samples, and of groups of channels where these share their statistics. With m terms, mean u and biased variance v of a set's
 // group, r = 1 / sqrt(v + epsilon) and h = (x - u) * r:
 //   y = scale * h + shift
+//   y = activation(scale * h + shift + addend)                                         if it is fused with these; below, dy is then behind the activation
 //   dx = r * (scale * dy - sum(scale * dy) / m - h * sum(scale * dy * h) / m)          the gradient through u and v included
 #include <algorithm>
 #include <cmath>
@@ -32,6 +33,11 @@ struct Moments {
   double normalized(const Index& i, float x) const { return (x - mean(i)) * reciprocal_deviation(i); }
 };
 
+float finished(const Kernel& kernel, const HostCall& call, std::int64_t i, double normalized) {
+  const float y = static_cast<float>(normalized);
+  return activated(kernel, kernel.addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
+}
+
 /// This rank's share of each set: samples times positions, of all that the set has.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
@@ -57,20 +63,22 @@ void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
-    call.write(0)[o] = static_cast<float>(scale[i[1]] * moments.normalized(i, x[o]) + shift[i[1]]);
+    call.write(0)[o] = finished(kernel, call, o, scale[i[1]] * moments.normalized(i, x[o]) + shift[i[1]]);
   });
 }
 
 void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
-  const float *x = call.read(0), *dy = call.read(1);
+  const float *x = call.read(0), *dy = call.read(1), *y = kernel.activation == Activation::None ? nullptr : call.read(3);
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
   std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
-    sums[moments.place(i, 0)] += dy[o];
-    sums[moments.place(i, 1)] += dy[o] * moments.normalized(i, x[o]);
+    const float gradient = through_activation(kernel, y, o, dy[o]);
+    sums[moments.place(i, 0)] += gradient;
+    sums[moments.place(i, 1)] += gradient * moments.normalized(i, x[o]);
+    if (kernel.addend) call.write(3)[o] = gradient;
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     double dscale = 0, dshift = 0;
@@ -85,12 +93,12 @@ void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
 
 void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
-  const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4);
+  const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4), *y = kernel.activation == Activation::None ? nullptr : call.read(5);
   const double* gradient_sums = call.read<double>(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
     const double mean_dy = moments.mean_of(gradient_sums, i, 0, scale), mean_dy_h = moments.mean_of(gradient_sums, i, 1, scale);
-    const double centered = double{scale[i[1]]} * dy[o] - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
+    const double centered = double{scale[i[1]]} * through_activation(kernel, y, o, dy[o]) - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
     call.write(0)[o] = static_cast<float>(moments.reciprocal_deviation(i) * centered);
   });
 }
@@ -121,7 +129,7 @@ void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *mean = call.read(1), *variance = mean + kernel.x[Axis::C], *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i), c = i[1];
-    call.write(0)[o] = static_cast<float>(scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) + shift[c]);
+    call.write(0)[o] = finished(kernel, call, o, scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) + shift[c]);
   });
 }
 

@@ -37,6 +37,7 @@ void convolution_forward(const Kernel& kernel, const HostCall& call) {
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += call.read(2)[i % filters];
   }
   round_to(call.write(0), y);
+  for (std::size_t i = 0; i < y.size(); ++i) call.write(0)[i] = activated(kernel, call.write(0)[i]);
 }
 
 void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
@@ -57,13 +58,18 @@ void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
 
 void bias_add(const Kernel& kernel, const HostCall& call) {
   const float *y = call.read(0), *bias = call.read(1);
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = y[i] + bias[i % kernel.y[Axis::C]];
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = activated(kernel, y[i] + bias[i % kernel.y[Axis::C]]);
 }
 
 void bias_gradient(const Kernel& kernel, const HostCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
   std::vector<double> sums(static_cast<std::size_t>(channels));
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) sums[static_cast<std::size_t>(i % channels)] += call.read(0)[i];
+  const bool activates = kernel.activation != Activation::None;
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    const float gradient = through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);
+    sums[static_cast<std::size_t>(i % channels)] += gradient;
+    if (activates) call.write(1)[i] = gradient;
+  }
   round_to(call.write(0), sums);
 }
 

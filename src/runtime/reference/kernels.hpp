@@ -44,6 +44,21 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
 
 inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
 
+/// As a layer of its own would: rounded before and after.
+inline float activated(const Kernel& kernel, float x) {
+  switch (kernel.activation) {
+    case Activation::Relu: return x > 0 ? x : 0;
+    case Activation::LeakyRelu: return x > 0 ? x : static_cast<float>(x * kernel.slope);
+    case Activation::None: break;
+  }
+  return x;
+}
+/// Gradient of what was activated, from that of the result y; y is not read if nothing was.
+inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
+  if (kernel.activation == Activation::None || y[i] > 0) return dy;
+  return kernel.activation == Activation::Relu ? 0 : static_cast<float>(dy * kernel.slope);
+}
+
 void convolution_forward(const Kernel& kernel, const HostCall& call);
 void convolution_backward_data(const Kernel& kernel, const HostCall& call);
 void convolution_backward_filter(const Kernel& kernel, const HostCall& call);

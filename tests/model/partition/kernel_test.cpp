@@ -105,6 +105,27 @@ TEST(Kernel, OperandsOfMaxPool) {
   EXPECT_EQ(pool.operands().writes[0], forward.reads[0]);
 }
 
+TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
+  const Shape shape{{4, 8, 1, 5, 5}};
+  Kernel kernel{.kind = KernelKind::BatchNormForward, .x = shape, .y = shape};
+  const Operand tensor{DataType::F32, shape.elements()};
+  kernel.activation = Activation::Relu;
+  kernel.addend = true;
+  EXPECT_EQ(kernel.key(), "batch_norm_forward n4 c8 p25 sets1 add relu");
+  EXPECT_EQ(kernel.operands().reads.back(), tensor);
+  kernel.kind = KernelKind::BatchNormBackwardSums;
+  EXPECT_EQ(kernel.operands().reads.size(), 4U) << "x, dy, sums, y";
+  EXPECT_EQ(kernel.operands().writes.back(), tensor);
+  kernel.addend = false;
+  EXPECT_EQ(kernel.operands().writes.size(), 3U) << "nobody else needs the gradient behind the activation";
+  kernel.kind = KernelKind::BatchNormBackward;
+  EXPECT_EQ(kernel.operands().reads.back(), tensor);
+  kernel.kind = KernelKind::BiasGradient;
+  kernel.activation = Activation::LeakyRelu;
+  EXPECT_EQ(kernel.key(), "bias_gradient rows100 c8 leaky_relu");
+  EXPECT_EQ(kernel.operands().writes, (std::vector<Operand>{{DataType::F32, 8}, tensor}));
+}
+
 TEST(CopyLoops, WorkedTable) {
   const Shape all{{2, 4, 1, 5, 6}};
   struct Row {

@@ -16,6 +16,7 @@ namespace {
 using test::everywhere;
 using test::NetworkBuilder;
 using test::problem_with;
+using test::residual_network;
 using test::small_network;
 
 Window same(std::int64_t kernel) { return {.kernel = kernel, .stride = 1, .dilation = 1, .pad_before = kernel / 2, .pad_after = (kernel - 1) / 2}; }
@@ -155,32 +156,39 @@ struct Work {
   }
 };
 
-Work work_of_parts(const Network& network, const LayerDecompositions& decompositions, int rank) {
+Work work_of_parts(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
+  const auto of = [&](LayerIndex layer) { return decompositions[static_cast<std::size_t>(layer)]; };
   Work work;
-  for (int layer = 0; layer < network.size(); ++layer) {
-    if (network.layer(layer).kind == LayerKind::Input) continue;
-    const Decomposition& here = decompositions[static_cast<std::size_t>(layer)];
-    work.add(lower_layer(network, layer, here, {}, rank));
-    for (std::size_t input = 0; input < network.layer(layer).inputs.size(); ++input) {
-      const LayerIndex producer = network.layer(layer).inputs[input];
-      if (network.layer(producer).kind == LayerKind::Input) continue;
-      work.add(lower_edge(network, producer, decompositions[static_cast<std::size_t>(producer)], layer, input, here, {}, rank));
+  for (const Fusion& fusion : fuse_all(network, decompositions, execution)) {
+    work.add(lower_fusion(network, fusion, of(fusion.head), execution, rank));
+    const std::vector<LayerIndex> layers = fusion.layers();
+    for (const LayerIndex layer : layers) {
+      for (std::size_t input = 0; input < network.layer(layer).inputs.size(); ++input) {
+        const LayerIndex producer = network.layer(layer).inputs[input];
+        const bool inside = std::count(layers.begin(), layers.end(), producer) > 0;
+        if (inside || network.layer(producer).kind == LayerKind::Input) continue;
+        work.add(lower_edge(network, producer, of(producer), layer, input, of(layer), execution, rank));
+      }
     }
   }
   return work;
 }
 
 TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
-  const Network network = small_network(6, 4);
-  for (const char* text : {"N1", "N2", "H3", "C2", "F2 C2", "C2 F2 all-reduce", "N2 H2", "H2 R2", "N3 | F2", "N5"}) {
-    const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
-    for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank) {
-      Work whole_iteration;
-      whole_iteration.add(lower(network, decompositions, {}, rank));
-      const Work parts = work_of_parts(network, decompositions, rank);
-      EXPECT_TRUE(parts.kernels == whole_iteration.kernels) << text << " rank " << rank;
-      EXPECT_TRUE(parts.messages == whole_iteration.messages) << text << " rank " << rank;
-      EXPECT_TRUE(parts.collectives == whole_iteration.collectives) << text << " rank " << rank;
+  for (const Network& network : {small_network(6, 4), residual_network(6, 4)}) {
+    for (const char* text : {"N1", "N2", "H3", "C2", "F2 C2", "C2 F2 all-reduce", "N2 H2", "H2 R2", "N3 | F2", "N5"}) {
+      for (const bool fuses : {true, false}) {
+        const Execution execution{.precision = {}, .fuse = fuses};
+        const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
+        for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank) {
+          Work whole_iteration;
+          whole_iteration.add(lower(network, decompositions, execution, rank));
+          const Work parts = work_of_parts(network, decompositions, execution, rank);
+          EXPECT_TRUE(parts.kernels == whole_iteration.kernels) << text << " rank " << rank;
+          EXPECT_TRUE(parts.messages == whole_iteration.messages) << text << " rank " << rank;
+          EXPECT_TRUE(parts.collectives == whole_iteration.collectives) << text << " rank " << rank;
+        }
+      }
     }
   }
 }

@@ -1,0 +1,109 @@
+// Layers that are done together come to the same numbers as one by one: bit for bit on the reference backend, within the backend's tolerance on others.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/partition/lower.hpp"
+#include "model/plan.hpp"
+#include "runtime/comm/counting.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/trainer.hpp"
+#include "runtime/verify.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::NetworkBuilder;
+
+constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
+
+/// What surrounds fusions otherwise: the data on either side of them, micro-batches, running statistics.
+std::vector<Network> networks() {
+  std::vector<Network> made{test::residual_network(4, 2), test::activated_contractions(4, true), test::activated_contractions(4, false)};
+  NetworkBuilder data(4, 3);
+  const LayerIndex x = data.input({3, 1, 5, 4});
+  made.push_back(data.finish_with_loss(data.leaky_relu(data.add({x, data.batch_norm(data.convolution(data.relu(data.batch_norm(x)), 3, same))}))));
+  made.push_back(test::residual_network(4, 2));
+  for (Layer& layer : made.back().layers) layer.input[Axis::N] = layer.output[Axis::N] = 2;
+  made.back().training.micro_batches = 2;
+  made.back().running_momentum = 0.1;
+  return made;
+}
+
+struct Outcome {
+  std::vector<NamedTensor> gradients;  ///< and the loss
+  std::vector<NamedTensor> parameters;
+  CommunicationCounts counts;  ///< of rank 0
+};
+
+/// Two steps of training.
+Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+  Outcome outcome;
+  run_loopback(decompositions.back().grid.ranks(), [&](Communicator& inner) {
+    CountingCommunicator communicator(inner);
+    const Program program = lower(network, decompositions, execution, communicator.rank());
+    const auto backend = make_backend(backend_name, 1);
+    SyntheticData data(3);
+    Executor executor(network, program, *backend, communicator, data, {});
+    initialize_parameters(network, program, 3, executor);
+    for (const int step : {0, 1}) {
+      executor.poison();
+      executor.run(step);
+    }
+    const CommunicationCounts counts = communicator.counts();
+    auto gradients = gather_iteration(network, program, executor, communicator);
+    auto parameters = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
+    if (communicator.rank() == 0) outcome = {std::move(gradients), std::move(parameters), counts};
+  });
+  return outcome;
+}
+
+void expect_identical(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].values, b[i].values) << a[i].name;
+}
+
+/// Each distinct plan that comes of one grid everywhere, on up to four ranks, and some on six.
+std::vector<LayerDecompositions> plans(const Network& network) {
+  std::set<LayerDecompositions> seen;
+  std::vector<LayerDecompositions> found;
+  int number = 0;
+  for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {6}})
+    for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
+      for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+        if (topology.front() > 3 && ++number % 5 != 0) continue;
+        LayerDecompositions layers = uniform_plan(network, {grid, landing}).layers;
+        if (seen.insert(layers).second) found.push_back(std::move(layers));
+      }
+  return found;
+}
+
+TEST(Fusions, GiveTheNumbersOfLayersOneByOne) {
+  for (const Network& network : networks()) {
+    for (const LayerDecompositions& plan : plans(network)) {
+      SCOPED_TRACE(plan.back().text() + ", first layer " + plan[1].text());
+      const Outcome together = train(network, plan, {}, "reference"), apart = train(network, plan, {.precision = {}, .fuse = false}, "reference");
+      expect_identical(together.gradients, apart.gradients);
+      expect_identical(together.parameters, apart.parameters);
+      EXPECT_EQ(together.counts, apart.counts) << "fusion moves no data";
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST(Fusions, GiveTheirNumbersOnTheCpuBackendToo) {
+  if (!cpu_part().built) GTEST_SKIP() << cpu_part().description;
+  for (const Network& network : networks()) {
+    for (const char* grid : {"N1", "N2", "H2", "C2"}) {
+      const LayerDecompositions plan = uniform_plan(network, Decomposition::parse(grid)).layers;
+      const Outcome together = train(network, plan, {}, "cpu"), apart = train(network, plan, {.precision = {}, .fuse = false}, "cpu");
+      const Verification verification = compare(apart.gradients, together.gradients, verification_tolerance(network));
+      EXPECT_TRUE(verification.passed) << grid << ": " << verification.worst_tensor << " " << verification.worst_difference;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
