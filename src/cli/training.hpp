@@ -6,6 +6,7 @@
 #include "model/plan.hpp"
 #include "report/timings.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/flight_recorder.hpp"
 
 namespace stratplan {
 
@@ -37,8 +38,8 @@ struct TrainingEnd {
 /// The best backend that was built.
 std::string default_backend();
 
-/// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws; UsageError if the folder
-/// holds checkpoints that are not to be resumed.
-TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator);
+/// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws, in a RankFailure if it comes
+/// from the training itself; UsageError if the folder holds checkpoints that are not to be resumed.
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder);
 
 }  // namespace stratplan

@@ -16,8 +16,14 @@ Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock:
 }  // namespace
 
 Executor::Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
-                   const TrainingSettings& settings)
-    : network_(network), program_(program), backend_(backend), communicator_(communicator), data_(data), settings_(settings) {
+                   const TrainingSettings& settings, FlightRecorder recorder)
+    : network_(network),
+      program_(program),
+      backend_(backend),
+      communicator_(communicator),
+      data_(data),
+      settings_(settings),
+      recorder_(std::move(recorder)) {
   SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(), "program of rank {}/{} on rank {}/{}", program.rank,
             program.ranks, communicator.rank(), communicator.size());
   memory_.arena = program.arena;
@@ -91,12 +97,14 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
   Seconds last{};
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    recorder_.begin({iteration, static_cast<std::int64_t>(i)});
     execute(program_.steps[i], prepared_[i], iteration);
     const Seconds end = now() - start;
     spans_[i] = {static_cast<int>(i), last, end};
     last = end;
     if (after_step) after_step(i);
   }
+  recorder_.begin({iteration});
 }
 
 void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
