@@ -9,10 +9,11 @@ host=$(uname -n) place="(in step [0-9]+ during .+|after step [0-9]+.*)"
 
 # start WAY [OPTION...]: training that takes minutes, until it is under way; its ranks are then in order in `ranks`.
 start() {
-  local way=$1 parent
+  local way=$1 parent command=("$program" "$1")
+  [ "$way" = mpirun ] && command=(mpirun -n 2 "$program" run)
   shift
   rm -f "$scratch/curve.csv"
-  "$program" "$way" "$plan" "${steps[@]}" 100000 --watchdog "${patience_s:-2}" --loss-curve "$scratch/curve.csv" "$@" >"$scratch/stdout" 2>"$scratch/stderr" &
+  "${command[@]}" "$plan" "${steps[@]}" 100000 --watchdog "${patience_s:-2}" --loss-curve "$scratch/curve.csv" "$@" >"$scratch/stdout" 2>"$scratch/stderr" &
   job=$!
   for _ in $(seq 300); do [ -s "$scratch/curve.csv" ] && [ "$(wc -l <"$scratch/curve.csv")" -gt 25 ] && break; sleep 0.1; done
   parent=$job
@@ -69,6 +70,16 @@ for way in $ways; do
   ends "$way, aborted" "rank 1 on $host was killed by signal 6 \(Aborted\) $place$"
 done
 
+# Without our supervisor it is mpirun that tells who was killed.
+if [ "$ways" != launch ]; then
+  start mpirun --checkpoint "$scratch/state" --checkpoint-every 10
+  kill -KILL "${ranks[1]}"
+  wait "$job"
+  check "mpirun alone: the job fails" test $? != 0
+  check "mpirun alone: rank, host and signal" grep -qE "rank 1 with PID [0-9]+ on node $host exited on signal 9" "$scratch/stderr"
+  goes_on run
+fi
+
 # A sample that rank 1 alone reads, in the second step, has a label that is none.
 npy() { printf '\x93NUMPY\x01\x00\x76\x00%-117s\n' "{'descr': '$1', 'fortran_order': False, 'shape': ($2), }"; }
 mkdir "$scratch/data"
@@ -78,4 +89,6 @@ for way in $ways "launch --threads"; do
   expect 3 "^stratplan: rank 1 on $host failed in step 2 during loading labels for loss: .*y\.npy" sp $way "$plan" "${steps[@]}" 4 --data "$scratch/data" --in-order
   check "$way: a rank that throws says so, alone" test "$(wc -l <"$scratch/stderr")" -le 2
 done
+[ "$ways" = launch ] ||
+  expect 3 "^stratplan: rank 1 on $host failed in step 2" mpirun -n 2 "$program" run "$plan" "${steps[@]}" 4 --data "$scratch/data" --in-order
 finish

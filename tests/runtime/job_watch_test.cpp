@@ -60,10 +60,10 @@ TEST(JobWatch, BlamesWhoIsStoppedAmongThoseThatWait) {
     std::raise(SIGSTOP);
   });
   ASSERT_TRUE(hangs(watch));
-  EXPECT_THAT(watch.hang_text(), AllOf(StartsWith("rank 1 on " + host_name() + " hangs in step 3 during step 3 of 1: the job has stood still for 1 s"),
-                                       HasSubstr("is stopped\n  rank 1 before that: before the first step\n"),
-                                       HasSubstr("\n  rank 1 before that: in step 3 during step 2 of 1\n"),
-                                       EndsWith("\n  rank 0 waits in step 3 during step 3 of 0")));
+  EXPECT_THAT(watch.hang_text(),
+              AllOf(StartsWith("rank 1 on " + host_name() + " hangs in step 3 during step 3 of 1: the job has stood still for 1 s"),
+                    HasSubstr("is stopped\n  rank 1 before that: before the first step\n"),
+                    HasSubstr("\n  rank 1 before that: in step 3 during step 2 of 1\n"), EndsWith("\n  rank 0 waits in step 3 during step 3 of 0")));
 }
 
 TEST(JobWatch, BlamesWhoWaitsForNobody) {
@@ -128,7 +128,8 @@ TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
   JobWatch watch(4, patience, step_text);
   EXPECT_EQ(watch.killed_text({}, SIGKILL), "a rank was killed by signal 9 (Killed)");
   EXPECT_EQ(watch.killed_text(1, SIGKILL), "rank 1 was killed by signal 9 (Killed) before it began");
-  for (const auto& [rank, ending] : std::vector<std::pair<int, Ending>>{{0, Ending::Told}, {1, Ending::Finished}, {2, Ending::None}, {3, Ending::Told}}) {
+  for (const auto& [rank, ending] :
+       std::vector<std::pair<int, Ending>>{{0, Ending::Told}, {1, Ending::Finished}, {2, Ending::None}, {3, Ending::Told}}) {
     ForkedRank ended(records(), rank, [ending = ending](FlightRecorder recorder) {
       recorder.begin({16, 5});
       if (ending != Ending::None) recorder.ends(ending);
