@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "runtime/comm/mpi.hpp"
+
 namespace stratplan {
 namespace {
 
@@ -24,12 +26,7 @@ bool terminal() {
 
 }  // namespace
 
-bool speaks() {
-  for (const char* name : {"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    if (const char* rank = std::getenv(name)) return std::string_view(rank) == "0";
-  }
-  return true;
-}
+bool speaks() { return launched_rank() <= 0; }
 
 void note(const std::string& message) {
   if (speaks()) fmt::print(stderr, "{}stratplan: {}\n", terminal() ? erase_line : "", message);

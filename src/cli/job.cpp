@@ -10,10 +10,12 @@
 #include <thread>
 
 #include "cli/console.hpp"
+#include "cli/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
+#include "runtime/comm/recording.hpp"
 
 namespace stratplan {
 namespace {
@@ -21,6 +23,9 @@ namespace {
 std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
+  } catch (const RankFailure& in_place) {
+    const auto [message, code] = describe(in_place.cause);
+    return {fmt::format("{}: {}", in_place.place, message), code};
   } catch (const Error& error) {
     return {error.what(), error.code()};
   } catch (const std::bad_alloc&) {
@@ -50,16 +55,26 @@ int report_failure(const std::exception_ptr& failure) {
 
 bool launched_as_rank() { return launched_by_processes() || launched_by_mpi(); }
 
-void run_as_rank(const std::function<void(Communicator&)>& body) {
+void run_as_rank(const RankBody& body) {
+  FlightRecorder recorder = FlightRecorder::of_rank(launched_rank());
+  note_being_ended(recorder);
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
   try {
-    body(*(session ? make_mpi_communicator() : make_process_communicator()));
+    const auto communicator = session ? make_mpi_communicator() : make_process_communicator();
+    RecordingCommunicator recorded(*communicator, recorder);
+    body(recorded, recorder);
+    recorder.ends(Ending::Finished);
   } catch (...) {
+    recorder.ends(Ending::Failed);
     report_failure(std::current_exception());
   }
 }
 
-void run_alone(const std::function<void(Communicator&)>& body) { run_loopback(1, body); }
+void run_as_threads(int ranks, const RankBody& body) {
+  run_loopback(ranks, [&](Communicator& communicator) { body(communicator, FlightRecorder()); });
+}
+
+void run_alone(const RankBody& body) { run_as_threads(1, body); }
 
 }  // namespace stratplan

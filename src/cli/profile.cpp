@@ -68,7 +68,7 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
 void profile(const ProfileOptions& options, const CommandLine& command_line) {
   if (!options.request.empty()) {
     if (options.output.empty()) throw UsageError("--request needs --output");
-    const auto as_rank = [&](Communicator& communicator) { measure(options, command_line, communicator); };
+    const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) { measure(options, command_line, communicator); };
     return launched_by_mpi() ? run_as_rank(as_rank) : run_alone(as_rank);
   }
   if (launched_by_mpi()) throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");

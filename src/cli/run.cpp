@@ -11,14 +11,12 @@
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "cli/stop_request.hpp"
+#include "cli/supervision.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
 #include "report/loss_curve.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/comm/loopback.hpp"
-#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -33,6 +31,7 @@ struct RunOptions {
   OptimizerOptions optimizer;
   RateOptions rates;
   std::string launcher;  ///< "mpirun", "processes", "threads"
+  int watchdog = 60;     ///< seconds
   std::string output;
   bool json = false;
 };
@@ -85,10 +84,11 @@ void check_started(const RunOptions& options, const Plan& plan, Communicator& co
 }
 
 /// Returns whether training was stopped before its end.
-bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const CommandLine& command_line) {
+bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const FlightRecorder& recorder,
+              const CommandLine& command_line) {
   const Plan& plan = planned.plan;
   check_started(options, plan, communicator);
-  const TrainingEnd end = train_plan(planned, options.training, communicator);
+  const TrainingEnd end = train_plan(planned, options.training, communicator, recorder);
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
   if (timings.timing.steps.empty()) {
@@ -141,31 +141,22 @@ void check_checkpointing(const TrainingRequest& training, bool evaluates) {
     throw UsageError("--verify, --against and --dump look at the first step, which a resumed run may not have");
 }
 
-/// Starts this program again as the plan's ranks; returns the job's exit code.
-int start_ranks(const RunOptions& options, const Plan& plan, const std::vector<std::string>& arguments) {
-  const int threads = plan.execution.threads_per_rank;
-  if (options.launcher == "processes") return run_processes(plan.ranks, threads, arguments);
-  if (!mpi_part().built)
-    throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI); stratplan launch starts ranks without it");
-  return launch({plan.ranks, threads, arguments, {}, !options.training.checkpoints.empty() && !options.evaluates}).exit_code;
-}
-
 void run(RunOptions options, const CommandLine& command_line) {
   check_checkpointing(options.training, options.evaluates);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
   const bool checkpoints = !options.training.checkpoints.empty() && !options.evaluates;
   std::atomic<bool> stopped = false;  // ranks may be threads
-  const auto as_rank = [&](Communicator& communicator) {
+  const auto as_rank = [&](Communicator& communicator, const FlightRecorder& recorder) {
     const PlanAndNetwork planned = read_plan_of(options);
     check_ranks(options, planned.plan);
     RunOptions own = options;
     own.training.settings = own.rates.settings(own.optimizer, own.seed, own.training.warmup + own.training.steps, planned.network.batch);
     if (own.evaluates) return evaluate_rank(own, planned, communicator);
-    if (run_rank(own, planned, communicator, command_line)) stopped = true;
+    if (run_rank(own, planned, communicator, recorder, command_line)) stopped = true;
   };
-  const auto train = [&](const auto& run_job) {
+  const auto train = [&](const auto& run_ranks) {
     if (checkpoints) catch_stop_requests();
-    run_job(as_rank);
+    run_ranks(as_rank);
     if (stopped) throw JobFailed{static_cast<int>(ExitCode::Checkpointed)};
   };
   if (launched_as_rank()) return train(run_as_rank);
@@ -175,8 +166,10 @@ void run(RunOptions options, const CommandLine& command_line) {
   warn_of_machine(planned.plan);
   for (const auto& file : {options.output, options.training.dump, options.training.loss_curve}) check_writable(file);
   if (planned.plan.ranks == 1) return train(run_alone);
-  if (options.launcher == "threads") return train([&](const auto& body) { run_loopback(planned.plan.ranks, body); });
-  if (const int code = start_ranks(options, planned.plan, {command_line.begin() + 1, command_line.end()}); code != 0) throw JobFailed{code};
+  if (options.launcher == "threads") return train([&](const RankBody& body) { run_as_threads(planned.plan.ranks, body); });
+  const std::vector<std::string> arguments(command_line.begin() + 1, command_line.end());
+  const JobRequest job{arguments, options.launcher == "mpirun", checkpoints, std::chrono::seconds(options.watchdog)};
+  if (const int code = run_job(planned, job); code != 0) throw JobFailed{code};
 }
 
 constexpr const char* run_footer = R"(Examples:
@@ -228,10 +221,8 @@ void add_options(CLI::App& command, RunOptions& options) {
   options.rates.add(command);
   command.add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
   add_checkpoints(command, training);
-  CLI::Option* evaluate = command.add_flag("--evaluate", options.evaluates,
-                                           "train nothing: loss, and accuracy where there are labels, of the newest checkpoint over the whole data set, with running "
-                                           "statistics and without dropout");
-  for (const char* other : {"--verify", "--against", "--dump", "--output", "--loss-curve", "--resume"}) evaluate->excludes(command.get_option(other));
+    if (own.evaluates) return evaluate_rank(own, planned, communicator);
+    if (run_rank(own, planned, communicator, recorder, command_line)) stopped = true;
   add_json(command, options.json);
 }
 

@@ -5,15 +5,18 @@
 #include <algorithm>
 
 #include "cli/console.hpp"
+#include "cli/job.hpp"
 #include "cli/loss_curve.hpp"
 #include "cli/provenance.hpp"
 #include "cli/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/lower.hpp"
+#include "model/partition/step_text.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/data_set.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/job_watch.hpp"
 #include "runtime/prefetch.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/trainer.hpp"
@@ -99,8 +102,8 @@ bool any_asked(Communicator& communicator) {
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
-  Continuation(const TrainingRequest& request, Communicator& communicator, Checkpoints checkpoints)
-      : request_(request), communicator_(communicator), checkpoints_(std::move(checkpoints)) {}
+  Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder, Checkpoints checkpoints)
+      : request_(request), communicator_(communicator), recorder_(std::move(recorder)), checkpoints_(std::move(checkpoints)) {}
 
   /// The step to begin with.
   std::int64_t begin() {
@@ -123,7 +126,9 @@ class Continuation {
     stopped_ = any_asked(communicator_) && done < all;
     const bool due = request_.checkpoint_every > 0 && done % request_.checkpoint_every == 0;
     if (!stopped_ && !due && done < all) return;
+    recorder_.begin({iteration, Operation::checkpoint});
     checkpoints_.save(done);
+    recorder_.begin({iteration});
     if (stopped_) note(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume", done, all, request_.checkpoints));
   }
 
@@ -132,15 +137,22 @@ class Continuation {
  private:
   const TrainingRequest& request_;
   Communicator& communicator_;
+  FlightRecorder recorder_;
   Checkpoints checkpoints_;
   bool stopped_ = false;
 };
+
+/// What the training threw, with the place.
+RankFailure failure_at(const FlightRecorder& recorder, const Program& program, const Network& network) {
+  const auto step_text = [&](std::size_t step) { return to_text(program.steps[step], network, program.rank); };
+  return {fmt::format("rank {} on {} failed {}", program.rank, host_name(), place_of(recorder.record().now(), step_text)), std::current_exception()};
+}
 
 }  // namespace
 
 std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
 
-TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator) {
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder) {
   const auto& [plan, network] = planned;
   if (request.verify && network.local_statistics && plan.ranks > 1)
     throw InputError(plan.network_source, "/statistics_samples",
@@ -151,9 +163,9 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   const bool collects = communicator.rank() == 0;
   TrainingData data(request, program, collects);
-  Executor executor(network, program, *backend, communicator, data.source(), settings);
+  Executor executor(network, program, *backend, communicator, data.source(), settings, recorder);
   initialize_parameters(network, program, settings.seed, executor);
-  Continuation continuation(request, communicator, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
+  Continuation continuation(request, communicator, recorder, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
   const std::int64_t first = continuation.begin();
   std::optional<LossCurve> curve;
   if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
@@ -170,12 +182,17 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
     continuation.after(iteration);
   };
-  timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
+  try {
+    timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
+  } catch (...) {
+    throw failure_at(recorder, program, network);
+  }
   timings.memory = executor.memory().total();
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;
     const auto whole = TrainingData::open(request, loads_of(program), false);
+    recorder.begin({iterations, Operation::verification});
     if (collects) expected = undivided(planned, request, settings, *backend, *whole, first_step);
     const Verification v = verify_first_step(network, program, plan.execution, settings, *backend, *whole, executor, communicator, expected, first_step);
     timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};

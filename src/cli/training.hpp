@@ -7,6 +7,7 @@
 #include "report/timings.hpp"
 #include "runtime/evaluation.hpp"
 #include "runtime/executor.hpp"
+#include "runtime/flight_recorder.hpp"
 
 namespace stratplan {
 
@@ -38,9 +39,9 @@ struct TrainingEnd {
 /// The best backend that was built.
 std::string default_backend();
 
-/// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws; UsageError if the folder
-/// holds checkpoints that are not to be resumed.
-TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator);
+/// Called by all ranks of the plan's job, which catches stop requests if it makes checkpoints. Throws what the runtime throws, in a RankFailure if it comes
+/// from the training itself; UsageError if the folder holds checkpoints that are not to be resumed.
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder);
 
 /// The newest whole checkpoint of the request's folder, over the whole data set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
 /// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running statistics.

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "model/base/error.hpp"
 
@@ -31,6 +32,9 @@ volatile std::sig_atomic_t stops_by_checkpoint = 0;
 
 /// Tells the ranks whose child they are.
 constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
+
+constexpr std::chrono::milliseconds look_interval{20};
+constexpr std::chrono::seconds patience{5};  ///< with mpirun that was asked to end its ranks
 
 /// A terminal's Ctrl-C reaches the job by itself (SI_KERNEL); what one process sends to this one has to be passed on.
 void pass_on(int signal, siginfo_t* information, void*) {
@@ -113,16 +117,55 @@ pid_t start(const std::vector<std::string>& command, int output) {
   return child;
 }
 
-int wait_for(pid_t child) {
+/// Whether it has ended, as `status` says.
+bool ended(pid_t child, int& status, int options) {
+  pid_t got = 0;
+  do got = waitpid(child, &status, options);
+  while (got < 0 && errno == EINTR);
+  return got != 0;
+}
+
+/// Has mpirun end its ranks, or ends it.
+int end(pid_t child) {
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-  const bool checkpointed = WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::Checkpointed);
-  if (signal_seen != 0 && !checkpointed && !(stops_by_checkpoint && status == 0)) return 128 + signal_seen;
-  if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
-  const int code = WEXITSTATUS(status);
-  const bool documented = code == 0 || (code >= static_cast<int>(ExitCode::Usage) && code <= static_cast<int>(ExitCode::ValidationFailed)) ||
-                          code == static_cast<int>(ExitCode::Checkpointed) || code > 128;
-  return documented ? code : static_cast<int>(ExitCode::Communication);
+  kill(child, SIGTERM);
+  for (const auto deadline = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < deadline;) {
+    if (ended(child, status, WNOHANG)) return status;
+    std::this_thread::sleep_for(look_interval);
+  }
+  kill(child, SIGKILL);
+  ended(child, status, 0);
+  return status;
+}
+
+/// Waits for the job's end; returns nothing if it hung and was ended.
+std::optional<int> wait_for(pid_t child, const std::function<bool()>& hangs) {
+  int status = 0;
+  while (!ended(child, status, hangs ? WNOHANG : 0)) {
+    if (hangs()) {
+      end(child);
+      return {};
+    }
+    std::this_thread::sleep_for(look_interval);
+  }
+  return status;
+}
+
+/// What the job's end means. Throws CommunicationError if it was not a rank but mpirun that was killed.
+void interpret(std::optional<int> status, int ranks, LaunchResult& result) {
+  result.interrupted = signal_seen != 0;
+  result.exit_code = static_cast<int>(ExitCode::Communication);
+  if (!status) return;
+  const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+  const bool obeyed = code == static_cast<int>(ExitCode::Checkpointed) || (stops_by_checkpoint && code == 0);
+  if (result.interrupted && !obeyed)
+    result.exit_code = 128 + signal_seen;
+  else if (WIFSIGNALED(*status) && ranks > 1)
+    throw CommunicationError(fmt::format("mpirun was killed by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+  else if (code > 128)
+    result.killed_by = code - 128;
+  else if (documented(code))
+    result.exit_code = code;
 }
 
 }  // namespace
@@ -183,6 +226,7 @@ std::vector<std::string> launch_command(const Launch& launch) {
 LaunchResult launch(const Launch& launch) {
   const auto command = launch_command(launch);
   setenv(supervised_variable, "1", 1);
+  setenv("OMPI_MCA_opal_signal", "", 0);  // else Open MPI prints the stack of a rank that crashes
   setenv("OMP_NUM_THREADS", std::to_string(launch.threads_per_rank).c_str(), 1);
   int output = -1;
   if (launch.standard_output) {
@@ -198,8 +242,7 @@ LaunchResult launch(const Launch& launch) {
     const SignalForwarding forwarding(launch.makes_checkpoints);
     const pid_t child = start(command, output);
     child_process = child;
-    result.exit_code = wait_for(child);
-    result.interrupted = signal_seen != 0;
+    interpret(wait_for(child, launch.hangs), launch.ranks, result);
   } catch (...) {
     if (output >= 0) close(output);
     throw;

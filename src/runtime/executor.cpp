@@ -18,8 +18,14 @@ Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock:
 }  // namespace
 
 Executor::Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
-                   const TrainingSettings& settings)
-    : network_(network), program_(program), backend_(backend), communicator_(communicator), data_(data), settings_(settings) {
+                   const TrainingSettings& settings, FlightRecorder recorder)
+    : network_(network),
+      program_(program),
+      backend_(backend),
+      communicator_(communicator),
+      data_(data),
+      settings_(settings),
+      recorder_(std::move(recorder)) {
   SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(), "program of rank {}/{} on rank {}/{}", program.rank,
             program.ranks, communicator.rank(), communicator.size());
   memory_.arena = program.arena;
@@ -115,6 +121,7 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
   Seconds last{};
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
+    recorder_.begin({iteration, static_cast<std::int64_t>(i)});
     for (const Track track : prepared_[i].awaits) {
       finish(track, start);
       last = now() - start;
@@ -130,6 +137,7 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
     last = end;
   }
   for (const Track track : tracks) finish(track, start);
+  recorder_.begin({iteration});
 }
 
 /// Waits for what is under way on a track.

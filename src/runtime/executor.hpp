@@ -16,6 +16,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/data.hpp"
+#include "runtime/flight_recorder.hpp"
 #include "runtime/schedule.hpp"
 
 namespace stratplan {
@@ -40,7 +41,7 @@ class Executor {
   /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups,
   /// which all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
   Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
-           const TrainingSettings& settings);
+           const TrainingSettings& settings, FlightRecorder recorder = {});
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -108,6 +109,7 @@ class Executor {
   Communicator& communicator_;
   DataSource& data_;
   TrainingSettings settings_;
+  FlightRecorder recorder_;
   Memory memory_;
   std::map<Kernel, std::unique_ptr<PreparedKernel>> kernels_;
   DeviceMemory arena_;

@@ -25,6 +25,15 @@ check() {
   "$@" || { echo "FAILED: $description"; failures=$((failures + 1)); }
 }
 
+# gone PROCESS: it has ended, or does so within seconds: mpirun does not wait for ranks that it has killed, nor does everybody's process 1 reap them.
+gone() {
+  for _ in $(seq 50); do
+    grep -qsv '^[^)]*) Z' "/proc/$1/stat" || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
 sp() { "$program" "$@"; }
 
 # needs_mpi: ends the script as skipped where ranks cannot be started.

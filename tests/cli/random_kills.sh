@@ -32,12 +32,13 @@ for ((kill = 1; kill <= kills; ++kill)); do
   wait $job
   status=$?
   took_ms=$(($(date +%s%3N) - begin))
-  check "kill $kill: the job does not end well" test $status != 0
+  check "kill $kill: exit 6, not $status" test $status = 6
+  check "kill $kill: one message" grep -qE "^stratplan: rank [01] on .* was killed by signal 9 .*step [0-9]+" "$scratch/stderr"
   check "kill $kill: it ends within $patience_s s, not $took_ms ms" test $took_ms -lt $((patience_s * 1000))
   left=0
-  for rank in "${alive[@]}"; do kill -0 "$rank" 2>/dev/null && left=1; done
+  for rank in "${alive[@]}"; do gone "$rank" || left=1; done
   check "kill $kill: no rank is left" test $left = 0
-  [ $status != 0 ] && [ $left = 0 ] && clean=$((clean + 1))
+  [ $status = 6 ] && [ $left = 0 ] && clean=$((clean + 1))
   [ $took_ms -gt $longest_ms ] && longest_ms=$took_ms
 done
 expect 0 "going on behind step" "${run[@]}" --checkpoint "$folder" --checkpoint-every $every --resume

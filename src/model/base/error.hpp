@@ -17,6 +17,12 @@ enum class ExitCode : int {
   Checkpointed = 75,    ///< stopped early with a checkpoint; please requeue
 };
 
+/// Whether an exit code is one of ours.
+constexpr bool documented(int code) {
+  return code == static_cast<int>(ExitCode::Ok) || code == static_cast<int>(ExitCode::Checkpointed) ||
+         (code >= static_cast<int>(ExitCode::Usage) && code <= static_cast<int>(ExitCode::ValidationFailed));
+}
+
 /// What main() prints as one line and turns into an exit code.
 class Error : public std::runtime_error {
  public:

@@ -15,4 +15,10 @@ bool launched_by_mpi() {
   return tasks && std::atoi(tasks) > 1;
 }
 
+int launched_rank() {
+  for (const char* variable : {"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(variable)) return std::atoi(rank);
+  return -1;
+}
+
 }  // namespace stratplan

@@ -16,6 +16,10 @@ namespace stratplan {
 /// Whether a launcher (Open MPI, MPICH and its kin, PMIx, Slurm with more than one task) started this process as one of its ranks.
 bool launched_by_mpi();
 
+/// This process's number among the ranks of its job, as launchers (this program's own among them) tell it before anything is started; -1: it is none, or they
+/// do not.
+int launched_rank();
+
 /// MPI from construction to destruction, at most once in a process; only the constructing thread may communicate. Destroyed while an exception
 /// passes, it ends all ranks with ExitCode::Communication. Throws EnvironmentError if MPI can not start.
 class MpiSession {

@@ -29,6 +29,7 @@ namespace {
 constexpr const char* rank_variable = "STRATPLAN_RANK";
 constexpr const char* sockets_variable = "STRATPLAN_SOCKETS";
 constexpr std::chrono::seconds patience{2};  ///< between asking a rank to end and ending it
+constexpr std::chrono::milliseconds look_interval{10};
 
 volatile std::sig_atomic_t signal_seen = 0;
 void note_signal(int signal) { signal_seen = signal; }
@@ -106,10 +107,10 @@ class Children {
     children_.push_back(child);
   }
 
-  /// The status of one that has ended, and its rank; rank -1 if a signal came first.
-  std::pair<int, int> wait(int options = 0) {
+  /// One that has ended and its status; rank -1 if none has.
+  std::pair<int, int> look() {
     int status = 0;
-    const pid_t child = waitpid(-1, &status, options);
+    const pid_t child = waitpid(-1, &status, WNOHANG);
     const auto place = std::find(children_.begin(), children_.end(), child);
     if (child <= 0 || place == children_.end()) return {-1, 0};
     *place = 0;
@@ -122,14 +123,14 @@ class Children {
     for (const pid_t child : children_)
       if (child > 0) kill(child, number);
   }
-  /// Asks them to end, and ends those that do not.
+  /// Asks them to end, and ends those that do not. Asked more than once, for one that trains takes the first time for a request to checkpoint.
   void end_all() {
-    signal(SIGTERM);
     const auto deadline = std::chrono::steady_clock::now() + patience;
     while (any() && std::chrono::steady_clock::now() < deadline) {
+      signal(SIGTERM);
       for (pid_t& child : children_)
         if (child > 0 && waitpid(child, nullptr, WNOHANG) != 0) child = 0;
-      std::this_thread::sleep_for(std::chrono::milliseconds(any() ? 5 : 0));
+      std::this_thread::sleep_for(any() ? look_interval : std::chrono::milliseconds(0));
     }
     signal(SIGKILL);
     for (pid_t& child : children_)
@@ -141,41 +142,45 @@ class Children {
   std::vector<pid_t> children_;  ///< by rank; 0: has ended
 };
 
-int code_of(int rank, int status) {
-  if (WIFEXITED(status)) return WEXITSTATUS(status);
-  if (signal_seen != 0) return 128 + signal_seen;
-  fmt::print(stderr, "stratplan: rank {} was killed by signal {} ({})\n", rank, WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return static_cast<int>(ExitCode::Communication);
+ProcessesEnd end_of(int rank, int status) {
+  constexpr int failed = static_cast<int>(ExitCode::Communication);
+  if (WIFSIGNALED(status)) return {failed, false, WTERMSIG(status), rank};
+  return {documented(WEXITSTATUS(status)) ? WEXITSTATUS(status) : failed, false, 0, rank};
 }
 
 /// A rank that lost another may be seen to end before the one that was killed: looks for that one a moment longer.
-int find_cause(Children& children, int code) {
+ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (children.any() && std::chrono::steady_clock::now() < deadline) {
-    const auto [rank, status] = children.wait(WNOHANG);
-    if (rank >= 0 && WIFSIGNALED(status)) return code_of(rank, status);
-    if (rank < 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const auto [rank, status] = children.look();
+    if (rank >= 0 && WIFSIGNALED(status)) return end_of(rank, status);
+    if (rank < 0) std::this_thread::sleep_for(look_interval);
   }
-  return code;
+  return seen;
 }
 
-/// Waits for all; the first failure ends them.
-int supervise(Children& children) {
-  int passed_on = 0, code = 0;
-  while (children.any()) {
+/// Waits for all, or the first failure.
+ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
+  ProcessesEnd end;
+  for (int passed_on = 0; children.any();) {
     if (signal_seen != passed_on) children.signal(passed_on = signal_seen);
-    const auto [rank, status] = children.wait();
-    if (rank < 0 || status == 0) continue;
-    code = code_of(rank, status);
-    if (WIFEXITED(status) && code == static_cast<int>(ExitCode::Communication)) return find_cause(children, code);
-    if (code != static_cast<int>(ExitCode::Checkpointed)) break;  // those that checkpoint do so together
+    const auto [rank, status] = children.look();
+    if (rank >= 0 && status != 0) {
+      end = end_of(rank, status);
+      if (signal_seen != 0 && end.killed_by != 0) return {128 + signal_seen, true, 0, -1};
+      if (end.exit_code == static_cast<int>(ExitCode::Communication)) return end.killed_by ? end : find_cause(children, end);
+      if (end.exit_code != static_cast<int>(ExitCode::Checkpointed)) break;  // those that checkpoint do so together
+    } else if (rank < 0) {
+      if (hangs && hangs()) return {static_cast<int>(ExitCode::Communication), false, 0, -1};
+      std::this_thread::sleep_for(look_interval);
+    }
   }
-  return code;
+  return end;
 }
 
 }  // namespace
 
-int run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments) {
+ProcessesEnd run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments, const std::function<bool()>& hangs) {
   std::vector<std::string> command{"stratplan"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const SignalNotes notes;
@@ -187,7 +192,7 @@ int run_processes(int ranks, int threads_per_rank, const std::vector<std::string
       children.start(command, environment_of(rank, sockets, threads_per_rank), sockets);
     }
   }
-  return supervise(children);
+  return supervise(children, hangs);
 }
 
 bool launched_by_processes() { return std::getenv(rank_variable) && std::getenv(sockets_variable); }

@@ -1,5 +1,6 @@
 #pragma once
 // Ranks as processes of this machine without MPI: this program, started several times over, its copies connected by sockets.
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,10 +9,17 @@
 
 namespace stratplan {
 
-/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails the others are ended, and its documented exit
-/// code is the result; one that a signal killed is named on standard error and counts as a failure of communication. SIGINT and SIGTERM are passed on (result: 128 + N, unless the
-/// ranks answer with a code of their own). Requires that this process has no other children. Throws EnvironmentError if they cannot be started.
-int run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments);
+struct ProcessesEnd {
+  int exit_code = 0;         ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
+  bool interrupted = false;  ///< this process was asked to stop meanwhile
+  int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
+  int rank = -1;             ///< that failed; -1: none
+};
+
+/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or `hangs`, asked all the time, says so (exit code 6), the others
+/// are ended. SIGINT and SIGTERM are passed on, and interrupt unless the ranks answer with a code of their own. Requires that this process has no other children.
+/// Throws EnvironmentError if they cannot be started.
+ProcessesEnd run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments, const std::function<bool()>& hangs = {});
 
 /// Whether run_processes started this process.
 bool launched_by_processes();

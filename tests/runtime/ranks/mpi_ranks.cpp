@@ -150,8 +150,11 @@ void fail_on_last_rank(Communicator& communicator) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  if (!arguments.empty() && arguments[0] == "launch")
-    return stratplan::run_processes(std::stoi(arguments.at(1)), 1, {arguments.begin() + 2, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "launch") {
+    const auto end = stratplan::run_processes(std::stoi(arguments.at(1)), 1, {arguments.begin() + 2, arguments.end()});
+    if (end.killed_by != 0) fmt::print("rank {} was killed by signal {}\n", end.rank, end.killed_by);
+    return end.exit_code;
+  }
   const bool processes = stratplan::launched_by_processes();
   std::optional<stratplan::MpiSession> session;
   if (!processes) session.emplace();

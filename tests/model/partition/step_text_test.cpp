@@ -1,0 +1,40 @@
+#include "model/partition/step_text.hpp"
+
+#include <gtest/gtest.h>
+
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+TEST(StepText, NamesWhatIsDoneForWhichLayerWithWhom) {
+  test::NetworkBuilder builder(2);
+  const LayerIndex conv = builder.convolution(builder.input({3, 1, 8, 8}), 4, test::planar({.kernel = 3, .pad_before = 1, .pad_after = 1}));
+  const Network network = builder.finish_with_loss(conv);
+  const std::string name = network.layer(conv).name;
+
+  const auto text = [&](LayerIndex layer, Phase phase, const decltype(Step::body)& body) {
+    Step step;
+    step.layer = layer;
+    step.phase = phase;
+    step.body = body;
+    return to_text(step, network, 1);
+  };
+  ComputeStep compute;
+  compute.kernel.kind = KernelKind::ConvolutionBackwardData;
+  LoadStep load;
+  load.what = LoadStep::What::Labels;
+  ExchangeStep exchange;
+  exchange.sends.push_back({2, -1, {}});
+  exchange.receives = {{0, -1, {}}, {2, -1, {}}};
+  CollectiveStep collective;
+  collective.group = {0, 1};
+
+  EXPECT_EQ(text(conv, Phase::Backward, compute), "conv_backward_data of " + name + " (backward)");
+  EXPECT_EQ(text(0, Phase::Forward, load), "loading labels for " + network.layer(0).name);
+  EXPECT_EQ(text(conv, Phase::Forward, exchange), "exchange with ranks 0, 2 for " + name + " (forward)");
+  EXPECT_EQ(text(-1, Phase::Update, collective), "all_reduce with rank 0 for all layers (update)");
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,107 @@
+// What a rank did last, read by somebody else: in order, whatever became of the rank.
+#include "runtime/flight_recorder.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/recording.hpp"
+#include "support/forked_rank.hpp"
+
+namespace stratplan {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(FlightRecorder, BeginsBeforeTheFirstStep) {
+  const FlightRecorder recorder;
+  EXPECT_EQ(recorder.record().now(), (Operation{-1, Operation::between_steps}));
+  EXPECT_EQ(recorder.record().process, getpid());
+  EXPECT_EQ(recorder.record().host.data(), host_name());
+}
+
+TEST(FlightRecorder, KeepsTheLastOperationsInOrder) {
+  FlightRecorder recorder;
+  for (std::int64_t i = 0; i < 100; ++i) recorder.begin({i / 10, i % 10});
+  EXPECT_THAT(recorder.record().last(3), ElementsAre(Operation{9, 7}, Operation{9, 8}, Operation{9, 9}));
+  EXPECT_EQ(recorder.record().last(1000).size(), FlightRecord::kept);
+  EXPECT_EQ(recorder.record().count, 101U);
+}
+
+TEST(FlightRecorder, OperationsAreOrderedAsTheyHappen) {
+  const std::vector<Operation> in_order{{}, {0, 0}, {0, 1}, {0}, {0, Operation::checkpoint}, {1, 0}};
+  EXPECT_TRUE(std::is_sorted(in_order.begin(), in_order.end()));
+}
+
+TEST(FlightRecorder, TheFirstEndingCounts) {
+  FlightRecorder recorder;
+  EXPECT_EQ(recorder.record().ending, Ending::None);
+  recorder.ends(Ending::Failed);
+  recorder.ends(Ending::Told);
+  EXPECT_EQ(recorder.record().ending, Ending::Failed);
+}
+
+TEST(FlightRecords, OutliveARankThatIsKilled) {
+  const FlightRecords records = FlightRecords::make(3);
+  ASSERT_EQ(records.ranks(), 3);
+  test::ForkedRank rank(records, 2, [](FlightRecorder recorder) {
+    recorder.begin({16, 5});
+    std::raise(SIGKILL);
+  });
+  rank.wait();
+  EXPECT_FALSE(records[1].begun());
+  ASSERT_TRUE(records[2].begun());
+  EXPECT_EQ(records[2].now(), (Operation{16, 5}));
+  EXPECT_EQ(records[2].ending, Ending::None);
+}
+
+TEST(FlightRecords, TheFileGoesWithItsMaker) {
+  std::filesystem::path file;
+  {
+    const FlightRecords records = FlightRecords::make(1);
+    file = records.file();
+    EXPECT_TRUE(std::filesystem::exists(file));
+  }
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_EQ(FlightRecords::open(file).ranks(), 0);
+}
+
+TEST(RecordingCommunicator, WaitsWhileItCommunicates) {
+  class Looking final : public Communicator {
+   public:
+    explicit Looking(const FlightRecord& record) : record_(record) {}
+    int rank() const override { return 0; }
+    int size() const override { return 1; }
+    Group group(const std::vector<int>&) override { return look(); }
+    void exchange(Track, std::span<const Parcel>, std::span<const Parcel>, int) override { look(); }
+    void all_reduce(Track, Group, void*, std::int64_t, DataType) override { look(); }
+    void reduce_scatter(Track, Group, const void*, void*, std::span<const std::int64_t>, DataType) override { look(); }
+    void all_gather(Track, Group, const void*, void*, std::span<const std::int64_t>, DataType) override { look(); }
+    void barrier() override { look(); }
+    void synchronize(Track) override { look(); }
+    int waited = 0;
+
+   private:
+    int look() { return waited += record_.waiting; }
+    const FlightRecord& record_;
+  };
+  const FlightRecorder recorder;
+  Looking inner(recorder.record());
+  RecordingCommunicator communicator(inner, recorder);
+  communicator.group({0});
+  communicator.exchange(Track::Halo, {}, {}, 0);
+  communicator.all_reduce(Track::Compute, 0, nullptr, 0, DataType::F32);
+  communicator.reduce_scatter(Track::Compute, 0, nullptr, nullptr, {}, DataType::F32);
+  communicator.all_gather(Track::Compute, 0, nullptr, nullptr, {}, DataType::F32);
+  communicator.barrier();
+  communicator.synchronize(Track::Compute);
+  EXPECT_EQ(inner.waited, 7);
+  EXPECT_FALSE(recorder.record().waiting);
+}
+
+}  // namespace
+}  // namespace stratplan

@@ -1,0 +1,146 @@
+// What a supervisor concludes from its ranks' records. The ranks are processes of this test.
+#include "runtime/job_watch.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "support/forked_rank.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::ForkedRank;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr JobWatch::Seconds patience{0.6};
+
+std::string step_text(int rank, std::size_t step) { return fmt::format("step {} of {}", step, rank); }
+
+/// The file that a watch has named to its ranks.
+std::string records() { return std::getenv(flight_records_variable); }
+
+void stand_still(FlightRecorder) {
+  for (;;) pause();
+}
+
+/// Whether the job is said to hang within several times the patience.
+bool hangs(JobWatch& watch) {
+  const auto end = std::chrono::steady_clock::now() + 4 * patience;
+  while (!watch.hangs() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return watch.hangs();
+}
+
+TEST(PlaceOf, SpeaksOfStepsFromOne) {
+  const auto text = [](std::size_t step) { return step_text(0, step); };
+  const std::vector<std::pair<Operation, std::string>> cases{{{}, "before the first step"},
+                                                             {{16, 5}, "in step 17 during step 5 of 0"},
+                                                             {{16}, "after step 17"},
+                                                             {{16, Operation::checkpoint}, "after step 17 during a checkpoint"},
+                                                             {{20, Operation::verification}, "while verifying the first step"}};
+  for (const auto& [operation, expected] : cases) EXPECT_EQ(place_of(operation, text), expected);
+}
+
+TEST(JobWatch, BlamesWhoIsStoppedAmongThoseThatWait) {
+  JobWatch watch(2, patience, step_text);
+  const ForkedRank waiting(records(), 0, [](FlightRecorder recorder) {
+    recorder.begin({2, 3});
+    recorder.waits(true);
+    stand_still(recorder);
+  });
+  const ForkedRank stopped(records(), 1, [](FlightRecorder recorder) {
+    for (const int step : {1, 2, 3}) recorder.begin({2, step});
+    recorder.waits(true);
+    std::raise(SIGSTOP);
+  });
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_THAT(watch.hang_text(),
+              AllOf(StartsWith("rank 1 on " + host_name() + " hangs in step 3 during step 3 of 1: the job has stood still for 1 s"),
+                    HasSubstr("is stopped\n  rank 1 before that: before the first step\n"),
+                    HasSubstr("\n  rank 1 before that: in step 3 during step 2 of 1\n"), EndsWith("\n  rank 0 waits in step 3 during step 3 of 0")));
+}
+
+TEST(JobWatch, BlamesWhoWaitsForNobody) {
+  JobWatch watch(2, patience, step_text);
+  const ForkedRank asleep(records(), 0, [](FlightRecorder recorder) {
+    recorder.begin({2, 3});
+    stand_still(recorder);
+  });
+  const ForkedRank behind(records(), 1, [](FlightRecorder recorder) {
+    recorder.begin({1, 3});
+    recorder.waits(true);
+    stand_still(recorder);
+  });
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_THAT(watch.hang_text(), StartsWith("rank 0 on "));
+}
+
+TEST(JobWatch, BlamesWhoIsFurthestBehindWhereAllWait) {
+  JobWatch watch(3, patience, step_text);
+  std::vector<std::unique_ptr<ForkedRank>> ranks;
+  for (const int rank : {0, 1, 2})
+    ranks.push_back(std::make_unique<ForkedRank>(records(), rank, [rank](FlightRecorder recorder) {
+      recorder.begin({2, rank == 1 ? 3 : 4});
+      recorder.waits(true);
+      stand_still(recorder);
+    }));
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_THAT(watch.hang_text(), StartsWith("rank 1 on "));
+}
+
+TEST(JobWatch, ALongOperationIsNoHang) {
+  JobWatch watch(2, patience, step_text);
+  const ForkedRank working(records(), 0, [](FlightRecorder recorder) {
+    recorder.begin({0, 0});
+    for (std::atomic<int> i = 0;; ++i) continue;
+  });
+  const ForkedRank waiting(records(), 1, [](FlightRecorder recorder) {
+    recorder.waits(true);
+    stand_still(recorder);
+  });
+  EXPECT_FALSE(hangs(watch)) << watch.hang_text();
+}
+
+TEST(JobWatch, StepsAreNoHang) {
+  JobWatch watch(1, patience, step_text);
+  const ForkedRank stepping(records(), 0, [](FlightRecorder recorder) {
+    for (std::int64_t i = 0;; ++i) {
+      recorder.begin({i});
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  EXPECT_FALSE(hangs(watch)) << watch.hang_text();
+}
+
+TEST(JobWatch, WithoutPatienceItNeverHangs) {
+  JobWatch watch(1, JobWatch::Seconds(0), step_text);
+  const ForkedRank still(records(), 0, stand_still);
+  EXPECT_FALSE(hangs(watch));
+}
+
+TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
+  JobWatch watch(4, patience, step_text);
+  EXPECT_EQ(watch.killed_text({}, SIGKILL), "a rank was killed by signal 9 (Killed)");
+  EXPECT_EQ(watch.killed_text(1, SIGKILL), "rank 1 was killed by signal 9 (Killed) before it began");
+  for (const auto& [rank, ending] :
+       std::vector<std::pair<int, Ending>>{{0, Ending::Told}, {1, Ending::Finished}, {2, Ending::None}, {3, Ending::Told}}) {
+    ForkedRank ended(records(), rank, [ending = ending](FlightRecorder recorder) {
+      recorder.begin({16, 5});
+      if (ending != Ending::None) recorder.ends(ending);
+    });
+    ended.wait();
+  }
+  ASSERT_EQ(watch.silent(), 2);
+  EXPECT_FALSE(watch.any_failed());
+  EXPECT_EQ(watch.killed_text(2, SIGKILL), "rank 2 on " + host_name() + " was killed by signal 9 (Killed) in step 17 during step 5 of 2");
+  EXPECT_EQ(watch.ended_text(2), "rank 2 on " + host_name() + " has ended in step 17 during step 5 of 2, without a word");
+}
+
+}  // namespace
+}  // namespace stratplan
