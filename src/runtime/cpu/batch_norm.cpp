@@ -50,7 +50,7 @@ struct GradientTerm {
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t channels) const {
     const float centered = from.x[i] - mean[c];
-    const float dy = !activated || from.y[i] > 0 ? from.dy[i] : from.slope * from.dy[i];
+    const float dy = activated ? leak(from.y[i], from.dy[i], from.slope) : from.dy[i];
     if (passes) from.passed[i] = dy;
     sums[c] += dy;
     sums[channels + c] += double{dy} * centered;
@@ -96,7 +96,7 @@ template <bool adds, bool activates>
     for (std::int64_t c = 0; c < channels; ++c) {
       float value = (k.x[c] - k.mean[c]) * k.factor[c] + k.shift[c];
       if (adds) value += k.addend[c];
-      k.y[c] = !activates || value > 0 ? value : k.slope * value;
+      k.y[c] = activates ? leak(value, value, k.slope) : value;
     }
     if (adds) k.addend += channels;
   }
@@ -129,7 +129,7 @@ template <bool activated>
   for (std::int64_t row = 0; row < rows; ++row, from.x += channels, from.dy += channels, dx += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
-      const float dy = !activated || from.y[c] > 0 ? from.dy[c] : from.slope * from.dy[c];
+      const float dy = activated ? leak(from.y[c], from.dy[c], from.slope) : from.dy[c];
       dx[c] = k.factor[c] * dy - k.offset[c] - (from.x[c] - k.mean[c]) * k.slope[c];
     }
     if (activated) from.y += channels;

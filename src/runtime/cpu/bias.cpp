@@ -18,14 +18,14 @@ SP_CLONES void add_and_activate_rows(const float* y, const float* bias, float sl
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
       const float value = y[c] + bias[c];
-      sum[c] = value > 0 ? value : slope * value;
+      sum[c] = leak(value, value, slope);
     }
   }
 }
 
 SP_CLONES void activate_run(float* y, float slope, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] > 0 ? y[i] : slope * y[i];
+  for (std::int64_t i = 0; i < count; ++i) y[i] = leak(y[i], y[i], slope);
 }
 
 /// Of dy in front of the activation, which is kept.
@@ -42,7 +42,7 @@ struct ActivatedTerm {
     sum += __builtin_convertvector(before, Double4);
   }
   [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {
-    dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+    dx[i] = leak(y[i], dy[i], slope);
     sums[c] += dx[i];
   }
 };

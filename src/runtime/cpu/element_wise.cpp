@@ -22,12 +22,12 @@ SP_CLONES void relu_gradient_run(const float* y, const float* dy, float* dx, std
 
 SP_CLONES void leaky_relu_run(const float* x, float* y, float slope, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : slope * x[i];
+  for (std::int64_t i = 0; i < count; ++i) y[i] = leak(x[i], x[i], slope);
 }
 
 SP_CLONES void leaky_relu_gradient_run(const float* y, const float* dy, float* dx, float slope, std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : slope * dy[i];
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = leak(y[i], dy[i], slope);
 }
 
 SP_CLONES void sigmoid_gradient_run(const float* y, const float* dy, float* dx, std::int64_t count) {

@@ -31,6 +31,13 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   for (std::int64_t piece = 0; piece < pieces; ++piece) body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
+/// `value` where `sign` is positive, slope times it elsewhere: a leaky ReLU, and with slope 0 a ReLU. A sum of two, because compilers branch around products
+/// that may not be needed, and then make no vectors.
+[[gnu::always_inline]] inline float leak(float sign, float value, float slope) {
+  const float above = sign > 0 ? value : 0, below = sign > 0 ? 0 : value;
+  return above + slope * below;
+}
+
 /// Sums over rows in double: sums[c] += sum of x[row][c].
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums);
 
