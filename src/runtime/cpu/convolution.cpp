@@ -2,6 +2,7 @@
 
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/onednn.hpp"
+#include "runtime/cpu/plain_convolution.hpp"
 #include "runtime/cpu/route.hpp"
 #include "runtime/cpu/unfold.hpp"
 #include "runtime/cpu/winograd.hpp"
@@ -55,20 +56,20 @@ bool contains(const HostKernel& kernel, std::string_view word) { return kernel.i
 
 std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel) {
   if (kernel.x.elements() == 0) return std::make_unique<FunctionKernel>(kernel, convolve_nothing, "own");
-  // The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and come last.
-  std::unique_ptr<HostKernel> general, plain;
+  // The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and never taken.
+  std::unique_ptr<HostKernel> general;
   for (Route route : routes(kernel, has_avx512())) {
     if (route == Route::MatrixProduct) return matrix_kernel(kernel);
     if (route == Route::Winograd) return make_winograd(kernel);
     if (route == Route::Unfolded) return make_unfolded(kernel);
     std::unique_ptr<HostKernel> made = make_primitive(kernel, route);
-    if (!made) continue;
-    std::unique_ptr<HostKernel>& place = contains(*made, "ref") ? plain : general;
-    if (!contains(*made, "ref") && !contains(*made, "gemm")) return made;
-    if (!place) place = std::move(made);
+    if (!made || contains(*made, "ref")) continue;
+    if (!contains(*made, "gemm")) return made;
+    if (!general) general = std::move(made);
   }
-  if (!general && !plain) throw EnvironmentError("oneDNN has no implementation of " + kernel.key());
-  return general ? std::move(general) : std::move(plain);
+  if (general) return general;
+  std::unique_ptr<HostKernel> unfolded = kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
+  return unfolded ? std::move(unfolded) : make_plain_convolution(kernel);
 }
 
 }  // namespace stratplan::cpu
