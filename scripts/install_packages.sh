@@ -9,6 +9,7 @@ packages=(
   libdnnl-dev ocl-icd-opencl-dev                             # processor kernels, and what their CMake package insists on
   libhdf5-dev                                                # data sets
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2 # tests; iproute2 shapes a slow link
+  libonnx-testdata                                           # operator cases: data alone
 )
 
 missing=()

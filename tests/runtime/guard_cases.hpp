@@ -73,7 +73,7 @@ inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from, c
     windows[i] = {.kernel = random.number(1, 4), .stride = random.number(1, 3), .dilation = random.number(1, 2)};
     windows[i].pad_before = random.number(0, (windows[i].span() - 1) / 2);
     windows[i].pad_after = random.number(0, (windows[i].span() - 1) / 2);
-    output_padding[i] = random.number(0, windows[i].stride - 1);
+    output_padding[i] = random.number(0, std::max(windows[i].stride, windows[i].dilation) - 1);
   }
   return net.transposed_convolution(from, extents.filters, windows, output_padding, random.number(0, 1) == 1);
 }

@@ -110,6 +110,18 @@ inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
       }
 }
 
+/// More than a stride of x that no window reaches, as output padding of a dilated transposed convolution leaves it: the library refuses these.
+inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
+  for (const std::int64_t groups : {1, 2, 6})
+    for (const std::int64_t depth : {1, 3})
+      for (const std::int64_t unread : {2, 4}) {
+        Kernel kernel{.kind = kind, .x = {{3, 6, depth, 5 + unread, 6}}, .y = {{3, 6 * groups, 1, 3, 4}}};
+        kernel.groups = groups;
+        kernel.windows = {{{.kernel = depth}, {.kernel = 2, .dilation = 3, .pad_before = 1}, {.kernel = 3}}};
+        kernels.push_back(kernel);
+      }
+}
+
 inline std::vector<Kernel> convolutions(KernelKind kind) {
   Random random(static_cast<unsigned>(kind));
   std::vector<Kernel> kernels;
@@ -123,6 +135,7 @@ inline std::vector<Kernel> convolutions(KernelKind kind) {
   }
   append_grouped(kernels, kind);
   append_transposed(kernels, kind);
+  append_unread(kernels, kind);
   if (kind == KernelKind::ConvolutionForward) {
     for (std::size_t i = 0; i < kernels.size(); i += 2) kernels[i].bias = true;
   }

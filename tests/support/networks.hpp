@@ -69,6 +69,8 @@ class NetworkBuilder {
   }
   LayerIndex max_pool(LayerIndex from, Window window) { return pool(LayerKind::MaxPool, from, planar(window)); }
   LayerIndex average_pool(LayerIndex from, Window window) { return pool(LayerKind::AveragePool, from, planar(window)); }
+  /// The layer before, an average pooling, divides by the positions that lie in its input.
+  void without_padding() { network_.layers.back().count_padding = false; }
   LayerIndex global_average_pool(LayerIndex from) {
     Layer layer = reading(LayerKind::GlobalAveragePool, "gap", from);
     for (const Axis axis : spatial_axes) layer.output[axis] = 1;

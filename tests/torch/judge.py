@@ -65,6 +65,12 @@ def average_pool(a, x, p, _):
     return sums(x[0]) / (taps if a["count_padding"] else sums(torch.ones_like(x[0])))
 
 
+def upsample(a, x, p, _):
+    if a["linear"]:
+        return F.interpolate(x[0], scale_factor=a["factors"], mode="trilinear", align_corners=False)
+    return F.interpolate(x[0], scale_factor=a["factors"], mode="nearest")
+
+
 def batch_norm(a, x, p, run):
     sets = x[0].split(run["statistics_samples"])
     return torch.cat([F.batch_norm(s, None, None, p["scale"], p["shift"], True, eps=a["epsilon"]) for s in sets])
@@ -113,6 +119,9 @@ KINDS = {
     "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),
     "dice_loss": dice_loss,
     "transposed_convolution": transposed_convolution,
+    "concat": lambda a, x, p, run: torch.cat(x, 1),
+    "pad": lambda a, x, p, run: padded(x[0], a["windows"]),
+    "upsample": upsample,
 }
 
 

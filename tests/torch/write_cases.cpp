@@ -63,6 +63,13 @@ const Case cases[] = {
     {"transposed convolution 3-D", {4, 3, 5, 4}, one([](auto& net, auto x) {
        return net.transposed_convolution(x, 3, {pair, even, dilated}, {1, 0, 0});
      })},
+    {"transposed convolution, output padding beyond a stride", {6, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.transposed_convolution(x, 9, {dilated, dilated, Window{}}, {2, 2, 0}, true);
+     })},
+    {"transposed convolution in groups, output padding beyond a stride", {6, 1, 4, 5}, one([](auto& net, auto x) {
+       const LayerIndex y = net.transposed_convolution(x, 9, {Window{}, dilated, odd}, {0, 2, 1}, true);
+       return net.in_groups(3), y;
+     })},
     {"transposed convolution in groups", {6, 1, 5, 4}, one([](auto& net, auto x) {
        const LayerIndex y = net.transposed_convolution(x, 9, {Window{}, odd, pair}, {}, true);
        return net.in_groups(3), y;
@@ -76,6 +83,22 @@ const Case cases[] = {
     {"average pool 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
        return net.pool(LayerKind::AveragePool, x, {pair, odd, pair});
      })},
+    {"average pool of what is there", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       const LayerIndex y = net.average_pool(x, odd);
+       return net.without_padding(), y;
+     })},
+    {"average pool of what is there 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       const LayerIndex y = net.pool(LayerKind::AveragePool, x, {pair, even, odd});
+       return net.without_padding(), y;
+     })},
+    {"concat", {5, 1, 7, 8}, [](auto& net, const auto& x) { return net.concat(x); }, 3},
+    {"concat 3-D", {3, 4, 5, 6}, [](auto& net, const auto& x) { return net.concat(x); }, 2},
+    {"pad", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.pad(x, {Window{}, even, pair}); })},
+    {"pad 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) { return net.pad(x, {pair, odd, even}); })},
+    {"upsample nearest", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.upsample(x, {1, 2, 3}, false); })},
+    {"upsample nearest 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) { return net.upsample(x, {3, 1, 2}, false); })},
+    {"upsample linear", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.upsample(x, {1, 2, 3}, true); })},
+    {"upsample linear 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) { return net.upsample(x, {3, 2, 4}, true); })},
     {"global average pool", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.global_average_pool(x); })},
     {"batch norm, sets", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.batch_norm(x); })},
     {"batch norm, one set", {5, 3, 4, 5}, one([](auto& net, auto x) { return net.batch_norm(x); }), 1, 4, 4},
@@ -122,6 +145,8 @@ Json describe(const Layer& layer) {
   Json windows = Json::array();
   for (const Window& w : layer.windows)
     windows.push_back({{"kernel", w.kernel}, {"stride", w.stride}, {"dilation", w.dilation}, {"padding", {w.pad_before, w.pad_after}}});
+  Json factors = Json::array();
+  for (const Scale& scale : layer.scales) factors.push_back(scale.factor);
   const LocalResponse& response = layer.response;
   return {{"name", layer.name},
           {"kind", name_of(layer.kind)},
@@ -135,6 +160,8 @@ Json describe(const Layer& layer) {
           {"maximum", layer.maximum},
           {"groups", layer.groups},
           {"output_padding", layer.output_padding},
+          {"factors", factors},
+          {"linear", layer.scales[1].linear},
           {"response", {{"size", response.size}, {"alpha", response.alpha}, {"beta", response.beta}, {"k", response.k}}}};
 }
 

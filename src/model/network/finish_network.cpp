@@ -100,7 +100,7 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const Window& window = layer.windows[i];
   const std::int64_t added = layer.output_padding[i], input = layer.input[axis];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
-  if (added >= std::max(window.stride, window.dilation) || added - window.pad_after > window.stride) {
+  if (added >= std::max(window.stride, window.dilation)) {
     throw Complaint{fmt::format("expected an output padding below the stride {} or the dilation {} along {}, found {}", window.stride,
                                 window.dilation, name, added)};
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/onednn.hpp"
+#include "runtime/cpu/plain_convolution.hpp"
 #include "runtime/cpu/route.hpp"
 #include "runtime/cpu/unfold.hpp"
 #include "runtime/cpu/winograd.hpp"
@@ -74,18 +75,18 @@ bool is_fast(const HostKernel& kernel, Route route) {
   return own || (!contains(kernel, "ref") && !contains(kernel, "gemm"));
 }
 
-/// The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and come last.
+/// The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and never taken.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
-  std::unique_ptr<HostKernel> general, plain;
+  std::unique_ptr<HostKernel> general;
   for (const Route route : routes(kernel, has_avx512())) {
     std::unique_ptr<HostKernel> made = make(kernel, route);
     if (!made) continue;
     if (is_fast(*made, route)) return made;
-    std::unique_ptr<HostKernel>& place = contains(*made, "ref") ? plain : general;
-    if (!place) place = std::move(made);
+    if (!contains(*made, "ref") && !general) general = std::move(made);
   }
-  if (!general && !plain) throw EnvironmentError("oneDNN has no implementation of " + kernel.key());
-  return general ? std::move(general) : std::move(plain);
+  if (general) return general;
+  std::unique_ptr<HostKernel> unfolded = kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
+  return unfolded ? std::move(unfolded) : make_plain_convolution(kernel);
 }
 
 constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded, Route::ChannelsLast, Route::Blocked, Route::Planar};

@@ -91,6 +91,7 @@ TEST(ReadNetwork, InfersTransposedConvolutions) {  // output extents and paramet
       {R"("kernel": 3, "stride": 2, "padding": 1, "output_padding": 1)", {{8, 6, 1, 18, 24}}, 162, 6.75},
       {R"("kernel": 5, "stride": 2, "padding": [[1, 2], [1, 2]])", {{8, 6, 1, 18, 24}}, 450, 18.75},
       {R"("kernel": [4, 1], "stride": [1, 3], "output_padding": [0, 2])", {{8, 6, 1, 12, 36}}, 72, 4},
+      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 2])", {{8, 6, 1, 14, 20}}, 162, 27},
       {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 0])", {{8, 6, 1, 14, 18}}, 162, 27},
       {R"("kernel": 3, "groups": 3, "bias": true)", {{8, 6, 1, 11, 14}}, 60, 9},
       {R"("kernel": 3, "padding": 5)", {{8, 6, 1, 1, 4}}, 162, 27},
