@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/console.hpp"
 #include "cli/loss_curve.hpp"
 #include "cli/provenance.hpp"
@@ -13,6 +15,7 @@
 #include "runtime/data_set.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/prefetch.hpp"
+#include "runtime/resident.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/trainer.hpp"
 #include "runtime/verify.hpp"
@@ -91,6 +94,15 @@ bool any_asked(Communicator& communicator) {
   return asked > 0;
 }
 
+/// Of all ranks.
+Bytes greatest(Bytes mine, Communicator& communicator) {
+  std::vector<double> all(static_cast<std::size_t>(communicator.size()));
+  const auto number = static_cast<double>(mine.value);
+  communicator.all_gather(Track::Compute, all_ranks(communicator), &number, all.data(), std::vector<std::int64_t>(all.size(), 1), DataType::F64);
+  communicator.synchronize(Track::Compute);
+  return {static_cast<std::int64_t>(*std::max_element(all.begin(), all.end()))};
+}
+
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
@@ -145,6 +157,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   const bool collects = communicator.rank() == 0;
+  const ResidentGrowth resident;
   TrainingData data(request, program, collects);
   Executor executor(network, program, *backend, communicator, data.source(), settings);
   initialize_parameters(network, program, settings.seed, executor);
@@ -166,7 +179,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     continuation.after(iteration);
   };
   timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
-  timings.memory = executor.memory().total();
+  timings.memory = greatest(executor.memory().total(), communicator);
+  timings.resident = greatest(resident.peak(), communicator);
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;
