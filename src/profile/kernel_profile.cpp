@@ -63,6 +63,7 @@ class KernelVisits {
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       Measurement measurement = summarize(samples_[i].seconds);
       measurement.implementation = samples_[i].implementation;
+      measurement.workspace = samples_[i].workspace;
       profile.kernels.emplace(kernels_[i].key(), measurement);
     }
     return profile;
@@ -85,6 +86,7 @@ class KernelVisits {
     for (std::size_t rank = 0; rank < more.seconds.size(); ++rank)
       all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
     all.implementation = more.implementation;
+    all.workspace = more.workspace;
   }
 
   const std::vector<Kernel>& kernels_;

@@ -106,6 +106,7 @@ Json to_json(const Measurement& measurement) {
     json["samples"] = measurement.samples;
   }
   if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
+  if (measurement.workspace) json["workspace_bytes"] = measurement.workspace->value;
   return json;
 }
 
@@ -116,6 +117,7 @@ Measurement measurement_from(const Json& json) {
   measurement.p90 = {json.value("p90_seconds", measurement.median.value)};
   measurement.samples = json.value("samples", 0);
   measurement.implementation = json.value("implementation", std::string());
+  if (json.contains("workspace_bytes")) measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
   return measurement;
 }
 
