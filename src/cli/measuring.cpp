@@ -79,7 +79,13 @@ AutotuneHooks make_hooks(int ranks, const std::string& backend) {
           [progress, ranks, backend](const Network& network, const std::vector<const Plan*>& plans) {
             progress->phase("checking that the machine still has the pace at which it was measured");
             return check_pace(network, plans, ranks, backend);
-          }};
+          },
+          workspace_here(backend, 1)};
+}
+
+std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads) {
+  const std::shared_ptr<Backend> asked = make_backend(backend, threads);
+  return [asked](const Kernel& kernel) { return asked->prepare(kernel)->workspace(); };
 }
 
 }  // namespace stratplan

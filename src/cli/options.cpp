@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "cli/console.hpp"
+#include "cli/measuring.hpp"
+#include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
 
@@ -107,7 +109,8 @@ void check_writable(const std::string& file) {
 }
 
 MachineProfile read_machine_aloud(const std::string& source, int ranks, int threads_per_rank) {
-  const MachineProfile machine = read_machine(source, ranks, threads_per_rank);
+  MachineProfile machine = read_machine(source, ranks, threads_per_rank);
+  if (source == "local") machine.unmeasured_workspace = workspace_here(default_backend(), threads_per_rank);
   if (source == "local" && machine.measured_ranks == 0) {
     note("this machine has not been measured with so many ranks: predictions are rough estimates (stratplan profile or autotune measures)");
   } else if (machine.assumed) {

@@ -55,7 +55,7 @@ void print(const Timings& timings) {
   fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n", milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
              milliseconds(timing.quantile(0.9)), timing.steps.size());
   fmt::print("{}", loss_summary(timing.losses));
-  fmt::print("memory  {} per rank\n", readable(timings.memory));
+  fmt::print("memory  {} per rank, resident {}\n", readable(timings.memory), readable(timings.resident));
   if (!timings.verification) return;
   const VerificationSummary& v = *timings.verification;
   fmt::print("verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n", v.passed ? "passed" : "FAILED",
@@ -73,7 +73,8 @@ void print_json(const Timings& timings) {
                    {"backend", timings.backend},
                    {"step_seconds", step_seconds_to_json(timings.timing)},
                    {"losses", losses},
-                   {"memory_bytes", timings.memory.value}};
+                   {"memory_bytes", timings.memory.value},
+                   {"resident_bytes", timings.resident.value}};
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   fmt::print("{}\n", document.dump());
 }

@@ -18,6 +18,7 @@
 #include "runtime/dump.hpp"
 #include "runtime/job_watch.hpp"
 #include "runtime/prefetch.hpp"
+#include "runtime/resident.hpp"
 #include "runtime/safetensors.hpp"
 #include "runtime/trainer.hpp"
 #include "runtime/verify.hpp"
@@ -99,6 +100,15 @@ bool any_asked(Communicator& communicator) {
   return asked > 0;
 }
 
+/// Of all ranks.
+Bytes greatest(Bytes mine, Communicator& communicator) {
+  std::vector<double> all(static_cast<std::size_t>(communicator.size()));
+  const auto number = static_cast<double>(mine.value);
+  communicator.all_gather(Track::Compute, all_ranks(communicator), &number, all.data(), std::vector<std::int64_t>(all.size(), 1), DataType::F64);
+  communicator.synchronize(Track::Compute);
+  return {static_cast<std::int64_t>(*std::max_element(all.begin(), all.end()))};
+}
+
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
@@ -162,6 +172,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   const bool collects = communicator.rank() == 0;
+  const ResidentGrowth resident;
   TrainingData data(request, program, collects);
   Executor executor(network, program, *backend, communicator, data.source(), settings, recorder);
   initialize_parameters(network, program, settings.seed, executor);
@@ -187,7 +198,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   } catch (...) {
     throw failure_at(recorder, program, network);
   }
-  timings.memory = executor.memory().total();
+  timings.memory = greatest(executor.memory().total(), communicator);
+  timings.resident = greatest(resident.peak(), communicator);
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;

@@ -277,6 +277,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneReq
   for (int turn = 1;; ++turn) {
     hooks.phase(fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));
     MachineProfile machine = read_machine("local", request.ranks, options.execution.threads_per_rank);
+    machine.unmeasured_workspace = hooks.workspace;
     PlanningResult planning = plan(network, request.network, request.ranks, machine, options);
     if (turn == most_turns || !hooks.measure_missing(network, plans_to_measure(planning))) return {std::move(machine), std::move(planning)};
   }

@@ -38,6 +38,8 @@ struct AutotuneHooks {
   /// Called before anything is run. Measures again as far as the machine's pace has changed since; the first plan's heaviest kernels tell. Returns whether the local
   /// profile is another now.
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> check_pace;
+  /// MachineProfile::unmeasured_workspace of this machine.
+  std::function<Bytes(const Kernel&)> workspace;
 };
 
 struct TunedPlan {

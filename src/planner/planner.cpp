@@ -47,12 +47,6 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   return space;
 }
 
-Bytes peak_of(const Plan& plan, const Network& network) {
-  Bytes peak{};
-  for (const Program& program : programs_of(plan, network)) peak = std::max(peak, peak_memory(program).total());
-  return peak;
-}
-
 class Planning {
  public:
   Planning(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options)
@@ -96,6 +90,8 @@ class Planning {
     plan.execution = options_.execution;
     return plan;
   }
+
+  Bytes peak_of(const Plan& plan) const { return peak_memory(programs_of(plan, network_), machine_).total(); }
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
@@ -169,7 +165,7 @@ class Planning {
   }
 
   void price_baselines() {
-    const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan, network_)); };
+    const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
     for (Baseline& baseline : baselines(network_, ranks_, machine_, options_.execution, plan_fits)) {
       Considered considered{baseline.name, {}, {}, baseline.reason};
       if (baseline.plan) considered = priced(baseline.name, std::move(*baseline.plan));
@@ -243,7 +239,7 @@ class Planning {
     try {
       const Space space = space_of(network_, ranks, machine_);
       const PlanTable table(network_, space.blocks, space.candidates, options_.execution, machine_);
-      return peak_of(leanest_plan(space, table, ranks), network_);
+      return peak_of(leanest_plan(space, table, ranks));
     } catch (const InfeasibleError&) {
       return {};
     }

@@ -16,9 +16,7 @@ std::vector<Program> programs_of(const Plan& plan, const Network& network) {
 }
 
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine) {
-  Prediction prediction{simulate(programs, machine).total, {}};
-  for (const Program& program : programs) prediction.memory = std::max(prediction.memory, peak_memory(program).total());
-  return prediction;
+  return {simulate(programs, machine).total, peak_memory(programs, machine).total()};
 }
 
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine) {

@@ -64,6 +64,7 @@ class KernelVisits {
       Measurement measurement = summarize(samples_[i].seconds);
       measurement.implementation = samples_[i].implementation;
       measurement.choice = samples_[i].choice;
+      measurement.workspace = samples_[i].workspace;
       profile.kernels.emplace(kernels_[i].key(), measurement);
     }
     return profile;
@@ -104,6 +105,7 @@ class KernelVisits {
       all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
     all.implementation = more.implementation;
     all.choice = more.choice;
+    all.workspace = more.workspace;
   }
 
   const std::vector<Kernel>& kernels_;

@@ -28,11 +28,12 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3, .least_expensive =
 /// twice, and the least disturbed repetition counts. Throws EnvironmentError: no memory.
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress);
 
-/// Seconds, by rank, and what did the work.
+/// Seconds, by rank, what did the work, and the scratch memory that it took.
 struct KernelSamples {
   std::vector<std::vector<double>> seconds;
   std::string implementation;
   std::string choice;
+  Bytes workspace{};
 };
 
 /// One kernel by one of the backend's choices; `buffers` are large enough for it.
@@ -54,7 +55,7 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
     backend.enqueue(Track::Compute, *prepared, set.reads, set.writes, workspace, context);
     backend.synchronize(Track::Compute);
   };
-  return {take_samples(clock, team, rule, true, refresh, execute, rehearse), prepared->implementation(), choice};
+  return {take_samples(clock, team, rule, true, refresh, execute, rehearse), prepared->implementation(), choice, prepared->workspace()};
 }
 
 /// Bytes of reads or writes, whichever are more, of the largest kernel.

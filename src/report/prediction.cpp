@@ -28,10 +28,7 @@ PlanPrediction predict_plan(const Plan& plan, const Network& network, const Mach
   result.steps = durations(timeline, result.programs);
   result.layers = times_by_layer(result.programs, result.steps, network.size());
   result.step = timeline.total;
-  for (const Program& program : result.programs) {
-    const MemoryUse use = peak_memory(program);
-    if (use.total() > result.memory.total()) result.memory = use;
-  }
+  result.memory = peak_memory(result.programs, machine);
   result.unmeasured = count_unmeasured(result.programs, machine);
   return result;
 }
@@ -44,7 +41,9 @@ Json memory_to_json(const MemoryUse& memory) {
     if (memory.persistent_by_class[index].value > 0) persistent[name] = memory.persistent_by_class[index].value;
     if (memory.arena_by_class[index].value > 0) arena[name] = memory.arena_by_class[index].value;
   }
-  return {{"persistent_bytes", memory.persistent.value}, {"arena_bytes", memory.arena.value}, {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
+  return {{"persistent_bytes", memory.persistent.value},     {"arena_bytes", memory.arena.value}, {"workspace_bytes", memory.workspace.value},
+          {"data_bytes", memory.data.value},                 {"communication_bytes", memory.communication.value},
+                       {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
 }
 
 Table memory_table(const MemoryUse& memory) {
@@ -57,6 +56,9 @@ Table memory_table(const MemoryUse& memory) {
     table.rows.push_back({std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
   }
   table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
+  table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
+  table.rows.push_back({"the library's, while it communicates", "", readable(memory.communication)});
+  table.rows.push_back({"data at hand", readable(memory.data), ""});
   return table;
 }
 

@@ -102,6 +102,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
       {"losses", losses},
       {"ranks", ranks_to_json(timings.timing, programs, network)},
   };
+  if (timings.resident.value > 0) document["resident_bytes"] = timings.resident.value;
   if (!timings.data.empty()) document["data"] = timings.data;
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   return document;
@@ -125,6 +126,7 @@ Timings read_timings(const std::string& path) {
   timings.seed = document.value("seed", std::uint64_t{0});
   timings.data = document.value("data", "");
   timings.memory = {document.value("memory_bytes", std::int64_t{0})};
+  timings.resident = {document.value("resident_bytes", std::int64_t{0})};
   for (const Json& sample : document.at("step_seconds").at("samples")) timings.timing.steps.push_back({sample.get<double>()});
   if (timings.timing.steps.empty()) throw InputError(path, "/step_seconds/samples", "expected at least one sample");
   for (const Json& loss : document.at("losses")) timings.timing.losses.push_back(number(loss));

@@ -34,7 +34,8 @@ struct Timings {
   int threads_per_rank = 1;
   std::uint64_t seed = 0;
   std::string data;                  ///< set that it trained on; empty: synthetic
-  Bytes memory{};
+  Bytes memory{};                    ///< allocated for buffers, by the worst rank
+  Bytes resident{};                  ///< grown by the worst rank's process from before its first buffer to the last step; 0: not known
   Timing timing;
   std::optional<VerificationSummary> verification;
 };

@@ -46,8 +46,7 @@ std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
 
 std::span<const std::byte> SyntheticData::load(const LoadStep& load, std::int64_t) {
   for (const Part& part : parts_)
-    if (part.load.what == load.what && part.load.region == load.region && part.load.global == load.global && part.load.classes == load.classes)
-      return part.contents;
+    if (part.load == load) return part.contents;
   return parts_.emplace_back(load, generate(load, seed_)).contents;
 }
 

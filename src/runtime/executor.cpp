@@ -206,8 +206,11 @@ double Executor::loss() {
   return loss;
 }
 
-void Executor::upload(BufferId buffer, const void* host) {
-  backend_.upload(stream, address(buffer), host, program_.buffer(buffer).bytes());
+void Executor::upload(BufferId buffer, const void* host) { upload(buffer, {0}, host, program_.buffer(buffer).bytes()); }
+
+void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
+  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value, begin.value, program_.buffer(buffer).bytes().value);
+  backend_.upload(stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(stream);
 }
 

@@ -58,6 +58,8 @@ class Executor {
 
   /// Moves a whole buffer between the device and dense host memory.
   void upload(BufferId buffer, const void* host);
+  /// A part of a buffer, from byte `begin`.
+  void upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes);
   void download(BufferId buffer, void* host);
   /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read before it is written shows.
   void poison();

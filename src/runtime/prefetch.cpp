@@ -8,25 +8,11 @@
 namespace stratplan {
 namespace {
 
-bool equal(const LoadStep& a, const LoadStep& b) {
-  return a.what == b.what && a.region == b.region && a.global == b.global && a.classes == b.classes;
-}
-
 std::size_t find(const std::vector<LoadStep>& loads, const LoadStep& load) {
-  return static_cast<std::size_t>(std::find_if(loads.begin(), loads.end(), [&](const LoadStep& other) { return equal(load, other); }) -
-                                  loads.begin());
+  return static_cast<std::size_t>(std::find(loads.begin(), loads.end(), load) - loads.begin());
 }
 
 }  // namespace
-
-std::vector<LoadStep> loads_of(const Program& program) {
-  std::vector<LoadStep> loads;
-  for (const Step& step : program.steps) {
-    const auto* load = std::get_if<LoadStep>(&step.body);
-    if (load && find(loads, *load) == loads.size()) loads.push_back(*load);
-  }
-  return loads;
-}
 
 PrefetchedData::PrefetchedData(DataSource& source, std::vector<LoadStep> loads, std::int64_t first_step) : source_(source), loads_(std::move(loads)) {
   current_.contents.resize(loads_.size());

@@ -45,7 +45,4 @@ class PrefetchedData final : public DataSource {
   std::jthread thread_;  ///< last: ends before the rest goes
 };
 
-/// The loads of a program, each once.
-std::vector<LoadStep> loads_of(const Program& program);
-
 }  // namespace stratplan

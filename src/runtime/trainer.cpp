@@ -12,14 +12,46 @@
 namespace stratplan {
 namespace {
 
-std::vector<float> initial_weights(const ParameterSlice& slice, double fan_in, const RandomStream& stream) {
-  std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
+/// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest weights might be the most memory that a run ever takes.
+/// To be ended by flush().
+class Writer {
+ public:
+  Writer(Executor& executor, BufferId buffer) : executor_(executor), buffer_(buffer) { piece_.reserve(1 << 16); }
+
+  void add(float value) {
+    piece_.push_back(value);
+    if (piece_.size() == piece_.capacity()) flush();
+  }
+
+  void flush() {
+    const Bytes bytes{std::ssize(piece_) * size_of(DataType::F32)};
+    executor_.upload(buffer_, begin_, piece_.data(), bytes);
+    begin_ += bytes;
+    piece_.clear();
+  }
+
+ private:
+  Executor& executor_;
+  BufferId buffer_;
+  Bytes begin_{};
+  std::vector<float> piece_;
+};
+
+void write_weights(const ParameterSlice& slice, double fan_in, const RandomStream& stream, Executor& executor) {
+  Writer writer(executor, slice.value);
   const double deviation = std::sqrt(2 / fan_in);
-  for_each_row(slice.region, slice.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i)
-      values[static_cast<std::size_t>(local + i)] = static_cast<float>(deviation * stream.normal(static_cast<std::uint64_t>(global + i)));
+  for_each_row(slice.region, slice.global, [&](std::int64_t, std::int64_t global, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) writer.add(static_cast<float>(deviation * stream.normal(static_cast<std::uint64_t>(global + i))));
   });
-  return values;
+  writer.flush();
+}
+
+/// One value, then perhaps another, so many elements each.
+void write_constants(Executor& executor, BufferId buffer, std::initializer_list<float> values, std::int64_t elements) {
+  Writer writer(executor, buffer);
+  for (const float value : values)
+    for (std::int64_t i = 0; i < elements; ++i) writer.add(value);
+  writer.flush();
 }
 
 /// Everybody's numbers, by rank; the lists may differ in length.
@@ -79,18 +111,16 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
     using What = ParameterSlice::What;
-    const auto elements = static_cast<std::size_t>(slice.region.elements());
-    std::vector<float> values(elements, slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F);
-    if (slice.what == What::Weights) values = initial_weights(slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)));
-    executor.upload(slice.value, values.data());
+    const std::int64_t elements = slice.region.elements();
+    if (slice.what == What::Weights)
+      write_weights(slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)), executor);
+    else
+      write_constants(executor, slice.value, {slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F}, elements);
     for (const BufferId state : {slice.velocity, slice.mean_square})
-      if (state >= 0) executor.upload(state, std::vector<float>(elements, 0.0F).data());
+      if (state >= 0) write_constants(executor, state, {0.0F}, elements);
   }
-  for (const RunningStatistics& running : program.running) {  // mean 0, variance 1
-    std::vector<float> values(static_cast<std::size_t>(2 * running.region.elements()), 1.0F);
-    std::fill_n(values.begin(), values.size() / 2, 0.0F);
-    executor.upload(running.value, values.data());
-  }
+  for (const RunningStatistics& running : program.running)  // mean 0, variance 1
+    write_constants(executor, running.value, {0.0F, 1.0F}, running.region.elements());
 }
 
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
@@ -98,6 +128,8 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   std::vector<double> elapsed;  // of this rank, timed iterations only
   StepDurations durations(executor.spans().size(), run.steps);
   const std::int64_t end = run.warmup + run.steps, first_timed = std::min(run.first + run.warmup, end - 1);
+  timing.losses.reserve(static_cast<std::size_t>(std::max<std::int64_t>(end - run.first, 0)));
+  elapsed.reserve(static_cast<std::size_t>(run.steps));
   for (std::int64_t iteration = run.first; iteration < end; ++iteration) {
     communicator.barrier();
     const auto start = std::chrono::steady_clock::now();

@@ -107,6 +107,7 @@ Json to_json(const Measurement& measurement) {
   }
   if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
   if (!measurement.choice.empty()) json["choice"] = measurement.choice;
+  if (measurement.workspace) json["workspace_bytes"] = measurement.workspace->value;
   return json;
 }
 
@@ -118,6 +119,7 @@ Measurement measurement_from(const Json& json) {
   measurement.samples = json.value("samples", 0);
   measurement.implementation = json.value("implementation", std::string());
   measurement.choice = json.value("choice", std::string());
+  if (json.contains("workspace_bytes")) measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
   return measurement;
 }
 

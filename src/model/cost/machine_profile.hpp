@@ -1,5 +1,6 @@
 #pragma once
 // What is known of a machine: measured kernels and links, or assumed rates with their sources. The file machine.json.
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,7 +20,8 @@ struct Measurement {
   Seconds p90{};
   int samples = 0;
   std::string implementation;  ///< which kernel was chosen; empty for communication
-  std::string choice;          ///< the name by which a backend knows it, if it had others; goes into the plan's execution
+  std::string choice{};         ///< the name by which a backend knows it, if it had others; goes into the plan's execution
+  std::optional<Bytes> workspace{};  ///< scratch memory that it takes; nothing for communication
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and 90th percentile (Hurst, Brown and Swanson, "Swanson's
   /// 30-40-30 rule", AAPG Bulletin 84(12), 2000). A program's time is a sum, so it is expectations that add up, and durations are skewed.
   Seconds mean() const;
@@ -64,6 +66,8 @@ struct MachineProfile {
   Measurement step_overhead;                      ///< host time to issue one step
   std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
   Json provenance;
+  /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count none.
+  std::function<Bytes(const Kernel&)> unmeasured_workspace{};
 
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws
   /// InfeasibleError if the machine has fewer ranks.

@@ -1,16 +1,72 @@
 #include "model/cost/memory.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+
+#include "model/cost/step_cost.hpp"
 
 namespace stratplan {
 namespace {
 
 Bytes sum(const BytesByClass& by_class) { return std::accumulate(by_class.begin(), by_class.end(), Bytes{}); }
 
-}  // namespace
+Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
+  const auto measured = machine.kernels.find(kernel.key());
+  if (measured != machine.kernels.end() && measured->second.workspace) return *measured->second.workspace;
+  return machine.unmeasured_workspace ? machine.unmeasured_workspace(kernel) : Bytes{0};
+}
 
-MemoryUse peak_memory(const Program& program) {
+/// Looked up once for each kernel: programs have few different ones.
+class Workspaces {
+ public:
+  explicit Workspaces(const MachineProfile& machine) : machine_(machine) {}
+  Bytes largest(const Program& program) {
+    Bytes largest{};
+    if (machine_.kernels.empty() && !machine_.unmeasured_workspace) return largest;  // of a machine that nobody here has, thousands of programs
+    for (const Step& step : program.steps)
+      if (const auto* compute = std::get_if<ComputeStep>(&step.body)) largest = std::max(largest, of(compute->kernel));
+    return largest;
+  }
+
+ private:
+  Bytes of(const Kernel& kernel) {
+    const auto [place, fresh] = known_.try_emplace(kernel);
+    if (fresh) place->second = workspace_of(kernel, machine_);
+    return place->second;
+  }
+
+  const MachineProfile& machine_;
+  std::map<Kernel, Bytes> known_;
+};
+
+Bytes loaded(const Program& program) {
+  Bytes bytes{};
+  for (const LoadStep& load : loads_of(program)) bytes += load_kernel(load).operands().writes[0].bytes();
+  return bytes;
+}
+
+/// As Open MPI has it for large messages (coll_base_allreduce.c, coll_base_reduce_scatter.c): a copy of what is reduced in place (recursive doubling, Rabenseifner);
+/// the sums so far and the blocks that come in, two at a time or the only other one (ring).
+Bytes scratch_of(const CollectiveStep& collective) {
+  const auto members = static_cast<std::int64_t>(collective.group.size());
+  if (members < 2) return {0};
+  switch (collective.op) {
+    case Collective::AllReduce: return collective.bytes();
+    case Collective::ReduceScatter: return collective.bytes() + collective.bytes() * std::min<std::int64_t>(2, members - 1) / members;
+    case Collective::AllGather: return {0};
+  }
+  return {0};
+}
+
+Bytes communicating(const Program& program) {
+  Bytes most{};
+  for (const Step& step : program.steps)
+    if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) most = std::max(most, scratch_of(*collective));
+  return most;
+}
+
+MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
@@ -35,6 +91,31 @@ MemoryUse peak_memory(const Program& program) {
     }
   }
   return use;
+}
+
+MemoryUse peak_memory(const Program& program, Workspaces& workspaces) {
+  MemoryUse use = planned_memory(program);
+  use.workspace = workspaces.largest(program);
+  use.data = loaded(program);
+  use.communication = communicating(program);
+  return use;
+}
+
+}  // namespace
+
+MemoryUse peak_memory(const Program& program, const MachineProfile& machine) {
+  Workspaces workspaces(machine);
+  return peak_memory(program, workspaces);
+}
+
+MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine) {
+  Workspaces workspaces(machine);
+  MemoryUse worst;
+  for (const Program& program : programs) {
+    const MemoryUse use = peak_memory(program, workspaces);
+    if (use.total() > worst.total()) worst = use;
+  }
+  return worst;
 }
 
 }  // namespace stratplan

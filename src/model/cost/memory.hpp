@@ -1,7 +1,9 @@
 #pragma once
-// How much memory a program needs on its rank: read off its buffer plan, which the runtime allocates by.
+// How much memory a program needs on its rank: its buffer plan, which the runtime allocates by, and on top of that the kernels' scratch memory and the data at hand.
 #include <array>
+#include <vector>
 
+#include "model/cost/machine_profile.hpp"
 #include "model/partition/program.hpp"
 
 namespace stratplan {
@@ -10,15 +12,20 @@ inline constexpr int tensor_class_count = 7;
 using BytesByClass = std::array<Bytes, tensor_class_count>;  ///< indexed by TensorClass
 
 struct MemoryUse {
-  Bytes persistent{};            ///< parameters, their gradients, optimizer state
-  Bytes arena{};                 ///< everything that comes and goes within a step
+  Bytes persistent{};  ///< parameters, their gradients, optimizer state
+  Bytes arena{};       ///< everything that comes and goes within a step
   BytesByClass persistent_by_class{};
-  BytesByClass arena_by_class{}; ///< what lives at the program's fullest step; adds up to `fullest`
-  Bytes fullest{};               ///< at most `arena`: the rest are gaps between lifetimes
-  Bytes total() const { return persistent + arena; }
+  BytesByClass arena_by_class{};  ///< what lives at the program's fullest step; adds up to `fullest`
+  Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
+  Bytes workspace{};              ///< scratch memory: of the kernel that takes most, for they run one after the other
+  Bytes data{};                   ///< what the data source holds for the program's loads: this step's, which are copied into the arena
+  Bytes communication{};          ///< what the library takes for the collective that needs most, while it runs
+  Bytes total() const { return persistent + arena + workspace + data + communication; }
 };
 
-/// Requires that plan_buffers() has run.
-MemoryUse peak_memory(const Program& program);
+/// Of one rank. Requires that plan_buffers() has run.
+MemoryUse peak_memory(const Program& program, const MachineProfile& machine);
+/// Of the rank that needs most.
+MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine);
 
 }  // namespace stratplan

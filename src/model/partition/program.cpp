@@ -23,6 +23,15 @@ std::string ParameterSlice::name(const Network& network) const {
   return fmt::format("{}.{}", network.layer(layer).name, names[static_cast<std::size_t>(what)]);
 }
 
+std::vector<LoadStep> loads_of(const Program& program) {
+  std::vector<LoadStep> loads;
+  for (const Step& step : program.steps) {
+    const auto* load = std::get_if<LoadStep>(&step.body);
+    if (load && std::find(loads.begin(), loads.end(), *load) == loads.end()) loads.push_back(*load);
+  }
+  return loads;
+}
+
 namespace {
 
 constexpr std::int64_t alignment = 64;

@@ -50,6 +50,7 @@ struct LoadStep {
   Region region;
   Shape global;
   std::int64_t classes = 0;  ///< Labels: their number
+  friend bool operator==(const LoadStep&, const LoadStep&) = default;
 };
 
 struct Message {
@@ -136,6 +137,9 @@ struct Program {
 /// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an arena, the larger first, each at the lowest
 /// offset where it overlaps no other that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same result.
 void plan_buffers(Program& program);
+
+/// The loads of a program, each once.
+std::vector<LoadStep> loads_of(const Program& program);
 
 /// Steps that must have finished before each step may start: earlier ones that touch bytes in common, at least one of the two writing. Requires placed
 /// buffers; for machines with concurrent tracks.

@@ -31,7 +31,7 @@ TEST(PeakMemory, ItemizesTheFullestStep) {
   program.steps[3].reads = {4};
   program.steps[3].writes = {0};
   plan_buffers(program);
-  const MemoryUse use = peak_memory(program);
+  const MemoryUse use = peak_memory(program, round_machine());
   EXPECT_EQ(use.persistent.value, 640);
   EXPECT_EQ(use.persistent_by_class[static_cast<std::size_t>(TensorClass::Parameter)].value, 640);
   EXPECT_EQ(use.fullest.value, 128 + 256);
@@ -39,6 +39,52 @@ TEST(PeakMemory, ItemizesTheFullestStep) {
   EXPECT_EQ(use.arena_by_class[static_cast<std::size_t>(TensorClass::Message)].value, 0);
   EXPECT_GE(use.arena, use.fullest);
   EXPECT_EQ(use.total(), use.persistent + use.arena);
+}
+
+TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
+  const Kernel fast = fill_of(64), lean = fill_of(128), unknown = fill_of(256);
+  LoadStep samples;
+  samples.region[Axis::C] = {0, 30};
+  for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W}) samples.region[axis] = {0, 1};
+  LoadStep labels = samples;
+  labels.what = LoadStep::What::Labels;  // one for all 30 classes
+  const Step loads_samples{.reads = {}, .writes = {}, .body = samples}, loads_labels{.reads = {}, .writes = {}, .body = labels};
+  const std::vector<Program> programs = programs_of(
+      {{compute_step(lean)}, {loads_samples, compute_step(fast), loads_samples, compute_step(lean), loads_labels, compute_step(unknown)}});
+  MachineProfile machine = round_machine();
+  for (const auto& [kernel, workspace] : {std::pair(fast, 1000), std::pair(lean, 10)}) {
+    Measurement measurement = measured(1e-6);
+    measurement.workspace = Bytes{workspace};
+    machine.kernels[kernel.key()] = measurement;
+  }
+  EXPECT_EQ(peak_memory(programs, machine).workspace.value, 1000);
+  machine.unmeasured_workspace = [&](const Kernel& kernel) { return Bytes{kernel == unknown ? 1500 : 9999}; };
+  EXPECT_EQ(peak_memory(programs[0], machine).total().value, 10);
+  EXPECT_EQ(peak_memory(programs, machine).workspace.value, 1500);
+  EXPECT_EQ(peak_memory(programs, machine).data.value, 4 * 30 + 4);
+  EXPECT_EQ(peak_memory(programs, machine).total().value, 1500 + 124);
+}
+
+TEST(PeakMemory, CountsWhatTheLargestCollectiveTakes) {
+  struct Case {
+    const char* name;
+    Collective op;
+    std::vector<int> group;
+    std::int64_t bytes;  ///< for 100 floats
+  };
+  const Case cases[] = {
+      {"a copy of what is reduced in place", Collective::AllReduce, {0, 1}, 400},
+      {"sums and the other block", Collective::ReduceScatter, {0, 1}, 600},
+      {"sums and two blocks", Collective::ReduceScatter, {0, 1, 2, 3}, 600},
+      {"straight to its place", Collective::AllGather, {0, 1}, 0},
+      {"alone", Collective::ReduceScatter, {0}, 0},
+  };
+  for (const Case& c : cases) {
+    Step large = all_reduce_step(c.group, 100);
+    std::get<CollectiveStep>(large.body).op = c.op;
+    const std::vector<Program> programs = programs_of({{all_reduce_step({0}, 1000), large, all_reduce_step(c.group, 0)}});
+    EXPECT_EQ(peak_memory(programs, round_machine()).communication.value, c.bytes) << c.name;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,292 @@
+"""A network.json as a PyTorch module: the same layers, attributes and defaults as schemas/network.schema.json says, 2-D or 3-D.
+
+    document = read(path, batch, size)          what the command line would replace, replaced
+    network = Network(document)                 a torch.nn.Module; network(samples) is what the loss layer reads
+    network.loss(output, wanted)
+
+Batch normalization takes its statistics over all samples that pass through at once: the process's share of the batch, which DistributedDataParallel divides.
+"""
+import json
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+LOSSES = ("softmax_cross_entropy", "mean_squared_error", "dice_loss")
+JOINS = ("add", "concat")
+
+
+def read(path, batch=None, size=None):
+    with open(path) as file:
+        document = json.load(file)
+    document["batch"] = batch or document["batch"]
+    for layer in document["layers"]:
+        if layer["kind"] == "input" and size:
+            layer["size"] = list(size)
+    return document
+
+
+def names_of_inputs(layers, index):
+    layer = layers[index]
+    if layer["kind"] == "input":
+        return []
+    return layer.get("inputs") or [layer.get("input") or layers[index - 1]["name"]]
+
+
+def per_axis(value, axes):
+    return list(value) if isinstance(value, list) else [value] * axes
+
+
+def sides(padding, axes):
+    """[before, after] of each axis."""
+    return [side if isinstance(side, list) else [side, side] for side in per_axis(padding, axes)]
+
+
+def for_pad(padding):
+    """As F.pad wants it: the last axis first."""
+    return [side for axis in reversed(padding) for side in axis]
+
+
+class Padded(nn.Module):
+    """Padding that differs between the two sides of an axis; PyTorch's layers pad both alike."""
+
+    def __init__(self, padding, layer, value=0.0):
+        super().__init__()
+        self.padding, self.layer, self.value = for_pad(padding), layer, value
+
+    def forward(self, x):
+        return self.layer(F.pad(x, self.padding, value=self.value))
+
+
+class Cropped(nn.Module):
+    """A transposed convolution's padding is what is cut off its whole output."""
+
+    def __init__(self, layer, padding):
+        super().__init__()
+        self.layer, self.padding = layer, [-side for side in for_pad(padding)]
+
+    def forward(self, x):
+        return F.pad(self.layer(x), self.padding)
+
+
+def key(layer):
+    """Modules' names must not have dots."""
+    return layer["name"].replace(".", "/")
+
+
+def output_shape(layer, inputs):
+    """Channels and extents of a sample."""
+    kind, (channels, *extents) = layer["kind"], inputs[0]
+    axes = len(extents)
+    if kind == "fully_connected":
+        return (layer["filters"],)
+    if kind == "concat":
+        return (sum(shape[0] for shape in inputs), *extents)
+    if kind == "global_average_pool":
+        return (channels, *[1] * axes)
+    if kind == "upsample":
+        return (channels, *[extent * factor for extent, factor in zip(extents, per_axis(layer["scale"], axes))])
+    if kind not in ("convolution", "transposed_convolution", "max_pool", "average_pool", "pad"):
+        return inputs[0]
+    kernel = per_axis(layer.get("kernel", 1), axes)
+    stride = per_axis(layer.get("stride", 1 if "convolution" in kind else kernel), axes)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, per_axis(layer.get("dilation", 1), axes))]
+    padding = [sum(side) for side in sides(layer.get("padding", 0), axes)]
+    if kind == "transposed_convolution":
+        more = per_axis(layer.get("output_padding", 0), axes)
+        made = [(x - 1) * t + s + m - p for x, t, s, m, p in zip(extents, stride, spans, more, padding)]
+    else:
+        made = [(x + p - s) // t + 1 for x, p, s, t in zip(extents, padding, spans, stride)]
+    return (layer.get("filters", channels), *made)
+
+
+def is_symmetric(padding):
+    return all(before == after for before, after in padding)
+
+
+def before(padding):
+    return [axis[0] for axis in padding]
+
+
+class Builder:
+    """One layer of the document, given its input's shape (channels, extents)."""
+
+    def __init__(self, axes):
+        self.axes = axes
+
+    def module(self, layer, shape):
+        return getattr(self, layer["kind"])(layer, shape)
+
+    def of_axes(self, name):
+        return getattr(nn, f"{name}{self.axes}d")
+
+    def along(self, layer, key, default):
+        return per_axis(layer.get(key, default), self.axes)
+
+    def convolution(self, layer, shape):
+        padding = sides(layer.get("padding", 0), self.axes)
+        symmetric = is_symmetric(padding)
+        made = self.of_axes("Conv")(shape[0], layer["filters"], self.along(layer, "kernel", 1), self.along(layer, "stride", 1), before(padding) if symmetric else 0,
+                                    self.along(layer, "dilation", 1), layer.get("groups", 1), layer.get("bias", False))
+        return made if symmetric else Padded(padding, made)
+
+    def transposed_convolution(self, layer, shape):
+        padding, more = sides(layer.get("padding", 0), self.axes), self.along(layer, "output_padding", 0)
+        symmetric = is_symmetric(padding)
+        made = self.of_axes("ConvTranspose")(shape[0], layer["filters"], self.along(layer, "kernel", 1), self.along(layer, "stride", 1),
+                                             before(padding) if symmetric else 0, more, layer.get("groups", 1), layer.get("bias", False),
+                                             self.along(layer, "dilation", 1))
+        return made if symmetric else Cropped(made, padding)
+
+    def fully_connected(self, layer, shape):
+        return nn.Sequential(nn.Flatten(), nn.Linear(torch.Size(shape).numel(), layer["filters"], layer.get("bias", False)))
+
+    def max_pool(self, layer, _):
+        padding, kernel = sides(layer.get("padding", 0), self.axes), self.along(layer, "kernel", 1)
+        symmetric = is_symmetric(padding)
+        made = self.of_axes("MaxPool")(kernel, self.along(layer, "stride", kernel), before(padding) if symmetric else 0, self.along(layer, "dilation", 1))
+        return made if symmetric else Padded(padding, made, float("-inf"))
+
+    def average_pool(self, layer, _):
+        padding, kernel = sides(layer.get("padding", 0), self.axes), self.along(layer, "kernel", 1)
+        counted = layer.get("count_padding", True)
+        symmetric = is_symmetric(padding)
+        if not symmetric and not counted:
+            raise ValueError(f"{layer['name']}: PyTorch has no average over windows without their padding where its two sides differ")
+        made = self.of_axes("AvgPool")(kernel, self.along(layer, "stride", kernel), before(padding) if symmetric else 0, count_include_pad=counted)
+        return made if symmetric else Padded(padding, made)
+
+    def global_average_pool(self, _, __):
+        return self.of_axes("AdaptiveAvgPool")(1)
+
+    def batch_norm(self, layer, shape):
+        return self.of_axes("BatchNorm")(shape[0], layer.get("epsilon", 1e-5), track_running_stats=False)
+
+    def instance_norm(self, layer, shape):
+        return self.of_axes("InstanceNorm")(shape[0], layer.get("epsilon", 1e-5), affine=True)
+
+    def group_norm(self, layer, shape):
+        return nn.GroupNorm(layer["groups"], shape[0], layer.get("epsilon", 1e-5))
+
+    def local_response_norm(self, layer, _):
+        return nn.LocalResponseNorm(layer.get("local_size", 5), layer.get("alpha", 1e-4), layer.get("beta", 0.75), layer.get("k", 1.0))
+
+    def relu(self, layer, _):
+        return nn.ReLU(inplace=layer["alone"])
+
+    def leaky_relu(self, layer, _):
+        return nn.LeakyReLU(layer.get("slope", 0.01), inplace=layer["alone"])
+
+    def sigmoid(self, _, __):
+        return nn.Sigmoid()
+
+    def tanh(self, _, __):
+        return nn.Tanh()
+
+    def elu(self, layer, _):
+        return nn.ELU(layer.get("alpha", 1.0))
+
+    def prelu(self, _, shape):
+        return nn.PReLU(shape[0])
+
+    def clip(self, layer, _):
+        return nn.Hardtanh(layer.get("min", -torch.finfo(torch.float).max), layer.get("max", torch.finfo(torch.float).max))
+
+    def softmax(self, _, __):
+        return nn.Softmax(1)
+
+    def dropout(self, layer, _):
+        return nn.Dropout(layer.get("probability", 0.5))
+
+    def pad(self, layer, _):
+        return Padded(sides(layer["padding"], self.axes), nn.Identity())
+
+    def upsample(self, layer, _):
+        linear = "bilinear" if self.axes == 2 else "trilinear"
+        factor = tuple(float(f) for f in self.along(layer, "scale", 1))
+        return nn.Upsample(scale_factor=factor, mode="nearest") if layer.get("mode", "nearest") == "nearest" else nn.Upsample(scale_factor=factor, mode=linear)
+
+
+def dice_loss(output, labels, epsilon):
+    hot = F.one_hot(labels, output.shape[1]).movedim(-1, 1)
+    over = [0, *range(2, output.dim())]
+    both, all_outputs, all_labels = ((hot * output).sum(over), output.sum(over), hot.sum(over))
+    return 1 - ((2 * both + epsilon) / (all_outputs + all_labels + epsilon)).mean()
+
+
+class Network(nn.Module):
+    def __init__(self, document):
+        super().__init__()
+        layers = document["layers"]
+        self.batch = document["batch"]
+        self.axes = next(len(layer["size"]) for layer in layers if layer["kind"] == "input")
+        self.by_name = nn.ModuleDict()
+        self.order = []  # (layer, names of its inputs), without the input layers and the loss
+        self.shapes = {}  # by name: channels, then extents, of a sample
+        readers = {}
+        for index in range(len(layers)):
+            for name in names_of_inputs(layers, index):
+                readers.setdefault(name, []).append(layers[index])
+        kinds = {layer["name"]: layer["kind"] for layer in layers}
+        for index, layer in enumerate(layers):
+            inputs = names_of_inputs(layers, index)
+            if layer["kind"] == "input":
+                self.samples = layer
+                self.shapes[layer["name"]] = (layer["channels"], *layer["size"])
+            elif layer["kind"] in LOSSES:
+                self.loss_layer, self.loss_input = layer, inputs[0]
+            else:
+                # In place where nobody else reads the input and its maker does not need it for its gradient either.
+                alone = len(readers[inputs[0]]) == 1 and kinds[inputs[0]] in ("convolution", "transposed_convolution", "batch_norm", "add", "fully_connected")
+                self.append({**layer, "alone": alone}, inputs)
+
+    def append(self, layer, inputs):
+        if layer["kind"] not in JOINS:
+            self.by_name[key(layer)] = Builder(self.axes).module(layer, self.shapes[inputs[0]])
+        self.order.append((layer, inputs))
+        self.shapes[layer["name"]] = output_shape(layer, [self.shapes[name] for name in inputs])
+
+    def module_of(self, layer):
+        return self.by_name[key(layer)]
+
+    def apply_layer(self, layer, values):
+        if layer["kind"] == "add":
+            return sum(values[1:], values[0])
+        if layer["kind"] == "concat":
+            return torch.cat(values, 1)
+        return self.module_of(layer)(values[0])
+
+    def forward(self, x):
+        values = {self.samples["name"]: x}
+        for layer, inputs in self.order:
+            values[layer["name"]] = self.apply_layer(layer, [values[name] for name in inputs])
+        return values[self.loss_input]
+
+    def loss(self, output, wanted):
+        kind = self.loss_layer["kind"]
+        if kind == "mean_squared_error":
+            return F.mse_loss(output, wanted)
+        if kind == "dice_loss":
+            return dice_loss(output, wanted, self.loss_layer.get("epsilon", 1e-5))
+        return F.cross_entropy(output.flatten(1) if wanted.dim() == 1 else output, wanted)
+
+    def random_data(self, samples):
+        """What a step reads: samples, and labels or targets."""
+        x, shape = torch.randn(samples, *self.shapes[self.samples["name"]]), self.shapes[self.loss_input]
+        if self.loss_layer["kind"] == "mean_squared_error":
+            return x, torch.rand(samples, *shape)
+        positions = [extent for extent in shape[1:]]
+        return x, torch.randint(0, shape[0], (samples, *positions) if torch.Size(positions).numel() > 1 else (samples,))
+
+    def parameters_by_layer(self):
+        """{"conv1.weights": parameter}: the names that stratplan gives them."""
+        ours = {"weight": "weights", "bias": "bias"}
+        normalizing = {"weight": "scale", "bias": "shift"}
+        found = {}
+        for layer, _ in self.order:
+            if layer["kind"] in JOINS:
+                continue
+            names = normalizing if layer["kind"].endswith("_norm") else {"weight": "slope"} if layer["kind"] == "prelu" else ours
+            for name, parameter in self.module_of(layer).named_parameters():
+                found[f"{layer['name']}.{names[name.split('.')[-1]]}"] = parameter
+        return found

@@ -1,0 +1,93 @@
+"""Training steps of a network.json in PyTorch on random data, timed.
+
+    pytorch_steps.py NETWORK.json --batch 8 --mode plain --steps 8
+
+Modes: words joined by '+'. "plain": one process, 2 threads; "channels_last": activations and weights lie channels last; "compile": torch.compile (2.x);
+"ddp": two processes of one thread under DistributedDataParallel over gloo, each with half of the batch, over which it takes its batch statistics.
+Forward, loss, backward (with the gradients' all-reduce) and SGD with momentum are timed, the slowest process's. Prints {"step_seconds": {"median", "min", "samples"},
+"torch": version}; exits with 3 if this PyTorch cannot do the mode.
+"""
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+import torch
+
+from pytorch_network import Network, read
+
+WARMUP = 2
+
+
+def channels_last(axes):
+    return torch.channels_last if axes == 2 else torch.channels_last_3d
+
+
+def prepared(document, mode, samples):
+    """The module in this mode, and its data."""
+    network = Network(document)
+    x, wanted = network.random_data(samples)
+    if "channels_last" in mode:
+        network = network.to(memory_format=channels_last(network.axes))
+        x = x.contiguous(memory_format=channels_last(network.axes))
+        if wanted.dim() == x.dim():
+            wanted = wanted.contiguous(memory_format=channels_last(network.axes))
+    return network, x, wanted
+
+
+def times(model, loss, x, wanted, steps, barrier):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    seconds = []
+    for _ in range(WARMUP + steps):
+        barrier()
+        start = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        loss(model(x), wanted).backward()
+        optimizer.step()
+        barrier()
+        seconds.append(time.perf_counter() - start)
+    return seconds[WARMUP:]
+
+
+def train(rank, options, processes):
+    torch.set_num_threads(options.threads // processes)
+    torch.manual_seed(rank)
+    mode = options.mode.split("+")
+    document = read(options.network, options.batch, options.size)
+    network, x, wanted = prepared(document, mode, document["batch"] // processes)
+    model, barrier = network, lambda: None
+    if processes > 1:
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
+        torch.distributed.init_process_group("gloo", rank=rank, world_size=processes)
+        model, barrier = torch.nn.parallel.DistributedDataParallel(network), torch.distributed.barrier
+    if "compile" in mode:
+        model = torch.compile(model)
+    seconds = times(model, network.loss, x, wanted, options.steps, barrier)
+    if rank == 0:
+        step = {"median": statistics.median(seconds), "min": min(seconds), "samples": seconds}
+        print(json.dumps({"step_seconds": step, "torch": torch.__version__}), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("network")
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--size", type=lambda text: [int(extent) for extent in text.split(",")])
+    parser.add_argument("--mode", default="plain")
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--port", type=int, default=29533)
+    options = parser.parse_args()
+    if "compile" in options.mode and not hasattr(torch, "compile"):
+        sys.exit(3)
+    if "ddp" in options.mode:
+        torch.multiprocessing.spawn(train, (options, options.threads), options.threads)
+    else:
+        train(0, options, 1)
+
+
+if __name__ == "__main__":
+    main()

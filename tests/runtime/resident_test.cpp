@@ -1,0 +1,30 @@
+#include "runtime/resident.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace stratplan {
+namespace {
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+/// Touches so much memory, and gives it back.
+void touch(std::int64_t bytes) {
+  void* const memory = std::malloc(static_cast<std::size_t>(bytes));
+  std::memset(memory, 1, static_cast<std::size_t>(bytes));
+  EXPECT_EQ(static_cast<const char*>(memory)[bytes - 1], 1);
+  std::free(memory);
+}
+
+TEST(ResidentGrowth, IsThePeakEvenIfThatIsPast) {
+  const ResidentGrowth growth;
+  touch(400 * mebibyte);
+  if (growth.peak().value == 0) GTEST_SKIP() << "no /proc/self/status";
+  EXPECT_GE(growth.peak().value, 390 * mebibyte);
+  EXPECT_LT(growth.peak().value, 500 * mebibyte);  // sanitizers keep an eighth for themselves
+}
+
+}  // namespace
+}  // namespace stratplan
