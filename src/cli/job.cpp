@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <optional>
 #include <thread>
@@ -60,8 +61,9 @@ void run_as_rank(const RankBody& body) {
   note_being_ended(recorder);
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
+  std::unique_ptr<Communicator> communicator;  // outlives the report: whom the others lose before has not spoken yet
   try {
-    const auto communicator = session ? make_mpi_communicator() : make_process_communicator();
+    communicator = session ? make_mpi_communicator() : make_process_communicator();
     RecordingCommunicator recorded(*communicator, recorder);
     body(recorded, recorder);
     recorder.ends(Ending::Finished);

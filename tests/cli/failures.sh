@@ -86,7 +86,7 @@ mkdir "$scratch/data"
 { npy '<f4' '4, 3, 8, 8' && head -c 3072 /dev/zero; } >"$scratch/data/x.npy"
 { npy '<i4' '4,' && printf '\x01\0\0\0\x02\0\0\0\x03\0\0\0\x09\0\0\0'; } >"$scratch/data/y.npy"
 for way in $ways "launch --threads"; do
-  expect 3 "^stratplan: rank 1 on $host failed in step 2 during loading labels for loss: .*y\.npy" sp $way "$plan" "${steps[@]}" 4 --data "$scratch/data" --in-order
+  expect 3 "^stratplan: rank 1 on $host failed in step 2 during loading .*y\.npy: expected labels from 0 to 3, found 9" sp $way "$plan" "${steps[@]}" 4 --data "$scratch/data" --in-order
   check "$way: a rank that throws says so, alone" test "$(wc -l <"$scratch/stderr")" -le 2
 done
 [ "$ways" = launch ] ||

@@ -38,6 +38,6 @@ begin=$(date +%s)
 wait "$launcher"
 check "a killed rank is a failure of communication" test $? = 6
 check "the job ends within seconds" test $(($(date +%s) - begin)) -le 10
-check "one message names rank and signal" grep -qE '^stratplan: rank [0-3] was killed by signal 9' "$scratch/killed.err"
+check "one message names rank and signal" grep -qE '^stratplan: rank [0-3] on .* was killed by signal 9' "$scratch/killed.err"
 check "nothing else is said" test "$(wc -l <"$scratch/killed.err")" -le 2
 finish
