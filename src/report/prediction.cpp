@@ -42,8 +42,7 @@ Json memory_to_json(const MemoryUse& memory) {
     if (memory.arena_by_class[index].value > 0) arena[name] = memory.arena_by_class[index].value;
   }
   return {{"persistent_bytes", memory.persistent.value},     {"arena_bytes", memory.arena.value}, {"workspace_bytes", memory.workspace.value},
-          {"data_bytes", memory.data.value},                 {"communication_bytes", memory.communication.value},
-                       {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
+          {"data_bytes", memory.data.value},                 {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
 }
 
 Table memory_table(const MemoryUse& memory) {
@@ -57,7 +56,6 @@ Table memory_table(const MemoryUse& memory) {
   }
   table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
   table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});
-  table.rows.push_back({"the library's, while it communicates", "", readable(memory.communication)});
   table.rows.push_back({"data at hand", readable(memory.data), ""});
   return table;
 }

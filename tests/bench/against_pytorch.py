@@ -52,9 +52,8 @@ class Contest:
         for name, choice in wanted.items():
             files[name] = network.with_name(f"{name}-{network.name}")
             if not files[name].exists():
-                self.stratplan("plan", network, "-n", RANKS, "-b", self.batch, *self.size("--input-size"), *choice, "-o", files[name])
-                decomposed = {layer["decomposition"] for layer in json.loads(files[name].read_text())["layers"]}
-                self.planned[files[name]] = ", ".join(sorted(decomposed))
+                text = self.stratplan("plan", network, "-n", RANKS, "-b", self.batch, *self.size("--input-size"), *choice, "--json", "-o", files[name])
+                self.planned[files[name]] = ", ".join(sorted({layer["decomposition"] for layer in json.loads(text)["layers"]}))
         return files
 
     def measure(self, network):

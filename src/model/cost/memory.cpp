@@ -46,26 +46,6 @@ Bytes loaded(const Program& program) {
   return bytes;
 }
 
-/// As Open MPI has it for large messages (coll_base_allreduce.c, coll_base_reduce_scatter.c): a copy of what is reduced in place (recursive doubling, Rabenseifner);
-/// the sums so far and the blocks that come in, two at a time or the only other one (ring).
-Bytes scratch_of(const CollectiveStep& collective) {
-  const auto members = static_cast<std::int64_t>(collective.group.size());
-  if (members < 2) return {0};
-  switch (collective.op) {
-    case Collective::AllReduce: return collective.bytes();
-    case Collective::ReduceScatter: return collective.bytes() + collective.bytes() * std::min<std::int64_t>(2, members - 1) / members;
-    case Collective::AllGather: return {0};
-  }
-  return {0};
-}
-
-Bytes communicating(const Program& program) {
-  Bytes most{};
-  for (const Step& step : program.steps)
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) most = std::max(most, scratch_of(*collective));
-  return most;
-}
-
 MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
@@ -97,7 +77,6 @@ MemoryUse peak_memory(const Program& program, Workspaces& workspaces) {
   MemoryUse use = planned_memory(program);
   use.workspace = workspaces.largest(program);
   use.data = loaded(program);
-  use.communication = communicating(program);
   return use;
 }
 

@@ -19,8 +19,7 @@ struct MemoryUse {
   Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
   Bytes workspace{};              ///< scratch memory: of the kernel that takes most, for they run one after the other
   Bytes data{};                   ///< what the data source holds for the program's loads: this step's, which are copied into the arena
-  Bytes communication{};          ///< what the library takes for the collective that needs most, while it runs
-  Bytes total() const { return persistent + arena + workspace + data + communication; }
+  Bytes total() const { return persistent + arena + workspace + data; }
 };
 
 /// Of one rank. Requires that plan_buffers() has run.

@@ -65,27 +65,5 @@ TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
   EXPECT_EQ(peak_memory(programs, machine).total().value, 1500 + 124);
 }
 
-TEST(PeakMemory, CountsWhatTheLargestCollectiveTakes) {
-  struct Case {
-    const char* name;
-    Collective op;
-    std::vector<int> group;
-    std::int64_t bytes;  ///< for 100 floats
-  };
-  const Case cases[] = {
-      {"a copy of what is reduced in place", Collective::AllReduce, {0, 1}, 400},
-      {"sums and the other block", Collective::ReduceScatter, {0, 1}, 600},
-      {"sums and two blocks", Collective::ReduceScatter, {0, 1, 2, 3}, 600},
-      {"straight to its place", Collective::AllGather, {0, 1}, 0},
-      {"alone", Collective::ReduceScatter, {0}, 0},
-  };
-  for (const Case& c : cases) {
-    Step large = all_reduce_step(c.group, 100);
-    std::get<CollectiveStep>(large.body).op = c.op;
-    const std::vector<Program> programs = programs_of({{all_reduce_step({0}, 1000), large, all_reduce_step(c.group, 0)}});
-    EXPECT_EQ(peak_memory(programs, round_machine()).communication.value, c.bytes) << c.name;
-  }
-}
-
 }  // namespace
 }  // namespace stratplan
