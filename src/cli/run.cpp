@@ -222,8 +222,14 @@ void add_options(CLI::App& command, RunOptions& options) {
   options.rates.add(command);
   command.add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
   add_checkpoints(command, training);
-    if (own.evaluates) return evaluate_rank(own, planned, communicator);
-    if (run_rank(own, planned, communicator, recorder, command_line)) stopped = true;
+  command.add_option("--watchdog", options.watchdog,
+                     "seconds for which the job that this starts may stand still before it is ended (exit code 6); 0: for ever")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI::Option* evaluate = command.add_flag("--evaluate", options.evaluates,
+                                           "train nothing: loss, and accuracy where there are labels, of the newest checkpoint over the whole data set, with running "
+                                           "statistics and without dropout");
+  for (const char* other : {"--verify", "--against", "--dump", "--output", "--loss-curve", "--resume"}) evaluate->excludes(command.get_option(other));
   add_json(command, options.json);
 }
 
