@@ -133,7 +133,7 @@ struct Recording {
 };
 
 /// Each layer's own kernels are looked at, so none are fused: fusion_test compares with these.
-constexpr Execution unfused{.precision = {}, .fuse = false};
+const Execution unfused{.precision = {}, .fuse = false};
 
 Recording execute(const Network& network, const LayerDecompositions& decompositions) {
   Recording run;
