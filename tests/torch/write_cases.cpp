@@ -222,7 +222,8 @@ void add_loss(const RecordingBackend& backend, const Network& network, bool appe
 }
 
 void run(const Case& described, const Network& network, bool appended, Backend& inner, std::vector<NamedTensor>& tensors) {
-  const Program program = lower(network, LayerDecompositions(network.layers.size()), Execution{}, 0);
+  const Execution apart{.precision = {}, .fuse = false};  // what lies between two layers is what is to be judged
+  const Program program = lower(network, LayerDecompositions(network.layers.size()), apart, 0);
   RecordingBackend backend(inner, program);
   Results results(inner.name() + "/" + described.name + "/", tensors);
   run_loopback(1, [&](Communicator& communicator) {

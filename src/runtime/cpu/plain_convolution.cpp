@@ -44,6 +44,7 @@ void forward(const Kernel& kernel, const HostCall& call) {
           y[f] += std::inner_product(from, from + groups.channels, call.read(1) + groups.weights(f, tap), 0.0F);
         }
       });
+      activate(kernel, y, filters);
     }
   });
 }
