@@ -13,6 +13,7 @@
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/step_text.hpp"
+#include "profile/team.hpp"
 #include "runtime/checkpoint.hpp"
 #include "runtime/data_set.hpp"
 #include "runtime/dump.hpp"
@@ -98,15 +99,6 @@ bool any_asked(Communicator& communicator) {
   communicator.all_reduce(Track::Compute, all_ranks(communicator), &asked, 1, DataType::F64);
   communicator.synchronize(Track::Compute);
   return asked > 0;
-}
-
-/// Of all ranks.
-Bytes greatest(Bytes mine, Communicator& communicator) {
-  std::vector<double> all(static_cast<std::size_t>(communicator.size()));
-  const auto number = static_cast<double>(mine.value);
-  communicator.all_gather(Track::Compute, all_ranks(communicator), &number, all.data(), std::vector<std::int64_t>(all.size(), 1), DataType::F64);
-  communicator.synchronize(Track::Compute);
-  return {static_cast<std::int64_t>(*std::max_element(all.begin(), all.end()))};
 }
 
 /// When checkpoints are made, where training begins, and when it ends early.
@@ -198,8 +190,10 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   } catch (...) {
     throw failure_at(recorder, program, network);
   }
-  timings.memory = greatest(executor.memory().total(), communicator);
-  timings.resident = greatest(resident.peak(), communicator);
+  const Team team(communicator);
+  const auto greatest = [&](Bytes mine) { return Bytes{static_cast<std::int64_t>(team.greatest(static_cast<double>(mine.value)))}; };
+  timings.memory = greatest(executor.memory().total());
+  timings.resident = greatest(resident.peak());
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;

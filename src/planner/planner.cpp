@@ -8,6 +8,7 @@
 #include "model/base/error.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
+#include "model/cost/simulator.hpp"
 #include "planner/baselines.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
@@ -106,12 +107,13 @@ class Planning {
   Prediction predict_best(Plan& plan) const {
     std::vector<Program> programs = programs_of(plan, network_);
     plan.execution.implementations = fastest_implementations(programs, machine_);
-    const Prediction in_turn = predict(programs, machine_);
-    if (plan.execution.concurrent_tracks || machine_.hidden.value_or(0) == 0) return in_turn;
+    Prediction prediction = predict(programs, machine_);
+    if (plan.execution.concurrent_tracks || machine_.hidden.value_or(0) == 0) return prediction;
     for (Program& program : programs) program.concurrent_tracks = true;
-    const Prediction beside = predict(programs, machine_);
-    plan.execution.concurrent_tracks = beside.step < in_turn.step;
-    return plan.execution.concurrent_tracks ? beside : in_turn;
+    const Seconds beside = simulate(programs, machine_).total;
+    plan.execution.concurrent_tracks = beside < prediction.step;
+    prediction.step = std::min(prediction.step, beside);
+    return prediction;
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }

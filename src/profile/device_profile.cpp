@@ -3,19 +3,10 @@
 #include <algorithm>
 
 #include "profile/kernel_profile.hpp"
-#include "runtime/executor.hpp"
+#include "profile/probe.hpp"
 
 namespace stratplan {
 namespace {
-
-/// 3x3 over a square image, as many filters as channels.
-Kernel convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent, std::int64_t window) {
-  Kernel kernel;
-  kernel.kind = KernelKind::ConvolutionForward;
-  kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
-  for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {window, 1, 1, window / 2, window / 2};
-  return kernel;
-}
 
 Kernel copy(std::int64_t bytes) {
   Kernel kernel;
@@ -49,12 +40,8 @@ Program tiny_program(const Team& team) {
 
 /// Executes it and takes off what the kernels themselves take.
 Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel, const StoppingRule& rule) {
-  const Network network;
   const Program program = tiny_program(team);
-  SyntheticData data(1);
-  Executor executor(network, program, backend, team.communicator(), data, {});
-  SteadyClock clock;
-  Measurement overhead = sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
+  Measurement overhead = sample_program(program, backend, team, rule);
   const double steps = static_cast<double>(program.steps.size());
   for (Seconds* value : {&overhead.median, &overhead.p10, &overhead.p90}) *value = std::max(*value / steps - kernel, Seconds{});
   return overhead;
@@ -64,7 +51,7 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
   // Ascending; a slow backend has shown what it can do before the last.
-  const std::vector<Kernel> products{convolution(1, 64, 14, 3), convolution(2, 64, 56, 3), convolution(4, 256, 14, 3), convolution(512, 1024, 1, 1)};
+  const std::vector<Kernel> products{square_convolution(1, 64, 14, 3), square_convolution(2, 64, 56, 3), square_convolution(4, 256, 14, 3), square_convolution(512, 1024, 1, 1)};
   const std::vector<Kernel> copies{copy(1 << 18), copy(1 << 20), copy(8 << 20), copy(64 << 20)};
   constexpr Seconds long_enough{0.05};
   std::vector<Kernel> all = products;

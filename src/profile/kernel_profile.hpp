@@ -38,8 +38,8 @@ struct KernelSamples {
 
 /// One kernel by one of the backend's choices; `buffers` are large enough for it.
 template <Clock AnyClock>
-KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock, const Team& team, const StoppingRule& rule,
-                            bool rehearse = true) {
+KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock,
+                            const Team& team, const StoppingRule& rule, bool rehearse = true) {
   const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel, choice);
   void* workspace = buffers.workspace(prepared->workspace());
   buffers.arrange(kernel);

@@ -163,11 +163,11 @@ void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iterat
     compute(prepared, iteration);
   } else if (const auto* loading = std::get_if<LoadStep>(&step.body)) {
     load(step, *loading, prepared, iteration);
-  } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
-    communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
-    if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
   } else {
-    communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
+    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+      communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
+    else
+      communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
     if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
   }
 }

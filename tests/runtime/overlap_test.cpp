@@ -7,6 +7,7 @@
 
 #include "model/partition/lower.hpp"
 #include "model/plan.hpp"
+#include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/trainer.hpp"
 #include "support/networks.hpp"
@@ -15,14 +16,11 @@ namespace stratplan {
 namespace {
 
 /// Moves nothing before somebody waits; then all that was called for up to there, in order.
-class LateCommunicator final : public Communicator {
+class LateCommunicator final : public CommunicatorDecorator {
  public:
-  explicit LateCommunicator(Communicator& inner) : inner_(inner) {}
+  using CommunicatorDecorator::CommunicatorDecorator;
   std::size_t most_waiting() const { return most_waiting_; }
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Group group(const std::vector<int>& ranks) override { return inner_.group(ranks); }
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
     call(track, [=, this] { inner_.exchange(track, sends, receives, tag); });
   }
@@ -35,7 +33,6 @@ class LateCommunicator final : public Communicator {
   void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
     call(track, [=, this] { inner_.all_gather(track, group, input, output, counts, type); });
   }
-  void barrier() override { inner_.barrier(); }
   void overlap(bool wanted) override { late_ = wanted; }
   bool poll(Track) override { return false; }
   void synchronize(Track track) override {
@@ -52,7 +49,6 @@ class LateCommunicator final : public Communicator {
     most_waiting_ = std::max(most_waiting_, calls_.size());
   }
 
-  Communicator& inner_;
   bool late_ = false;
   std::vector<std::pair<Track, std::function<void()>>> calls_;
   std::size_t most_waiting_ = 0;

@@ -9,6 +9,7 @@
 
 #include "model/partition/lower.hpp"
 #include "model/plan.hpp"
+#include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/trainer.hpp"
@@ -62,13 +63,10 @@ TEST(Tolerance, FarBelowWhatAMistakeMakes) {
 }
 
 /// Spoils one message, leaves out one reduction, or sums with four millionths more or less, as another order of terms might.
-class FaultyCommunicator final : public Communicator {
+class FaultyCommunicator final : public CommunicatorDecorator {
  public:
   enum class Fault { None, LostMessage, MissedReduction, Rounding };
-  FaultyCommunicator(Communicator& inner, Fault fault) : inner_(inner), fault_(fault) {}
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Group group(const std::vector<int>& ranks) override { return inner_.group(ranks); }
+  FaultyCommunicator(Communicator& inner, Fault fault) : CommunicatorDecorator(inner), fault_(fault) {}
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
     inner_.exchange(track, sends, receives, tag);
     if (fault_ == Fault::LostMessage && rank() == 1 && !receives.empty()) {
@@ -91,14 +89,8 @@ class FaultyCommunicator final : public Communicator {
     float* const sums = static_cast<float*>(output);
     for (std::int64_t i = 0; i < counts[static_cast<std::size_t>(rank())]; ++i) sums[i] *= i * 7919 % 13 < 6 ? 1 - 0x1p-18F : 1 + 0x1p-18F;
   }
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
-    inner_.all_gather(track, group, input, output, counts, type);
-  }
-  void barrier() override { inner_.barrier(); }
-  void synchronize(Track track) override { inner_.synchronize(track); }
 
  private:
-  Communicator& inner_;
   Fault fault_;
 };
 

@@ -82,20 +82,35 @@ Bytes persistent_of(const Program& program) {
 
 }  // namespace
 
-std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
-  const std::vector<Decomposition> decompositions = spread(network, block, root);
-  const std::vector<Fusion> fusions = fuse(network, block, decompositions, execution);
+namespace {
+
+/// The first programs are the fusions'.
+struct LoweredBlock {
+  std::vector<Fusion> fusions;
   std::vector<Program> programs;
-  for (const Fusion& fusion : fusions) {
+};
+
+LoweredBlock lower_block(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
+  const std::vector<Decomposition> decompositions = spread(network, block, root);
+  LoweredBlock lowered{fuse(network, block, decompositions, execution), {}};
+  for (const Fusion& fusion : lowered.fusions) {
     const auto head = std::find(block.layers.begin(), block.layers.end(), fusion.head);
-    programs.push_back(lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
+    lowered.programs.push_back(
+        lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
   }
   for (const InnerEdge& edge : inner_edges(network, block)) {
     const LayerIndex producer = block.layers[edge.producer], consumer = block.layers[edge.consumer];
-    if (leads_out(fusions, producer, consumer))
-      programs.push_back(lower_edge(network, producer, decompositions[edge.producer], consumer, edge.input, decompositions[edge.consumer], execution, rank));
+    if (leads_out(lowered.fusions, producer, consumer))
+      lowered.programs.push_back(
+          lower_edge(network, producer, decompositions[edge.producer], consumer, edge.input, decompositions[edge.consumer], execution, rank));
   }
-  return programs;
+  return lowered;
+}
+
+}  // namespace
+
+std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
+  return lower_block(network, block, root, execution, rank).programs;
 }
 
 std::vector<int> telling_ranks(const ProcessGrid& grid) {
@@ -131,8 +146,7 @@ StepCost LayerCosts::price(const Step& step, const Program& program) {
 }
 
 LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root, int rank) {
-  const std::vector<Program> programs = block_programs(network_, block, root, execution_, rank);
-  const std::vector<Fusion> fusions = fuse(network_, block, spread(network_, block, root), execution_);
+  const auto [fusions, programs] = lower_block(network_, block, root, execution_, rank);
   LayerCost cost;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& program = programs[i];

@@ -275,7 +275,6 @@ Timeline Simulation::timeline() const {
 
 }  // namespace
 
-Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) { return Simulation(programs, machine).run();
-}
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) { return Simulation(programs, machine).run(); }
 
 }  // namespace stratplan

@@ -6,7 +6,8 @@ namespace {
 /// Whether a contraction's output is last written by a kernel that can activate it: the convolution's own, or that which adds the bias.
 bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   if (layer.bias) return true;
-  return layer.kind != LayerKind::TransposedConvolution && distribute(layer, decomposition).raw.dims_with(Role::Partial).empty();
+  const bool partial = layer.mixes_channels() && decomposition.grid.parts(Dim::C) > 1;
+  return layer.kind != LayerKind::TransposedConvolution && !partial;
 }
 
 /// Whether the kernels of `fusion` can do the work of the layer behind them too.

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/communicator.hpp"
+#include "runtime/comm/decorator.hpp"
 
 namespace stratplan {
 
@@ -16,27 +16,18 @@ struct CommunicationCounts {
   friend bool operator==(const CommunicationCounts&, const CommunicationCounts&) = default;
 };
 
-class CountingCommunicator final : public Communicator {
+class CountingCommunicator final : public CommunicatorDecorator {
  public:
-  /// `inner` must outlive this.
-  explicit CountingCommunicator(Communicator& inner) : inner_(inner) {}
+  using CommunicatorDecorator::CommunicatorDecorator;
   const CommunicationCounts& counts() const { return counts_; }
   void reset() { counts_ = {}; }
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
-  Group group(const std::vector<int>& ranks) override { return inner_.group(ranks); }
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
   void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
   void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void barrier() override { inner_.barrier(); }
-  void synchronize(Track track) override { inner_.synchronize(track); }
-  void overlap(bool wanted) override { inner_.overlap(wanted); }
-  bool poll(Track track) override { return inner_.poll(track); }
 
  private:
-  Communicator& inner_;
   CommunicationCounts counts_;
 };
 

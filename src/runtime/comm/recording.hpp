@@ -1,17 +1,15 @@
 #pragma once
 // A decorator that notes in the rank's flight recorder when it waits for others: who does not, while all stand still, is the one to look at.
-#include "runtime/communicator.hpp"
+#include "runtime/comm/decorator.hpp"
 #include "runtime/flight_recorder.hpp"
 
 namespace stratplan {
 
-class RecordingCommunicator final : public Communicator {
+class RecordingCommunicator final : public CommunicatorDecorator {
  public:
   /// `inner` must outlive this.
-  RecordingCommunicator(Communicator& inner, FlightRecorder recorder) : inner_(inner), recorder_(std::move(recorder)) {}
+  RecordingCommunicator(Communicator& inner, FlightRecorder recorder) : CommunicatorDecorator(inner), recorder_(std::move(recorder)) {}
 
-  int rank() const override { return inner_.rank(); }
-  int size() const override { return inner_.size(); }
   Group group(const std::vector<int>& ranks) override;
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
@@ -19,11 +17,8 @@ class RecordingCommunicator final : public Communicator {
   void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override;
   void synchronize(Track track) override;
-  void overlap(bool wanted) override { inner_.overlap(wanted); }
-  bool poll(Track track) override { return inner_.poll(track); }
 
  private:
-  Communicator& inner_;
   FlightRecorder recorder_;
 };
 

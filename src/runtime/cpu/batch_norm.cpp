@@ -42,7 +42,7 @@ struct GradientTerm {
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum, Double4& product) const {
     const Float4 centered = *reinterpret_cast<const Float4*>(from.x + i) - *reinterpret_cast<const Float4*>(mean + c);
     Float4 dy = *reinterpret_cast<const Float4*>(from.dy + i);
-    if (activated) dy = *reinterpret_cast<const Float4*>(from.y + i) > Float4{} ? dy : from.slope * dy;
+    if (activated) dy = leak(*reinterpret_cast<const Float4*>(from.y + i), dy, from.slope);
     if (passes) *reinterpret_cast<Float4*>(from.passed + i) = dy;
     const Double4 gradient = __builtin_convertvector(dy, Double4);
     sum += gradient;

@@ -36,8 +36,7 @@ struct ActivatedTerm {
   float* dx;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
-    const Float4 behind = *reinterpret_cast<const Float4*>(dy + i);
-    const Float4 before = *reinterpret_cast<const Float4*>(y + i) > Float4{} ? behind : slope * behind;
+    const Float4 before = leak(*reinterpret_cast<const Float4*>(y + i), *reinterpret_cast<const Float4*>(dy + i), slope);
     *reinterpret_cast<Float4*>(dx + i) = before;
     sum += __builtin_convertvector(before, Double4);
   }

@@ -37,6 +37,11 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   const float above = sign > 0 ? value : 0, below = sign > 0 ? 0 : value;
   return above + slope * below;
 }
+/// The same of the compiler's vectors.
+template <class Vector>
+[[gnu::always_inline]] inline Vector leak(Vector sign, Vector value, float slope) {
+  return sign > Vector{} ? value : slope * value;
+}
 
 /// Sums over rows in double: sums[c] += sum of x[row][c].
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums);

@@ -155,7 +155,7 @@ SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish f
     for (std::int64_t i = 0; i < rows; ++i)
       for (std::int64_t j = 0; j < columns; ++j) {
         Float8 value = square[i][j] + added;
-        if (finish.activates) value = value > Float8{} ? value : finish.slope * value;
+        if (finish.activates) value = leak(value, value, finish.slope);
         store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel, value);
       }
   }

@@ -1,0 +1,24 @@
+#include "profile/probe.hpp"
+
+#include "profile/sampler.hpp"
+#include "runtime/executor.hpp"
+
+namespace stratplan {
+
+Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent, std::int64_t window) {
+  Kernel kernel;
+  kernel.kind = KernelKind::ConvolutionForward;
+  kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
+  for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {window, 1, 1, window / 2, window / 2};
+  return kernel;
+}
+
+Measurement sample_program(const Program& program, Backend& backend, const Team& team, const StoppingRule& rule) {
+  const Network network;
+  SyntheticData data(1);
+  Executor executor(network, program, backend, team.communicator(), data, {});
+  SteadyClock clock;
+  return sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
+}
+
+}  // namespace stratplan

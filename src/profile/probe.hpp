@@ -1,0 +1,16 @@
+#pragma once
+// What measurements of the machine itself, not of anybody's network, are made with.
+#include "model/cost/machine_profile.hpp"
+#include "profile/stopping_rule.hpp"
+#include "profile/team.hpp"
+#include "runtime/backend.hpp"
+
+namespace stratplan {
+
+/// Forward, over a square image, as many filters as channels; the window is odd and padded to keep the image's size.
+Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent, std::int64_t window);
+
+/// Runs the rank's program as training does, on all ranks at once; the time of one iteration.
+Measurement sample_program(const Program& program, Backend& backend, const Team& team, const StoppingRule& rule);
+
+}  // namespace stratplan
