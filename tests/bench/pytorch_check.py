@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Holds PyTorch's version of a network (pytorch_network.py) against stratplan's: the number of parameters, and from the same weights and data the loss and every
-gradient of the first step.
+gradient of the first step. PyTorch in double precision is the judge: stratplan may be not much farther from it than PyTorch in single precision, which rounds alike.
 
     pytorch_check.py STRATPLAN NETWORK.json [--batch 2] [--size 64,64]
 
@@ -22,8 +22,9 @@ except ImportError as missing:
     print(f"skipped: {missing} (on Debian: apt-get install python3-torch)")
     sys.exit(77)
 
-# Relative, in the Euclidean norm. Both sides round in single precision, and where a sign turns at a ReLU a gradient jumps.
-LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-5, 1e-2
+# Relative, in the Euclidean norm. Rounding grows through normalizations over few values, and where a sign turns at a ReLU a gradient jumps: how far it comes is the
+# network's own, so PyTorch's distance is the measure; it may by chance be shorter, and is 0 nowhere.
+LOSS_TOLERANCE, FARTHER, ROUNDING = 1e-5, 3, 1e-5
 
 
 def tensors(path):
@@ -62,13 +63,19 @@ def run_torch(network, x, wanted, weights):
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name].reshape(parameter.shape))
+    network.zero_grad()
     loss = network.loss(network(x), wanted)
     loss.backward()
-    return float(loss), {name: parameter.grad for name, parameter in parameters.items()}
+    return loss.item(), {name: parameter.grad.clone() for name, parameter in parameters.items()}
 
 
-def distance(ours, theirs):
-    return float((ours.reshape(theirs.shape) - theirs).norm() / theirs.norm().clamp(min=1e-12))
+def in_double(network, x, wanted, weights):
+    return run_torch(network.double(), x.double(), wanted.double() if wanted.is_floating_point() else wanted, weights)
+
+
+def worst_distance(gradients, exact):
+    """The greatest relative one, and whose."""
+    return max((float((gradients[name].reshape(g.shape) - g).norm() / g.norm().clamp(min=1e-12)), name) for name, g in exact.items())
 
 
 def main(options):
@@ -78,12 +85,14 @@ def main(options):
     with tempfile.TemporaryDirectory() as folder:
         x, wanted, loss, weights, gradients = run_stratplan(options.program, document, network, pathlib.Path(folder))
     count, trained = sum(p.numel() for p in network.parameters()), network.parameters_by_layer()
-    theirs, torch_gradients = run_torch(network, x, wanted, weights)
-    worst = max((distance(gradients[name], gradient), name) for name, gradient in torch_gradients.items())
-    ours = sum(weights[name].numel() for name in trained)
-    same = count == ours and set(trained) == set(name for name in gradients if name != "loss")
-    print(f"{document['name']}: {count} parameters, stratplan {ours}; loss {theirs:.6g}, stratplan {loss:.6g}; gradients differ by at most {worst[0]:.1e} ({worst[1]})")
-    return 0 if same and abs(loss / theirs - 1) <= LOSS_TOLERANCE and worst[0] <= GRADIENT_TOLERANCE else 1
+    parameters = sum(weights[name].numel() for name in trained)
+    same = count == parameters and set(trained) == set(name for name in gradients if name != "loss")
+    _, in_single = run_torch(network, x, wanted, weights)
+    exact_loss, exact = in_double(network, x, wanted, weights)
+    ours, theirs = worst_distance(gradients, exact), worst_distance(in_single, exact)
+    print(f"{document['name']}: {count} parameters, stratplan {parameters}; loss {exact_loss:.6g}, stratplan {loss:.6g}; "
+          f"gradients are at most {ours[0]:.1e} off ({ours[1]}), PyTorch's {theirs[0]:.1e} ({theirs[1]})")
+    return 0 if same and abs(loss / exact_loss - 1) <= LOSS_TOLERANCE and ours[0] <= FARTHER * theirs[0] + ROUNDING else 1
 
 
 if __name__ == "__main__":
