@@ -87,7 +87,7 @@ class KernelVisits {
 
   /// The fastest of the backend's choices by a few samples each, which are then forgotten: they picked the winner. What its rule prefers stays unless clearly beaten.
   std::string choose(const Kernel& kernel) {
-    constexpr StoppingRule trial{.least_samples = 3, .least_expensive = 2, .most_samples = 10, .enough = {0.003}, .patience = {0.03}};
+    constexpr StoppingRule trial{.least_samples = 3, .least_expensive = 1, .most_samples = 10, .enough = {0.003}, .patience = {0.03}};
     constexpr double clearly = 0.97;
     std::string best;
     Seconds least{};

@@ -11,7 +11,7 @@
 namespace stratplan {
 
 /// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes along, and its samples do not count. The
-/// first run is a rehearsal if wanted. Seconds, by rank; the same on all ranks.
+/// first run is a rehearsal if wanted, unless it outlasts the rule's patience: beside that its start is nothing. Seconds, by rank; the same on all ranks.
 template <Clock AnyClock, class Prepare, class Run>
 std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run,
                                               bool rehearse = true) {
@@ -23,29 +23,37 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
     ++runs;
     return (clock.now() - start).value;
   };
-  if (rehearse) timed();
   std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
   std::vector<double> means;  ///< per sample, over the ranks that take part
-  team.barrier();
-  const Seconds start = clock.now();
-  Seconds spent{};
-  while (const int round = rule.further_samples(means, spent)) {
-    std::vector<double> mine;
-    for (int i = 0; i < round; ++i) mine.push_back(timed());
+  Seconds start{}, spent{};
+  /// A round of all ranks' samples, and how long it is since `start`.
+  const auto add = [&](std::vector<double> mine) {
+    const std::size_t round = mine.size();
     mine.push_back((clock.now() - start).value);
     mine.push_back(takes_part ? 1 : 0);
     const auto all = team.gather(mine);
-    std::vector<double> sums(static_cast<std::size_t>(round), 0.0);
+    std::vector<double> sums(round, 0.0);
     double participants = 0;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const auto size = static_cast<std::size_t>(round);
-      spent = std::max(spent, Seconds{all[rank][size]});
-      if (all[rank][size + 1] == 0) continue;
+      spent = std::max(spent, Seconds{all[rank][round]});
+      if (all[rank][round + 1] == 0) continue;
       ++participants;
-      samples[rank].insert(samples[rank].end(), all[rank].begin(), all[rank].begin() + round);
-      for (std::size_t i = 0; i < size; ++i) sums[i] += all[rank][i];
+      samples[rank].insert(samples[rank].end(), all[rank].begin(), all[rank].begin() + static_cast<std::ptrdiff_t>(round));
+      for (std::size_t i = 0; i < round; ++i) sums[i] += all[rank][i];
     }
     for (const double sum : sums) means.push_back(sum / participants);
+  };
+  start = clock.now();
+  if (rehearse) {
+    const double rehearsal = timed();
+    if (team.greatest(rehearsal) >= rule.patience.value) add({rehearsal});
+  }
+  team.barrier();
+  if (means.empty()) start = clock.now();
+  while (const int round = rule.further_samples(means, spent)) {
+    std::vector<double> mine;
+    for (int i = 0; i < round; ++i) mine.push_back(timed());
+    add(std::move(mine));
   }
   return samples;
 }
