@@ -1,6 +1,6 @@
 #!/bin/bash
 # stratplan's recommended plan on 2 ranks against PyTorch's best on as many cores: the same network, batch, optimizer (SGD, momentum 0.9) and batch statistics, in
-# interleaved rounds, minimum of medians. PyTorch's network is made from the same network.json; pytorch_check.py holds the two against each other.
+# interleaved rounds, minimum of medians. PyTorch's network is made from the same network.json; tests/torch/check_network.py holds the two against each other.
 #
 #   tests/bench/against_pytorch.sh NETWORK [--batch B] [--size D,H,W] [--rounds 5] [--steps 8] [--modes plain,ddp,...] [--sample] [--most 0.8]
 #

@@ -8,10 +8,13 @@ written once and whatever can be fused is: activations, additions, concatenation
 """
 import argparse
 import json
+import pathlib
+import sys
 import time
 
 import torch
 
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "torch"))
 from pytorch_network import Network, read
 
 CONTRACTIONS = ("convolution", "transposed_convolution", "fully_connected")

@@ -10,12 +10,14 @@ Forward, loss, backward (with the gradients' all-reduce) and SGD with momentum a
 import argparse
 import json
 import os
+import pathlib
 import statistics
 import sys
 import time
 
 import torch
 
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "torch"))
 from pytorch_network import Network, read
 
 WARMUP = 2
