@@ -117,8 +117,8 @@ class Continuation {
     }
     const Restored restored = checkpoints_.restore();
     for (const std::string& damage : restored.notes) note(damage);
-    note(restored.step > 0 ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
-                           : fmt::format("no checkpoint in {} yet: beginning at the first step", request_.checkpoints));
+    say(restored.step > 0 ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
+                          : fmt::format("no checkpoint in {} yet: beginning at the first step", request_.checkpoints));
     return restored.step;
   }
 
@@ -131,12 +131,17 @@ class Continuation {
     recorder_.begin({iteration, Operation::checkpoint});
     checkpoints_.save(done);
     recorder_.begin({iteration});
-    if (stopped_) note(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume", done, all, request_.checkpoints));
+    if (stopped_) say(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume", done, all, request_.checkpoints));
   }
 
   bool stopped() const { return stopped_; }
 
  private:
+  /// Once, even where all ranks are threads of one process.
+  void say(const std::string& message) const {
+    if (communicator_.rank() == 0) note(message);
+  }
+
   const TrainingRequest& request_;
   Communicator& communicator_;
   FlightRecorder recorder_;

@@ -49,9 +49,22 @@ for signal in TERM USR1; do
   check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/through$signal/$(cat "$folder/latest")"
 done
 
+# ---------------------------------------------------------------- ranks without MPI
+expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$scratch/two.json"
+for way in launch "launch --threads"; do
+  for signal in TERM USR1; do
+    folder=$scratch/$signal.${way// /} curve=$scratch/$signal.${way// /}.csv
+    launched=("$program" $way "$scratch/two.json" --backend reference --warmup 0 -q)
+    stop $signal "$curve" "${launched[@]}" --steps 20000 --checkpoint "$folder" --checkpoint-every 0 --loss-curve "$curve"
+    check "$way: $signal ends it with 75" test $? = 75
+    check "$way: said once" test "$(grep -c "stopped behind step" "$scratch/stderr")" = 1
+    expect 0 "going on behind step" "${launched[@]}" --steps $(($(wc -l <"$curve") + 1)) --checkpoint "$folder" --resume
+    check "$way: going on is said once" test "$(grep -c "going on" "$scratch/stderr")" = 1
+  done
+done
+
 # ---------------------------------------------------------------- ranks
 needs_mpi
-expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$scratch/two.json"
 two=("$program" run "$scratch/two.json" --backend reference --warmup 0 -q)
 for signal in TERM USR1; do
   folder=$scratch/two$signal curve=$scratch/two$signal.csv

@@ -34,7 +34,7 @@ constexpr std::chrono::milliseconds look_interval{10};
 volatile std::sig_atomic_t signal_seen = 0;
 void note_signal(int signal) { signal_seen = signal; }
 
-/// Notes SIGINT and SIGTERM, without restarting the call that they interrupt.
+/// Notes what asks the job to stop, without restarting the call that it interrupts.
 class SignalNotes {
  public:
   SignalNotes() {
@@ -51,8 +51,8 @@ class SignalNotes {
   SignalNotes& operator=(const SignalNotes&) = delete;
 
  private:
-  static constexpr std::array<int, 2> signals{SIGINT, SIGTERM};
-  std::array<struct sigaction, 2> before_{};
+  static constexpr std::array<int, 3> signals{SIGINT, SIGTERM, SIGUSR1};
+  std::array<struct sigaction, 3> before_{};
 };
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {

@@ -16,9 +16,9 @@ struct ProcessesEnd {
   int rank = -1;             ///< that failed; -1: none
 };
 
-/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or `hangs`, asked all the time, says so (exit code 6), the others
-/// are ended. SIGINT and SIGTERM are passed on, and interrupt unless the ranks answer with a code of their own. Requires that this process has no other children.
-/// Throws EnvironmentError if they cannot be started.
+/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or `hangs`, asked all the time, says so (exit code 6), the
+/// others are ended. SIGINT, SIGTERM and SIGUSR1 are passed on, and interrupt unless the ranks answer with a code of their own. Requires that this process
+/// has no other children. Throws EnvironmentError if they cannot be started.
 ProcessesEnd run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments, const std::function<bool()>& hangs = {});
 
 /// Whether run_processes started this process.
