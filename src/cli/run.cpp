@@ -166,6 +166,7 @@ void run(RunOptions options, const CommandLine& command_line) {
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
   for (const auto& file : {options.output, options.training.dump, options.training.loss_curve}) check_writable(file);
+  if (checkpoints) check_writable(options.training.checkpoints + "/latest");
   if (planned.plan.ranks == 1) return train(run_alone);
   if (options.launcher == "threads") return train([&](const RankBody& body) { run_as_threads(planned.plan.ranks, body); });
   const std::vector<std::string> arguments(command_line.begin() + 1, command_line.end());

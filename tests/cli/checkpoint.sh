@@ -49,6 +49,9 @@ for signal in TERM USR1; do
   check "and ends where it would have" cmp "$folder/$(cat "$folder/latest")" "$scratch/through$signal/$(cat "$folder/latest")"
 done
 
+# ---------------------------------------------------------------- what must not be kept
+expect 5 "small.json/latest: cannot be written" "${one[@]}" --steps 100000 --checkpoint "$data/small.json"
+
 # ---------------------------------------------------------------- ranks without MPI
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$scratch/two.json"
 for way in launch "launch --threads"; do
