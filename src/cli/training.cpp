@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "cli/console.hpp"
 #include "cli/job.hpp"
@@ -101,6 +103,13 @@ bool any_asked(Communicator& communicator) {
   return asked > 0;
 }
 
+/// A loss that is no number makes a state that is none: checkpoints of the steps before it must stay.
+void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request, bool speaking) {
+  const std::string what = fmt::format("the loss is {}: training has diverged; a smaller --learning-rate, or some --warmup-steps, may help", loss);
+  if (!request.checkpoints.empty()) throw ValidationError(what);
+  if (speaking) note(fmt::format("after step {} {}", iteration + 1, what));
+}
+
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
@@ -184,10 +193,12 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const bool shows = collects && !request.quiet;
   if (shows) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
   const int iterations = request.warmup + request.steps;
+  bool diverged = false;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
     if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
     if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
+    if (!std::isfinite(loss) && !std::exchange(diverged, true)) tell_divergence(loss, iteration, request, collects);
     continuation.after(iteration);
   };
   try {

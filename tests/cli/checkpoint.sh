@@ -51,6 +51,12 @@ done
 
 # ---------------------------------------------------------------- what must not be kept
 expect 5 "small.json/latest: cannot be written" "${one[@]}" --steps 100000 --checkpoint "$data/small.json"
+expect 7 "^stratplan: rank 0 on .* failed after step [0-9]+: the loss is -?(nan|inf): training has diverged" \
+  "${one[@]}" --steps 40 --lr 1e30 --checkpoint "$scratch/diverged" --checkpoint-every 1
+failed=$(grep -oE "after step [0-9]+" "$scratch/stderr" | grep -oE "[0-9]+")
+check "no checkpoint is made of it" test "$(cat "$scratch/diverged/latest")" = "step-$(printf %08d $((failed - 1))).safetensors"
+expect 0 "after step [0-9]+ the loss is -?(nan|inf): training has diverged" "${one[@]}" --steps 40 --lr 1e30
+check "that is said once" test "$(grep -c diverged "$scratch/stderr")" = 1
 
 # ---------------------------------------------------------------- ranks without MPI
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform H2 -o "$scratch/two.json"

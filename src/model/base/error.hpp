@@ -13,7 +13,7 @@ enum class ExitCode : int {
   Infeasible = 4,       ///< no plan fits the ranks or the memory
   Environment = 5,      ///< something that this machine lacks, or a place that cannot be written
   Communication = 6,    ///< a rank or a link failed while running
-  ValidationFailed = 7, ///< numbers differ from the undivided run's
+  ValidationFailed = 7, ///< numbers differ from the undivided run's, or are none
   Checkpointed = 75,    ///< stopped early with a checkpoint; please requeue
 };
 
