@@ -29,7 +29,7 @@ std::string family_of(OptimizerKind kind) {
 
 void OptimizerOptions::add(CLI::App& command) {
   command.add_option("--optimizer", optimizer, "sgd, adam, adamw or lars; default: sgd, or as the plan says")->check(one_of(families));
-  command.add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")->check(CLI::Range(0.0, 1.0));
+  command.add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")->check(below_one());
   command.add_flag("--nesterov", nesterov, "sgd looks ahead by one momentum step");
   command
       .add_option("--accumulate", accumulate,
@@ -55,11 +55,11 @@ Training OptimizerOptions::training(const Training& otherwise) const {
 }
 
 void RateOptions::add(CLI::App& command) {
-  const auto from_zero = [](CLI::Option* option) { option->check(CLI::NonNegativeNumber)->capture_default_str()->group("Training"); };
+  const auto from_zero = [](CLI::Option* option) { option->check(non_negative())->capture_default_str()->group("Training"); };
   const auto counted = [](CLI::Option* option) { option->check(positive())->capture_default_str()->group("Training"); };
   from_zero(command.add_option("--learning-rate,--lr", learning_rate, "rate that the schedule starts from"));
   from_zero(command.add_option("--weight-decay", weight_decay, "of all parameters: through the gradient, with adamw on the weights themselves"));
-  command.add_option("--betas", betas, "of adam and adamw")->expected(2)->check(CLI::Range(0.0, 1.0))->capture_default_str()->group("Training");
+  command.add_option("--betas", betas, "of adam and adamw")->expected(2)->check(below_one())->capture_default_str()->group("Training");
   from_zero(command.add_option("--eps", epsilon, "of adam and adamw"));
   from_zero(command.add_option("--trust-coefficient", trust, "of lars"));
   command.add_option("--schedule", schedule, "of the learning rate: constant, step, cosine or polynomial")

@@ -25,6 +25,29 @@ CLI::Validator positive() {
           "", "positive"};
 }
 
+namespace {
+
+/// CLI11's own ranges let through what is not a number, and spell out the largest one.
+CLI::Validator number(const char* expected, bool (*good)(double)) {
+  return {[=](const std::string& text) {
+            double value = 0;
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const bool whole = error == std::errc{} && end == text.data() + text.size();
+            return whole && good(value) ? std::string() : fmt::format("expected {}, found {}", expected, text);
+          },
+          "", "number"};
+}
+
+}  // namespace
+
+CLI::Validator non_negative() {
+  return number("a number of at least 0", [](double value) { return value >= 0 && std::isfinite(value); });
+}
+
+CLI::Validator below_one() {
+  return number("a number from 0 to below 1", [](double value) { return value >= 0 && value < 1; });
+}
+
 CLI::Option* NetworkOptions::add(CLI::App& command) {
   auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
   command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());

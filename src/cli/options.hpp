@@ -28,6 +28,10 @@ struct NetworkOptions {
 
 /// Accepts whole numbers from 1.
 CLI::Validator positive();
+/// Accepts finite numbers from 0.
+CLI::Validator non_negative();
+/// Accepts numbers from 0 to below 1.
+CLI::Validator below_one();
 void add_ranks(CLI::App& command, int& ranks, bool required);
 void add_machine(CLI::App& command, std::string& machine);
 void add_json(CLI::App& command, bool& json);

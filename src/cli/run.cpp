@@ -194,7 +194,7 @@ void add_checkpoints(CLI::App& command, TrainingRequest& training) {
   command.add_option("--checkpoint", training.checkpoints,
                      "folder of checkpoints: one at the end and, with exit code 75, when asked to stop (SIGUSR1, SIGTERM)");
   command.add_option("--checkpoint-every", training.checkpoint_every, "steps between checkpoints; 0: none in between")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative())
       ->capture_default_str();
   command.add_option("--keep", training.keep, "checkpoints that are kept, the newest ones")->check(positive())->capture_default_str();
   command.add_flag("--resume", training.resume,
@@ -207,7 +207,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_option("PLAN", options.plan, "plan.json")->required();
   add_ranks(command, options.ranks, false);
   command.add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
-  command.add_option("--warmup", options.warmup, "training steps before them; default: 2, or none before a single step")->check(CLI::NonNegativeNumber);
+  command.add_option("--warmup", options.warmup, "training steps before them; default: 2, or none before a single step")->check(non_negative());
   command.add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
   command.add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
   command.add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
@@ -225,7 +225,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   add_checkpoints(command, training);
   command.add_option("--watchdog", options.watchdog,
                      "seconds for which the job that this starts may stand still before it is ended (exit code 6); 0: for ever")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative())
       ->capture_default_str();
   CLI::Option* evaluate = command.add_flag("--evaluate", options.evaluates,
                                            "train nothing: loss, and accuracy where there are labels, of the newest checkpoint over the whole data set, with running "
