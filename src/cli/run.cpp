@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 
 #include "cli/commands.hpp"
@@ -14,6 +15,7 @@
 #include "cli/supervision.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
 #include "report/loss_curve.hpp"
@@ -79,16 +81,29 @@ void print_json(const Timings& timings) {
   fmt::print("{}\n", document.dump());
 }
 
-void check_started(const RunOptions& options, const Plan& plan, Communicator& communicator) {
-  if (communicator.size() != plan.ranks)
-    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", plan.ranks, communicator.size()));
+/// Ranks that mean different things, as nodes with different files or programs do, would wait for each other for ever.
+void check_agreement(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
+  const std::string identity = fingerprint_of(version_text() + fingerprint(planned.plan) + planned.network.fingerprint());
+  const auto mine = static_cast<double>(std::stoull(identity.substr(0, 12), nullptr, 16));  // 48 bits, exact
+  std::vector<double> all(static_cast<std::size_t>(communicator.size()));
+  communicator.all_gather(Track::Compute, all_ranks(communicator), &mine, all.data(), std::vector<std::int64_t>(all.size(), 1), DataType::F64);
+  communicator.synchronize(Track::Compute);
+  const auto other = std::ranges::find_if(all, [&](double identity_of_rank) { return identity_of_rank != all[0]; });
+  if (other != all.end())
+    throw InputError(options.plan, "", fmt::format("rank {} runs another plan, or another version of this program, than rank 0", other - all.begin()));
+}
+
+void check_started(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
+  if (communicator.size() != planned.plan.ranks)
+    throw InputError(options.plan, "/ranks", fmt::format("this plan is for {} ranks, but {} were started", planned.plan.ranks, communicator.size()));
+  check_agreement(options, planned, communicator);
 }
 
 /// Returns whether training was stopped before its end.
 bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator, const FlightRecorder& recorder,
               const CommandLine& command_line) {
   const Plan& plan = planned.plan;
-  check_started(options, plan, communicator);
+  check_started(options, planned, communicator);
   const TrainingEnd end = train_plan(planned, options.training, communicator, recorder);
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
@@ -122,7 +137,7 @@ void print(const Evaluation& evaluation, const Plan& plan, bool json) {
 }
 
 void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
-  check_started(options, planned.plan, communicator);
+  check_started(options, planned, communicator);
   const Evaluation evaluation = evaluate_plan(planned, options.training, communicator);
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }

@@ -25,5 +25,7 @@ expect 5 "mpirun is not installed" env PATH=/nowhere "$program" run "$plan" --st
 expect 0 "" mpirun -n 2 "$program" run "$plan" --steps 1
 expect 3 "for 2 ranks.*3" mpirun -q -n 3 "$program" run "$plan" --steps 1
 check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
+expect 0 "" sp plan "$data/small.json" -n 2 --uniform W2 -o "$scratch/other.json"
+expect 3 "rank 1 runs another plan" mpirun -q -n 1 "$program" run "$plan" --steps 1 : -n 1 "$program" run "$scratch/other.json" --steps 1
 expect 5 "stdout/timings\.json" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
 finish
