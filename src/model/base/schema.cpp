@@ -231,6 +231,16 @@ std::string pointer_to(const Path& path) {
   return pointer.to_string();
 }
 
+/// What kind of file the document is; empty: none.
+std::string kind_of(const Json& document) {
+  for (const auto& [name, text] : embedded_schemas) {
+    if (!name.empty() && !deepest_offence(document, Json::parse(text))) {
+      return std::string(name);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void validate_json(const Json& document, const std::string& kind, const std::string& file) {
@@ -244,6 +254,9 @@ void validate_json(const Json& document, const std::string& kind, const std::str
   const std::optional<Path> path = deepest_offence(document, root);
   if (!path) {
     return;
+  }
+  if (const std::string other = kind_of(document); !other.empty()) {
+    throw InputError(file, "", fmt::format("expected a {} file, this is a {} file", kind, other));
   }
   Json schema = root;
   Json value = document;

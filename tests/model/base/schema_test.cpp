@@ -88,6 +88,10 @@ TEST(ValidateJson, KnowsEveryKindOfFile) {
   }
 }
 
+TEST(ValidateJson, TellsAFileOfAnotherKind) {
+  EXPECT_EQ(message_of([&] { validate_json(network, "plan", "f"); }), "f: expected a plan file, this is a network file");
+}
+
 TEST(ValidateJson, RequiresAVersion) {
   Json document = network;
   document.erase("schema_version");
