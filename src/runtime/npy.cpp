@@ -48,13 +48,14 @@ class Descriptor {
   int descriptor_;
 };
 
-enum class Element : int { F4, F8, I1, I4, I8, U1 };
-constexpr std::array<std::int64_t, 6> element_bytes{4, 8, 1, 4, 8, 1};
+enum class Element : int { F4, F8, I1, I4, I8, U1, I2, U2 };
+constexpr std::array<std::int64_t, 8> element_bytes{4, 8, 1, 4, 8, 1, 2, 2};
 std::int64_t size_of(Element element) { return element_bytes[static_cast<std::size_t>(element)]; }
 
 std::optional<Element> element_of(const std::string& description) {
   static const std::pair<const char*, Element> known[] = {{"<f4", Element::F4}, {"<f8", Element::F8}, {"|i1", Element::I1},
-                                                          {"<i4", Element::I4}, {"<i8", Element::I8}, {"|u1", Element::U1}};
+                                                          {"<i4", Element::I4}, {"<i8", Element::I8}, {"|u1", Element::U1},
+                                                          {"<i2", Element::I2}, {"<u2", Element::U2}, {"|b1", Element::U1}};
   for (const auto& [text, element] : known)
     if (description == text) return element;
   return {};
@@ -78,6 +79,8 @@ void convert(Element element, const std::byte* from, std::int64_t count, void* i
     case Element::I4: return convert<std::int32_t, To>(from, count, into);
     case Element::I8: return convert<std::int64_t, To>(from, count, into);
     case Element::U1: return convert<std::uint8_t, To>(from, count, into);
+    case Element::I2: return convert<std::int16_t, To>(from, count, into);
+    case Element::U2: return convert<std::uint16_t, To>(from, count, into);
   }
 }
 
@@ -103,7 +106,7 @@ Header parse_header(const std::string& path, const std::string& text) {
   if (!std::regex_match(text, parts, form)) throw InputError(path, "", "expected the header of an .npy file as NumPy writes it");
   if (parts[2] == "True") throw InputError(path, "", "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
   const auto element = element_of(parts[1]);
-  if (!element) throw InputError(path, "", fmt::format("expected elements of type <f4, <f8, |i1, <i4, <i8 or |u1, found {}", parts[1].str()));
+  if (!element) throw InputError(path, "", fmt::format("expected elements of type <f4, <f8, |i1, <i2, <i4, <i8, |u1, <u2 or |b1, found {}", parts[1].str()));
   return {*element, parse_extents(path, parts[3])};
 }
 

@@ -1,9 +1,12 @@
 // Data sets on disk: every region is that of the whole, no more is read than asked for, and bad files are told by one line.
 #include "runtime/data_set.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -145,6 +148,16 @@ TEST(FileData, TheFileMayStateItsOrder) {
   expect_region(data, loads_of_whole(1)[0], 1);
 }
 
+TEST(FileData, NeedsNoLockOfAnHdf5File) {
+  if (!hdf5_part().built) GTEST_SKIP() << "built without HDF5";
+  const TemporaryFolder folder;
+  const std::string path = make_set(folder, formats()[1], 2);
+  const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(file, LOCK_EX), 0);
+  EXPECT_EQ(open_hdf5(path, "x")->extents()[0], 2);
+  ::close(file);
+}
+
 TEST(FileData, ShuffledSamplesAreWholeAndEachComesOnce) {
   const TemporaryFolder folder;
   const std::string path = make_set(folder, formats()[0], 7);
@@ -270,6 +283,25 @@ TEST(Npy, TypesAreConverted) {
   float read[2] = {};
   file->read(box, DataType::F32, read);
   EXPECT_THAT(read, testing::ElementsAre(1.5F, -2.25F));
+}
+
+TEST(Npy, ShortIntegersAndTruthValuesAreNumbers) {
+  struct Row {
+    const char* type;
+    std::vector<unsigned char> bytes;  ///< of two elements
+    std::vector<float> values;
+  };
+  const Row rows[] = {{"<i2", {0xfe, 0xff, 0x2c, 0x01}, {-2, 300}}, {"<u2", {0xfe, 0xff, 0x2c, 0x01}, {65534, 300}}, {"|b1", {0, 1}, {0, 1}}};
+  for (const Row& row : rows) {
+    const TemporaryFolder folder;
+    std::string contents = npy(std::string("{'descr': '") + row.type + "', 'fortran_order': False, 'shape': (2,), }", 0);
+    contents.append(row.bytes.begin(), row.bytes.end());
+    const auto file = open_npy(folder.write("x.npy", contents));
+    const Interval box[] = {{0, 2}};
+    std::vector<float> read(2);
+    file->read(box, DataType::F32, read.data());
+    EXPECT_EQ(read, row.values) << row.type;
+  }
 }
 
 TEST(FileData, WhatDoesNotFitIsToldInOneLine) {

@@ -42,10 +42,14 @@ void be_silent() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 hid_t memory_type(DataType type) { return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT; }
 
-/// Sieving would read the gaps between short rows, which belong to other ranks.
-Handle without_sieve() {
+/// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is read needs no lock, which many shared file systems cannot
+/// give: HDF5 would not open it there.
+Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_sieve_buf_size(access, 0);
+#if H5_VERSION_GE(1, 10, 7)
+  H5Pset_file_locking(access, false, true);
+#endif
   return access;
 }
 
@@ -55,7 +59,7 @@ Handle open_file(const std::string& path) {
     std::fclose(file);
   else
     throw InputError(path, "", "can not be opened");
-  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, without_sieve()), H5Fclose);
+  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access_for_reading()), H5Fclose);
   if (!file.good()) throw InputError(path, "", "expected an HDF5 file: it is none, or it is damaged");
   return file;
 }
