@@ -2,16 +2,62 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 namespace stratplan {
 namespace {
 
-bool takes_means_away(LayerKind kind) { return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm; }
+bool normalizes_each_channel(LayerKind kind) { return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm; }
 
 bool passes_shifts(LayerKind kind) {
   return kind == LayerKind::MaxPool || kind == LayerKind::GlobalAveragePool || kind == LayerKind::Upsample || kind == LayerKind::Add ||
          kind == LayerKind::Concat;
+}
+
+/// Each channel of the output is of one channel of the input, and proportional to it.
+bool passes_scales(const Layer& layer) {
+  switch (layer.kind) {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution: return layer.groups == layer.input[Axis::C];
+    case LayerKind::ReLU:
+    case LayerKind::LeakyReLU:
+    case LayerKind::PReLU:
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool:
+    case LayerKind::GlobalAveragePool:
+    case LayerKind::Upsample:
+    case LayerKind::Pad:
+    case LayerKind::Dropout:
+    case LayerKind::Concat: return true;
+    default: return false;
+  }
+}
+
+using What = ParameterSlice::What;
+
+/// Of the parameters whose gradients the kernel sums up, the place of the gradient of the layer's output among what it reads.
+struct Sum {
+  std::vector<What> of;
+  std::size_t terms = 0;
+};
+
+Sum sum_of(KernelKind kind) {
+  if (kind == KernelKind::BiasGradient) return {{What::Bias}, 0};
+  if (kind == KernelKind::BatchNormBackwardSums) return {{What::Scale, What::Shift}, 1};
+  return {};
+}
+
+/// Per channel, of terms that lie channels last.
+std::vector<double> sizes(What what, const std::vector<float>& terms, std::size_t channels) {
+  std::vector<double> sizes(channels);
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    const double term = terms[i];
+    sizes[i % channels] += what == What::Scale ? term * term : std::abs(term);
+  }
+  if (what == What::Scale)  // the product of two Euclidean norms
+    for (double& size : sizes) size = std::sqrt(size * static_cast<double>(terms.size() / channels));
+  return sizes;
 }
 
 }  // namespace
@@ -19,32 +65,47 @@ bool passes_shifts(LayerKind kind) {
 bool shifts_vanish(const Network& network, LayerIndex layer) {
   return std::ranges::all_of(network.consumers(layer), [&](LayerIndex reader) {
     const LayerKind kind = network.layer(reader).kind;
-    return takes_means_away(kind) || (passes_shifts(kind) && shifts_vanish(network, reader));
+    return normalizes_each_channel(kind) || (passes_shifts(kind) && shifts_vanish(network, reader));
+  });
+}
+
+bool scales_vanish(const Network& network, LayerIndex layer) {
+  return std::ranges::all_of(network.consumers(layer), [&](LayerIndex reader) {
+    const Layer& behind = network.layer(reader);
+    return normalizes_each_channel(behind.kind) || (passes_scales(behind) && scales_vanish(network, reader));
   });
 }
 
 VanishingGradients::VanishingGradients(const Network& network, const Program& program) : network_(network), program_(program) {
-  for (LayerIndex i = 0; i < network.size(); ++i)
-    if (network.layer(i).bias && shifts_vanish(network, i)) layers_.insert(i);
+  for (const ParameterSlice& slice : program.parameters) {
+    const bool shifts = slice.what == What::Bias || slice.what == What::Shift;
+    if ((shifts && shifts_vanish(network, slice.layer)) || (slice.what == What::Scale && scales_vanish(network, slice.layer)))
+      vanishing_.insert({slice.layer, slice.what});
+  }
 }
 
 void VanishingGradients::after(std::size_t index, Executor& executor) {
   const Step& step = program_.steps[index];
   const auto* compute = std::get_if<ComputeStep>(&step.body);
-  if (!compute || compute->kernel.kind != KernelKind::BiasGradient || !layers_.contains(step.layer)) return;
-  const BufferId terms = step.reads[0];
-  std::vector<float> values(static_cast<std::size_t>(program_.buffer(terms).region.elements()));
-  executor.download(terms, values.data());
-  std::vector<double>& sums = sums_[step.layer];
-  sums.resize(static_cast<std::size_t>(compute->kernel.y[Axis::C]));
-  for (std::size_t i = 0; i < values.size(); ++i) sums[i % sums.size()] += std::abs(static_cast<double>(values[i]));
+  if (!compute) return;
+  const Sum sum = sum_of(compute->kernel.kind);
+  for (const What what : sum.of) {
+    if (!vanishing_.contains({step.layer, what})) continue;
+    const BufferId buffer = step.reads[sum.terms];
+    std::vector<float> terms(static_cast<std::size_t>(program_.buffer(buffer).region.elements()));
+    executor.download(buffer, terms.data());
+    const std::vector<double> more = sizes(what, terms, static_cast<std::size_t>(compute->kernel.y[Axis::C]));
+    std::vector<double>& sums = sums_[{step.layer, what}];
+    sums.resize(more.size());
+    std::ranges::transform(sums, more, sums.begin(), std::plus<>());
+  }
 }
 
 std::map<std::string, double> VanishingGradients::scales() const {
   std::map<std::string, double> scales;
   for (const ParameterSlice& slice : program_.parameters) {
-    const auto found = sums_.find(slice.layer);
-    if (found == sums_.end() || slice.what != ParameterSlice::What::Bias) continue;
+    const auto found = sums_.find({slice.layer, slice.what});
+    if (found == sums_.end()) continue;
     const std::vector<double>& sums = found->second;
     scales[slice.name(network_)] = std::sqrt(std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0));
   }

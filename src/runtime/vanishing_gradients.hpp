@@ -1,9 +1,12 @@
 #pragma once
-// Gradients that are zero in exact arithmetic: of a bias that a normalization behind it takes away again with the mean. What is computed of them is the rounding
-// of the sum over positions, which has nothing to be relative to but the terms of that sum.
+// Gradients that are zero in exact arithmetic: of a bias or shift that a normalization behind it takes away again with the mean, and of a scale that one takes
+// away with the deviation (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). What is computed of them is the rounding of a
+// sum over positions, which has nothing to be relative to but the terms of that sum.
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runtime/executor.hpp"
 
@@ -13,7 +16,13 @@ namespace stratplan {
 /// number on (maxima, mean over positions, enlargement, sum, concatenation) to readers that do.
 bool shifts_vanish(const Network& network, LayerIndex layer);
 
-/// The sizes of such gradients' terms: with t the gradient of the layer's output, the Euclidean norm over channels of the sum of |t| over samples and positions.
+/// Whether multiplying each channel of what the layer makes by a positive number changes nothing behind it, while shifts and biases are zero, as they are
+/// in the first step: all its readers divide each channel by its own deviation, or pass the number on (ReLUs, pooling, depthwise convolution, ...) to
+/// readers that do.
+bool scales_vanish(const Network& network, LayerIndex layer);
+
+/// The sizes of such gradients' terms, an Euclidean norm over channels. With t the gradient of the layer's output: of a bias or shift the sum of |t| over
+/// samples and positions; of a scale a bound of the sum of |t * normalized x|, whose second factors have a mean square of one.
 class VanishingGradients {
  public:
   /// All must outlive this. `program`: of an undivided run.
@@ -24,10 +33,12 @@ class VanishingGradients {
   std::map<std::string, double> scales() const;
 
  private:
+  using Parameter = std::pair<LayerIndex, ParameterSlice::What>;
+
   const Network& network_;
   const Program& program_;
-  std::set<LayerIndex> layers_;
-  std::map<LayerIndex, std::vector<double>> sums_;  ///< per channel
+  std::set<Parameter> vanishing_;
+  std::map<Parameter, std::vector<double>> sums_;  ///< per channel
 };
 
 }  // namespace stratplan

@@ -50,11 +50,11 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 /// once more to tell how it decided, and then the undivided step is made to decide alike, layer by layer, each layer's outputs being held to the tolerance
 /// before they are replaced. On the same side of all jumps the gradients are smooth and have to agree as linear sums do.
 ///
-/// A bias in front of a normalization, which takes it away again with the mean, has a gradient of zero: two runs' roundings of the sum over positions are compared
-/// with each other, and nothing about them is small relative to the other. A sum is as exact as its terms, and both runs have those to within the tolerance
-/// (the weights' gradients are sums of the same terms, and held to it); so what the second hearing allows for these gradients, and for no others, is the tolerance
-/// times the sum of the terms' magnitudes (`runtime/vanishing_gradients`). A part of the sum that is missing, say one rank's, is a share of its terms and does
-/// not cancel.
+/// A bias in front of a normalization, which takes it away again with the mean, has a gradient of zero, and so has a scale that one takes away with the
+/// deviation: two runs' roundings of the sum over positions are compared with each other, and nothing about them is small relative to the other. A sum is as
+/// exact as its terms, and both runs have those to within the tolerance (the weights' gradients are sums of the same terms, and held to it); so what the
+/// second hearing allows for these gradients, and for no others, is the tolerance times the sum of the terms' magnitudes (`runtime/vanishing_gradients`). A
+/// part of the sum that is missing, say one rank's, is a share of its terms and does not cancel.
 ///
 /// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration
 /// does. Resets the executor's parameters if there is a second hearing.

@@ -188,6 +188,67 @@ TEST(Verify, PartOfAGradientThatVanishesIsFound) {
   EXPECT_EQ(result.worst_tensor, "conv7.bias");
 }
 
+/// MobileNet's blocks: each channel's scale reaches the next normalization through a convolution of that channel alone.
+Network depthwise_network() {
+  test::NetworkBuilder net(2);
+  LayerIndex x = net.input({8, 1, 16, 16});
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  for (int i = 0; i < 3; ++i) {
+    x = net.convolution(net.relu(net.batch_norm(net.convolution(x, 16, Window{}))), 16, same);
+    net.in_groups(16);
+    x = net.relu(net.batch_norm(x));
+  }
+  return net.finish_with_loss(net.convolution(x, 4, Window{}));
+}
+
+TEST(Verify, AScaleThatANormalizationTakesAwayHasNoGradientButRounding) {
+  for (const char* grid : {"N2", "H2", "C2", "F2"}) {
+    const Verification result = verified(depthwise_network(), grid, Fault::None);
+    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " " << result.worst_difference << " allowed " << result.tolerance;
+  }
+  EXPECT_FALSE(verified(depthwise_network(), "H2", Fault::MissedReduction).passed);
+}
+
+TEST(VanishingGradients, AreOfScalesWhoseReadersAllNormalize) {
+  const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  struct Row {
+    const char* what;
+    std::function<LayerIndex(test::NetworkBuilder&, LayerIndex)> behind;
+    bool vanish;
+  };
+  const Row rows[] = {
+      {"a depthwise convolution of a ReLU, normalized",
+       [&](auto& net, LayerIndex x) {
+         const LayerIndex y = net.convolution(net.relu(x), 8, same);
+         net.in_groups(4);
+         return net.instance_norm(y);
+       },
+       true},
+      {"maxima and an enlargement, normalized",
+       [](auto& net, LayerIndex x) {
+         return net.batch_norm(net.upsample(net.max_pool(x, {.kernel = 2, .stride = 2}), {1, 2, 2}, true));
+       },
+       true},
+      {"a convolution that mixes channels", [&](auto& net, LayerIndex x) { return net.batch_norm(net.convolution(x, 4, same)); }, false},
+      {"groups of two channels",
+       [&](auto& net, LayerIndex x) {
+         const LayerIndex y = net.convolution(x, 4, same);
+         net.in_groups(2);
+         return net.batch_norm(y);
+       },
+       false},
+      {"a sum with something else", [](auto& net, LayerIndex x) { return net.batch_norm(net.add({x, net.relu(x)})); }, false},
+      {"a sigmoid", [](auto& net, LayerIndex x) { return net.batch_norm(net.sigmoid(x)); }, false},
+      {"group normalization", [](auto& net, LayerIndex x) { return net.group_norm(x, 2); }, false},
+  };
+  for (const Row& row : rows) {
+    test::NetworkBuilder net(2);
+    const LayerIndex x = net.batch_norm(net.input({4, 1, 4, 4}));
+    net.finish_with_loss(row.behind(net, x));
+    EXPECT_EQ(scales_vanish(net.finish(), x), row.vanish) << row.what;
+  }
+}
+
 TEST(VanishingGradients, AreOfBiasesWhoseReadersAllNormalize) {
   struct Row {
     const char* what;
