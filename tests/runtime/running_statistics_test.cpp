@@ -98,6 +98,29 @@ TEST(RunningStatistics, AreTheSameOnAnyPlan) {
   }
 }
 
+/// Sets of 2 fit into halves and quarters of 8 samples.
+Network network_in_parts(std::int64_t micro_batches) {
+  test::NetworkBuilder net(8 / micro_batches, 2);
+  const Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
+  const LayerIndex y = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 5, 4}), 6, same)));
+  Network network = net.finish_with_loss(net.batch_norm(net.convolution(y, 4, Window{})));
+  network.batch = 8;
+  network.training.micro_batches = micro_batches;
+  network.running_momentum = 0.1;
+  return network;
+}
+
+TEST(RunningStatistics, AreTheSameInMicroBatches) {
+  const Outcome whole = train_and_infer(network_in_parts(1), "N1");
+  for (const std::int64_t parts : {2, 4})
+    for (const char* grid : {"N1", "N2", "H2", "C2"}) {
+      SCOPED_TRACE(grid);
+      const Outcome in_parts = train_and_infer(network_in_parts(parts), grid);
+      for (std::size_t layer = 0; layer < 2; ++layer)
+        for (std::size_t i = 0; i < whole.running[layer].size(); ++i) EXPECT_NEAR(in_parts.running[layer][i], whole.running[layer][i], 1e-5) << parts;
+    }
+}
+
 TEST(RunningStatistics, AreNotKeptUnlessAskedFor) {
   Network network = network_with_running_statistics();
   network.running_momentum = 0;

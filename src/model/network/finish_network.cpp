@@ -301,9 +301,6 @@ void check_micro_batches(const Network& network, const std::string& file) {
         fmt::format("batch normalization takes its statistics over {} samples, which do not fit into micro-batches of {} (batch {} in {} parts)",
                     network.statistics_samples, network.micro_batch(), network.batch, parts));
   }
-  if (parts > 1 && normalizes && network.running_momentum > 0) {
-    throw InputError(file, "/running_momentum", fmt::format("running statistics are kept of whole batches, which {} micro-batches would cut", parts));
-  }
   const bool whole_batch = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
   if (parts > 1 && whole_batch) {
     throw InputError(file, "/layers", fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut", parts));

@@ -1,7 +1,8 @@
 // Running statistics of batch normalization: what a step adds to them, and inference with them.
 //
 // A step's mean and variance are those of its sets, averaged. Each rank gives its share: of every set in its buffer as much as it has of the set's samples and
-// positions. So the shares add up to the same on any plan; those of all layers with the same ranks travel in one all-reduce behind the gradients'.
+// positions. So the shares add up to the same on any plan, and over micro-batches; those of all layers with the same ranks travel in one all-reduce behind the
+// gradients'.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,9 +45,13 @@ void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
 void Lowering::contribute_moments(LayerIndex index, const StatisticsSets& sets) {
   Kernel kernel = kernel_of(index, KernelKind::BatchNormMoments);
   kernel.sets = sets;
-  const double all = static_cast<double>(layer(index).input.elements() / layer(index).input[Axis::C]);
+  const double all = static_cast<double>(layer(index).input.elements() / layer(index).input[Axis::C] * network_.training.micro_batches);
   kernel.scalar = network_.local_statistics ? sets.terms(0) / all : 1 / static_cast<double>(network_.statistics_sets());
-  add_kernel(index, kernel, {state(index).sums}, {state(index).moments});
+  const BufferId moments = state(index).moments;
+  if (micro_batch_ == 0) return add_kernel(index, kernel, {state(index).sums}, {moments});
+  const BufferId more = add_flat(layer(index).name + ".moments", TensorClass::Statistics, 2 * kernel.x[Axis::C], index, DataType::F64);
+  add_kernel(index, kernel, {state(index).sums}, {more});
+  copy(index, more, moments, program.buffer(moments).region, true);
 }
 
 void Lowering::update_running() {
