@@ -30,6 +30,8 @@ class Network:
         return name
 
     def write(self, folder):
+        if any(layer["kind"] == "batch_norm" for layer in self.layers):
+            self.head["running_momentum"] = 0.1  # for inference
         lines = ",\n".join("  " + json.dumps(layer) for layer in self.layers)
         head = "".join(f" {json.dumps(key)}: {json.dumps(value)},\n" for key, value in self.head.items())
         (folder / f"{self.head['name']}.json").write_text("{\n" + head + ' "layers": [\n' + lines + "\n ]\n}\n")

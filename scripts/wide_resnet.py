@@ -67,7 +67,7 @@ def main():
     head = {"schema_version": 1, "name": args.name,
             "description": f"Wide residual network of {args.channels} base channels and width {args.width} in Alpa's parameterization "
                            f"(Zheng et al., OSDI 2022), as scripts/wide_resnet.py writes it.",
-            "batch": args.batch, "statistics_samples": 32}
+            "batch": args.batch, "statistics_samples": 32, "running_momentum": 0.1}
     lines = [f" {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
     layers = wide_resnet(args.channels, args.width, args.size, args.classes)
     sys.stdout.write("{\n" + "\n".join(lines) + '\n "layers": [\n' + ",\n".join("  " + json.dumps(layer) for layer in layers) + "\n ]\n}\n")

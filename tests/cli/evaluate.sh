@@ -35,6 +35,14 @@ expect 2 "needs the --checkpoint folder" "${evaluate[@]}"
 expect 2 "evaluate" "${evaluate[@]}" --checkpoint "$scratch/state" --verify
 expect 3 "expected a folder of checkpoints" "${evaluate[@]}" --checkpoint "$scratch/nowhere"
 expect 3 "has network normalized, this run small" "${evaluate[@]}" --checkpoint "$scratch/trained"
-expect 0 "" sp plan tiny -n 1 -o "$scratch/tiny.json"
-expect 3 "/running_momentum.*needs the running statistics" sp run "$scratch/tiny.json" --evaluate --checkpoint "$scratch/state"
+sed '/running_momentum/d' "$data/normalized.json" >"$scratch/forgetful.json"
+expect 0 "" sp plan "$scratch/forgetful.json" -n 1 -o "$scratch/forgetful_plan.json"
+expect 3 "/running_momentum.*needs the running statistics" sp run "$scratch/forgetful_plan.json" --evaluate --checkpoint "$scratch/state"
+
+# Shipped networks keep them, whether the batch is run whole or in parts.
+expect 0 "" sp plan tiny -n 1 -b 64 -o "$scratch/tiny.json"
+for parts in 1 2; do
+  expect 0 "" sp run "$scratch/tiny.json" --steps 3 --accumulate $parts --checkpoint "$scratch/tiny$parts" -q
+  expect 0 "evaluating the state behind step 5" sp run "$scratch/tiny.json" --evaluate --checkpoint "$scratch/tiny$parts"
+done
 finish
