@@ -111,8 +111,9 @@ def before(padding):
 class Builder:
     """One layer of the document, given its input's shape (channels, extents)."""
 
-    def __init__(self, axes):
+    def __init__(self, axes, running_momentum):
         self.axes = axes
+        self.running = {"momentum": running_momentum} if running_momentum else {"track_running_stats": False}
 
     def module(self, layer, shape):
         return getattr(self, layer["kind"])(layer, shape)
@@ -160,7 +161,7 @@ class Builder:
         return self.of_axes("AdaptiveAvgPool")(1)
 
     def batch_norm(self, layer, shape):
-        return self.of_axes("BatchNorm")(shape[0], layer.get("epsilon", 1e-5), track_running_stats=False)
+        return self.of_axes("BatchNorm")(shape[0], layer.get("epsilon", 1e-5), **self.running)
 
     def instance_norm(self, layer, shape):
         return self.of_axes("InstanceNorm")(shape[0], layer.get("epsilon", 1e-5), affine=True)
@@ -220,6 +221,7 @@ class Network(nn.Module):
         layers = document["layers"]
         self.batch = document["batch"]
         self.axes = next(len(layer["size"]) for layer in layers if layer["kind"] == "input")
+        self.builder = Builder(self.axes, document.get("running_momentum"))
         self.by_name = nn.ModuleDict()
         self.order = []  # (layer, names of its inputs), without the input layers and the loss
         self.shapes = {}  # by name: channels, then extents, of a sample
@@ -242,7 +244,7 @@ class Network(nn.Module):
 
     def append(self, layer, inputs):
         if layer["kind"] not in JOINS:
-            self.by_name[key(layer)] = Builder(self.axes).module(layer, self.shapes[inputs[0]])
+            self.by_name[key(layer)] = self.builder.module(layer, self.shapes[inputs[0]])
         self.order.append((layer, inputs))
         self.shapes[layer["name"]] = output_shape(layer, [self.shapes[name] for name in inputs])
 
