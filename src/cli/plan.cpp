@@ -129,6 +129,7 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
              to_text(decomposition_table(network, plan.layers)));
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
+  if (const std::string overlap = overlap_text(plan.execution); !overlap.empty()) fmt::print("{}\n\n", overlap);
   if (!result) {
     fmt::print("step    {} ms predicted\nmemory  {} per rank\n", milliseconds(plan.prediction->step), readable(plan.prediction->memory));
     return;

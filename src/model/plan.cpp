@@ -9,6 +9,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/partition/slabs.hpp"
 
 namespace stratplan {
 namespace {
@@ -27,6 +28,7 @@ Json to_json(const Execution& execution) {
             {"weights", name_of(execution.precision.weights)},
             {"gradients", name_of(execution.precision.gradients)}}}};
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
+  if (!execution.slabs.empty()) json["slabs"] = execution.slabs;
   return json;
 }
 
@@ -62,6 +64,7 @@ class Reader {
     }
     read_execution();
     read_layers();
+    read_slabs();
     check_stages();
     return {std::move(plan_), std::move(network_)};
   }
@@ -127,6 +130,15 @@ class Reader {
     plan_.execution.concurrent_tracks = execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
     plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
+  }
+
+  void read_slabs() {
+    const auto names = document_.value("execution", Json::object()).value("slabs", std::vector<std::string>());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string pointer = fmt::format("/execution/slabs/{}", i);
+      if (const auto rejection = check_slabs(network_, plan_.layers, find_layer(pointer, names[i]))) fail(pointer, rejection->reason);
+      plan_.execution.slabs.insert(names[i]);
+    }
   }
 
   Decomposition parse(const std::string& pointer, const std::string& text) const {

@@ -8,8 +8,8 @@
 #include "model/base/error.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
-#include "model/cost/simulator.hpp"
 #include "planner/baselines.hpp"
+#include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
 
@@ -96,24 +96,11 @@ class Planning {
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
-    considered.plan->prediction = predict_best(*considered.plan);
+    considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit);
     const Bytes memory = considered.plan->prediction->memory;
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
     if (!fits(memory)) considered.infeasible = fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
     return considered;
-  }
-
-  /// With communication beside the kernels if that is known to hide any of it and the step gets shorter; the plan's execution says so.
-  Prediction predict_best(Plan& plan) const {
-    std::vector<Program> programs = programs_of(plan, network_);
-    plan.execution.implementations = fastest_implementations(programs, machine_);
-    Prediction prediction = predict(programs, machine_);
-    if (plan.execution.concurrent_tracks || machine_.hidden.value_or(0) == 0) return prediction;
-    for (Program& program : programs) program.concurrent_tracks = true;
-    const Seconds beside = simulate(programs, machine_).total;
-    plan.execution.concurrent_tracks = beside < prediction.step;
-    prediction.step = std::min(prediction.step, beside);
-    return prediction;
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }

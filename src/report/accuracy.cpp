@@ -118,6 +118,8 @@ Table accuracy_table(const AutotuneResult& result) {
 
 std::vector<std::string> remarks(const AutotuneResult& result) {
   std::vector<std::string> lines;
+  const std::string overlap = overlap_text(result.planning.recommended.execution);
+  if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   for (const TunedPlan& tuned : result.plans)
     if (!tuned.aliases.empty()) lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
   const std::string faster = faster_remark(result);

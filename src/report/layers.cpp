@@ -79,4 +79,11 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
   return table;
 }
 
+std::string overlap_text(const Execution& execution) {
+  if (!execution.concurrent_tracks) return {};
+  std::string text = "communication goes on beside kernels";
+  if (!execution.slabs.empty()) text += fmt::format("; computed in slabs meanwhile: {}", fmt::join(execution.slabs, ", "));
+  return text;
+}
+
 }  // namespace stratplan

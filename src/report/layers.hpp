@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "model/partition/block.hpp"
+#include "model/partition/execution.hpp"
 #include "model/partition/program.hpp"
 #include "model/timeline.hpp"
 #include "report/table.hpp"
@@ -37,5 +38,8 @@ std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompo
 
 /// Columns: layers, how many, decomposition; and predicted ms per step, where `times` (per layer) is not empty.
 Table decomposition_table(const Network& network, const LayerDecompositions& layers, const std::vector<LayerTimes>& times = {});
+
+/// What goes on beside kernels, in a line; empty if nothing does.
+std::string overlap_text(const Execution& execution);
 
 }  // namespace stratplan

@@ -63,7 +63,13 @@ BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
   }
 }
 
-/// In program order, which is the same on all ranks.
+/// The buffer that a slice is of.
+BufferId whole_of(const Program& program, BufferId id) {
+  while (program.buffer(id).inside >= 0) id = program.buffer(id).inside;
+  return id;
+}
+
+/// In program order, which is the same on all ranks. What is made in slabs is decided with the last of them.
 std::vector<Decision> decisions_of(const Program& program, const Network& network) {
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
@@ -71,10 +77,15 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute) continue;
     const Kernel& kernel = compute->kernel;
-    const BufferId buffer = deciding_buffer(step, kernel);
-    if (buffer < 0) continue;
+    const BufferId deciding = deciding_buffer(step, kernel);
+    if (deciding < 0) continue;
+    const BufferId buffer = whole_of(program, deciding);
+    if (buffer != deciding && !decisions.empty() && decisions.back().buffer == buffer) {
+      decisions.back().step = i;
+      continue;
+    }
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
-    decisions.push_back({i, buffer, {program.buffer(step.writes[0]).region, network.layer(step.layer).output, {}}, places});
+    decisions.push_back({i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
     if (kernel.kind == KernelKind::ClipForward) {
       decisions.back().low = static_cast<float>(kernel.scalar);
       decisions.back().high = static_cast<float>(kernel.maximum);

@@ -105,6 +105,16 @@ TEST(Plan, SurvivesWritingAndReading) {
   EXPECT_EQ(its_network.fingerprint(), network.fingerprint());
 }
 
+TEST(Plan, SlabsSurviveWritingAndReading) {
+  const Network network = read_network("tiny");
+  Plan plan = uniform_plan(network, Decomposition::parse("H2"));
+  plan.network_source = "tiny";
+  plan.execution.slabs = {"conv2"};
+  const TemporaryFolder folder;
+  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
+}
+
 const std::string heading = R"({"schema_version": 1, "network": {"source": "tiny"}, "batch": 4, "ranks": 2)";
 
 TEST(ReadPlan, TakesAMinimalHandWrittenPlan) {
@@ -157,6 +167,12 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "N2", "ranks_offered": 1})", "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
+       "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, and receives nothing"},
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})", "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},
+      {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
+       "at /execution/slabs/0: layer conv2 cannot be computed in slabs: with N2 behind N2 no rank receives something that only some of its outputs read"},
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})", "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})", "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})", "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",

@@ -31,11 +31,35 @@ inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fu
   expect(wanted != Activation::LeakyRelu || kernel.slope == network_.layer(fusion.activation).slope, "another slope than the activation's");
 }
 
+/// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
+inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  const Layer& layer = network_.layer(step.layer);
+  const Region output = buffer(rank, step.writes.at(0)).region;
+  expect(here.raw.owned(rank).contains(output), "a slab of outputs that are not this rank's");
+  Region input = here.inputs[0].region(rank);
+  input[Axis::N] = output[Axis::N];
+  for (const Axis axis : spatial_axes) {
+    const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
+    input[axis] = needed(layer.windows[i], output[axis], layer.input[axis]);
+    expect(kernel.windows[i] == local_window(layer.windows[i], output[axis], layer.input[axis]), "another window than the slab's");
+  }
+  expect(kernel.x == input.shape() && kernel.y == output.shape(), "the kernel has another shape than the slab");
+  expect_values(rank, step.reads.at(0), input, "input", [&](const Element& element) { return values_.value(layer.inputs[0], element); });
+  expect_parameter(rank, step.reads.at(1), here.weights->owned(rank));
+  const bool bias_follows = layer.bias && !kernel.bias;
+  const Fusion& fusion = fusions_.at(step.layer);
+  expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
+  write(rank, step.writes.at(0), output,
+        [&](const Element& element) { return values_.part_value(bias_follows ? step.layer : fusion.last(), rank, element); });
+}
+
 inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
   const bool transposed = network_.layer(step.layer).kind == LayerKind::TransposedConvolution;
   const KernelKind forward = transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
+  if (kernel.kind == forward && buffer(rank, step.writes.at(0)).inside >= 0) return run_slab(rank, step, kernel);
   if (kernel.kind == forward) {
     BufferId x = step.reads.at(0), y = step.writes.at(0);
     if (transposed) std::swap(x, y);

@@ -277,6 +277,7 @@ class ProgramRun {
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);
   void run_convolution(int rank, const Step& step, const Kernel& kernel);
+  void run_slab(int rank, const Step& step, const Kernel& kernel);
   void expect_activation(const Kernel& kernel, const Fusion& fusion);
   void run_normalization(int rank, const Step& step, const Kernel& kernel);
   void run_prelu(int rank, const Step& step, const Kernel& kernel);

@@ -117,6 +117,7 @@ Program lower_edge(const Network& network, LayerIndex producer, const Decomposit
     lowering.state(producer).home =
         lowering.add_buffer("home", TensorClass::Activation, lowering.state(producer).distributions.home.owned(rank), producer);
     lowering.edge_forward(producer, consumer, input);
+    lowering.unpack_arrived(consumer);
     const BufferId gradient =
         lowering.add_buffer("d needed", TensorClass::ActivationGradient, lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
     lowering.begin_backward();

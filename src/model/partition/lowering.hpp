@@ -6,6 +6,7 @@
 
 #include "model/partition/fusion.hpp"
 #include "model/partition/lower.hpp"
+#include "model/partition/slabs.hpp"
 #include "model/partition/transfer.hpp"
 
 namespace stratplan {
@@ -30,6 +31,8 @@ class Lowering {
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< of the fusion that it is in
     Fusion fusion;                        ///< of a head
+    Slabs slabs;                          ///< with an interior: it is computed in these
+    std::vector<std::pair<Region, BufferId>> arriving;  ///< of what it needs: what is still on its way, and into which buffers
   };
 
   /// Lowers the forward phase of a trained network; to be called first.
@@ -43,6 +46,8 @@ class Lowering {
   void add_parameters(const std::vector<LayerIndex>& backward_order);
 
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
+  /// Puts what was on its way to a layer in slabs where it is needed.
+  void unpack_arrived(LayerIndex layer);
   /// A fusion's steps are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
@@ -97,6 +102,8 @@ class Lowering {
   void finish_normalization(LayerIndex head, Kernel kernel, std::vector<BufferId> reads);
   std::size_t addend(const Fusion& fusion) const;
   void forward_contraction(LayerIndex layer);
+  void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads, BufferId output);
+  void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads, BufferId output);
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
   void forward_normalization(LayerIndex layer);

@@ -43,6 +43,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   }
   producer_ = producer;
   const State& from = state(producer);
+  const bool in_slabs = layer(consumer).kind == LayerKind::Convolution && execution_.slabs.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
   std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
@@ -63,7 +64,14 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
     if (to.needed[input] != from.home) program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
   } else {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
-    for (const auto& [part, buffer] : parts) copy(consumer, buffer, to.needed[input], part, false);
+    if (in_slabs) to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(program.rank), program.rank);
+    for (const auto& [part, buffer] : parts) {
+      if (buffer != from.home && !to.slabs.interior.empty()) {
+        to.arriving.emplace_back(part, buffer);
+      } else {
+        copy(consumer, buffer, to.needed[input], part, false);
+      }
+    }
   }
   producer_ = -1;
 }

@@ -231,7 +231,7 @@ void Lowering::forward_contraction(LayerIndex index) {
   if (kernel.bias) reads.push_back(parameter(index, ParameterSlice::What::Bias).value);
   const bool bias_follows = layer(index).bias && !kernel.bias;
   if (!bias_follows) activate(at.fusion, kernel);
-  add_kernel(index, kernel, std::move(reads), {raw});
+  contract(index, kernel, reads, raw);
   if (partial) land(index, raw);
   if (bias_follows) {
     const BufferId y = state(at.fusion.last()).home;

@@ -37,19 +37,40 @@ namespace {
 constexpr std::int64_t alignment = 64;
 constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
+std::vector<BufferId> messages_of(const Step& step) {
+  std::vector<BufferId> buffers;
+  if (!std::holds_alternative<ExchangeStep>(step.body)) return buffers;
+  buffers.insert(buffers.end(), step.reads.begin(), step.reads.end());
+  buffers.insert(buffers.end(), step.writes.begin(), step.writes.end());
+  return buffers;
+}
+
+int last_of_its_layer(const Program& program, int step) {
+  const auto same = [&](int other) {
+    const Step &a = program.steps[static_cast<std::size_t>(step)], &b = program.steps[static_cast<std::size_t>(other)];
+    return a.layer == b.layer && a.phase == b.phase;
+  };
+  while (step + 1 < static_cast<int>(program.steps.size()) && same(step + 1)) ++step;
+  return step;
+}
+
+/// Beside kernels, messages are on their way until the layer that they are for is done: the kernels meanwhile do not write where they are.
 void find_lifetimes(Program& program) {
   for (Buffer& buffer : program.buffers) buffer.first_step = buffer.last_step = -1;
   const auto touch = [&](BufferId id, int step) {
     for (; id >= 0; id = program.buffer(id).inside) {
       Buffer& buffer = program.buffer(id);
       if (buffer.first_step < 0) buffer.first_step = step;
-      buffer.last_step = step;
+      buffer.last_step = std::max(buffer.last_step, step);
     }
   };
   for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
     for (const BufferId id : program.steps[static_cast<std::size_t>(i)].reads) touch(id, i);
     for (const BufferId id : program.steps[static_cast<std::size_t>(i)].writes) touch(id, i);
   }
+  if (program.concurrent_tracks)
+    for (int i = 0; i < static_cast<int>(program.steps.size()); ++i)
+      for (const BufferId id : messages_of(program.steps[static_cast<std::size_t>(i)])) touch(id, last_of_its_layer(program, i));
   // The loss is read after the last step.
   if (program.loss >= 0) touch(program.loss, static_cast<int>(program.steps.size()));
 }

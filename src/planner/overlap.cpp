@@ -1,0 +1,86 @@
+#include "planner/overlap.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "model/cost/step_cost.hpp"
+#include "model/partition/slabs.hpp"
+#include "planner/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+/// The forward phase of one layer and of the edges that lead to it, on one rank and alone: kernels in turn, messages beside them until something reads them.
+class LayerClock {
+ public:
+  void add(const Step& step, Seconds cost) {
+    if (std::holds_alternative<ExchangeStep>(step.body)) {
+      arriving_ = step.writes;
+      arrived_ = now_ + cost;
+      return;
+    }
+    const bool waits = std::ranges::any_of(step.reads, [&](BufferId read) { return std::ranges::count(arriving_, read) > 0; });
+    if (waits) now_ = std::max(now_, arrived_);
+    now_ += cost;
+  }
+  Seconds now() const { return now_; }
+
+ private:
+  std::vector<BufferId> arriving_;
+  Seconds arrived_{}, now_{};
+};
+
+/// By layer; of the rank that takes longest for it.
+std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs, const std::set<LayerIndex>& layers, const MachineProfile& machine) {
+  std::map<LayerIndex, Seconds> longest;
+  for (const Program& program : programs) {
+    std::map<LayerIndex, LayerClock> clocks;
+    for (const Step& step : program.steps)
+      if (step.phase == Phase::Forward && layers.contains(step.layer))
+        clocks[step.layer].add(step, cost_of(step, program, machine).seconds + machine.step_overhead.median);
+    for (const auto& [layer, clock] : clocks) longest[layer] = std::max(longest[layer], clock.now());
+  }
+  return longest;
+}
+
+Prediction play(Plan& plan, const Network& network, const MachineProfile& machine) {
+  const std::vector<Program> programs = programs_of(plan, network);
+  plan.execution.implementations = fastest_implementations(programs, machine);
+  return predict(programs, machine);
+}
+
+}  // namespace
+
+std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, const MachineProfile& machine) {
+  Plan cut = plan;
+  cut.execution.slabs = layers_for_slabs(network, plan.layers);
+  if (cut.execution.slabs.empty()) return {};
+  std::set<LayerIndex> layers;
+  for (const std::string& name : cut.execution.slabs) layers.insert(*network.find(name));
+  const auto at_once = forward_times(programs_of(plan, network), layers, machine);
+  const auto in_slabs = forward_times(programs_of(cut, network), layers, machine);
+  std::set<std::string> paying;
+  for (const LayerIndex layer : layers)
+    if (in_slabs.at(layer) < at_once.at(layer)) paying.insert(network.layer(layer).name);
+  return paying;
+}
+
+Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine, const std::optional<Bytes>& memory_limit) {
+  Prediction best = play(plan, network, machine);
+  if (plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0) return best;
+  Plan beside = plan;
+  beside.execution.concurrent_tracks = true;
+  const auto consider = [&] {
+    const Prediction prediction = play(beside, network, machine);
+    const bool fits = !memory_limit || prediction.memory <= std::max(*memory_limit, best.memory);
+    if (prediction.step >= best.step || !fits) return;
+    best = prediction;
+    plan.execution = beside.execution;
+  };
+  consider();
+  beside.execution.slabs = slabs_that_pay(beside, network, machine);
+  if (!beside.execution.slabs.empty()) consider();
+  return best;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,118 @@
+// What goes on beside kernels: chosen where prices say that it pays, and played through.
+#include "planner/overlap.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/cost/step_cost.hpp"
+#include "model/partition/slabs.hpp"
+#include "planner/prediction.hpp"
+#include "planner/small_cases.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::small_machine;
+using test::small_mesh;
+
+/// All that messages cost can be hidden on it.
+MachineProfile hiding_machine(double bandwidth_bytes_per_s, double latency_seconds = 1e-6) {
+  MachineProfile machine = small_machine(bandwidth_bytes_per_s, latency_seconds);
+  machine.hidden = 1;
+  return machine;
+}
+
+/// Two convolutions of which the second has a halo.
+Network mesh() { return small_mesh(1, {3, 1, 64, 64}); }
+
+Plan in_halves(const Network& network) {
+  Plan plan = uniform_plan(network, Decomposition::parse("H2"));
+  plan.execution.concurrent_tracks = true;
+  return plan;
+}
+
+/// Of the second convolution on the last rank: the exchange, and the kernel of what reads nothing received.
+struct Prices {
+  Seconds exchange{}, interior{};
+};
+Prices prices_of(const Plan& plan, const Network& network, const MachineProfile& machine) {
+  const Program program = programs_of(plan, network).back();
+  Prices prices;
+  for (const Step& step : program.steps) {
+    if (step.phase != Phase::Forward || step.layer < 0 || !plan.execution.slabs.contains(network.layer(step.layer).name)) continue;
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    if (communicates(step)) prices.exchange = cost_of(step, program, machine).seconds;
+    if (compute && compute->kernel.kind == KernelKind::ConvolutionForward && prices.interior.value == 0)
+      prices.interior = cost_of(compute->kernel, machine).seconds;
+  }
+  return prices;
+}
+
+TEST(Slabs, TheStepGetsShorterByWhatTheyHide) {
+  const Network network = mesh();
+  for (const double bandwidth : {1e6, 1e7, 2e7}) {
+    const MachineProfile machine = hiding_machine(bandwidth);
+    Plan plan = in_halves(network);
+    const Prediction at_once = predict(plan, network, machine);
+    plan.execution.slabs = layers_for_slabs(network, plan.layers);
+    ASSERT_EQ(plan.execution.slabs.size(), 1u);
+    const Prediction in_slabs = predict(plan, network, machine);
+    const Prices prices = prices_of(plan, network, machine);
+    const double hidden = std::min(prices.exchange, prices.interior).value;
+    EXPECT_NEAR((at_once.step - in_slabs.step).value, hidden, 0.15 * hidden) << bandwidth;
+  }
+}
+
+TEST(Slabs, AreChosenWhereTheyPay) {
+  const Network network = mesh();
+  const std::string& second = network.layer(3).name;
+  Plan cut = in_halves(network);
+  cut.execution.slabs = {second};
+  MachineProfile measured = hiding_machine(1e7);  // somebody measured the pieces, and they are slow
+  for (const Program& program : programs_of(cut, network))
+    for (const Step& step : program.steps)
+      if (const auto* compute = std::get_if<ComputeStep>(&step.body);
+          compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
+        measured.kernels[compute->kernel.key()] = {{1e-2}, {1e-2}, {1e-2}, 9, "test", ""};
+  struct Row {
+    const char* what;
+    MachineProfile machine;
+    bool beside, slabs;
+  };
+  for (const Row& row : {Row{"slow link", hiding_machine(1e7), true, true}, Row{"a link that costs nothing", hiding_machine(1e15, 0), false, false},
+                         Row{"slow pieces", measured, true, false}, Row{"nothing is hidden", small_machine(1e7), false, false}}) {
+    Plan plan = uniform_plan(network, Decomposition::parse("H2"));
+    const Prediction prediction = choose_execution(plan, network, row.machine);
+    EXPECT_EQ(prediction, predict(plan, network, row.machine)) << row.what;
+    EXPECT_EQ(plan.execution.slabs, row.slabs ? std::set{second} : std::set<std::string>{}) << row.what;
+    EXPECT_TRUE(!row.beside || plan.execution.concurrent_tracks) << row.what;
+  }
+}
+
+/// Profiles are asked for what a plan's programs run.
+TEST(Slabs, TheirKernelsAreThoseThatAreMeasured) {
+  const Network network = mesh();
+  Plan plan = uniform_plan(network, Decomposition::parse("H2"));
+  choose_execution(plan, network, hiding_machine(1e7));
+  std::vector<std::int64_t> rows;
+  for (const Program& program : programs_of(plan, network))
+    for (const Step& step : program.steps)
+      if (const auto* compute = std::get_if<ComputeStep>(&step.body);
+          compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
+        rows.push_back(compute->kernel.y[Axis::H]);
+  EXPECT_THAT(rows, testing::ElementsAre(31, 1, 31, 1));
+}
+
+TEST(Slabs, KeepWithinTheMemoryThatPlansHave) {
+  const Network network = mesh();
+  const MachineProfile machine = hiding_machine(1e7);
+  Plan free = uniform_plan(network, Decomposition::parse("H2")), bounded = free, in_turn = free;
+  const Bytes more = choose_execution(free, network, machine).memory;
+  const Bytes least = predict(in_turn, network, machine).memory;
+  const Prediction prediction = choose_execution(bounded, network, machine, least);
+  EXPECT_LE(prediction.memory, least);
+  EXPECT_GE(more, least);
+}
+
+}  // namespace
+}  // namespace stratplan
