@@ -9,8 +9,8 @@
 
 namespace stratplan {
 
-/// Convolutions for which the kernels of the slabs, and what of the exchange remains beside them, cost less than one kernel behind the whole exchange: on the rank
-/// that takes longest for it, by price. The plan's tracks are concurrent.
+/// Convolutions for which the kernels of the slabs, and what of the exchange remains beside them, cost less than one kernel behind the whole exchange: on the
+/// rank that takes longest for it, by price. The plan's tracks are concurrent.
 std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, const MachineProfile& machine);
 
 /// Writes into the plan's execution the fastest implementations known; and, if kernels are known to hide any communication on this machine, whether it goes on

@@ -23,7 +23,7 @@ struct Execution {
   Precision precision;
   bool fuse = true;                ///< layers of a block that one pass over memory can do together are done so (fusion.hpp)
   std::map<std::string, std::string> implementations{};  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
-  std::set<std::string> slabs{};   ///< convolutions that compute what reads nothing received while the rest is on its way (slabs.hpp); check_slabs() must admit them
+  std::set<std::string> slabs{};   ///< convolutions that compute what reads nothing received while the rest is on its way, as far as check_slabs() admits them
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

@@ -136,7 +136,7 @@ struct Program {
 
 /// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an arena, the larger first, each at the lowest
 /// offset where it overlaps no other that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same result.
-/// With concurrent tracks what is sent and received lives until its layer's phase is done, or kernels that could go on beside it would have to wait for its bytes.
+/// With concurrent tracks what is sent and received lives until its layer's phase is done, or kernels that could go on beside it would wait for its bytes.
 void plan_buffers(Program& program);
 
 /// The loads of a program, each once.

@@ -1,6 +1,7 @@
 #pragma once
-// Slabs: while what a convolution needs of other ranks is on its way, those of its outputs can be computed that read none of it. Each sample's outputs are cut
-// along the outermost of D, H and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and kernels run on slices, without a copy.
+// Slabs: while what a convolution needs of other ranks is on its way, those of its outputs can be computed that read none of it. Each sample's outputs are
+// cut along the outermost of D, H and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and kernels run on slices,
+// without a copy.
 //
 // Worked table: kernel 3, stride 1, padding 1 and 1, 9 rows on 3 ranks.
 //   rank  owns   receives      interior  boundary
@@ -31,8 +32,8 @@ struct Slabs {
   std::vector<Slab> boundary;  ///< the others, in order
 };
 
-/// Of the outputs that `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it everywhere:
-/// where an axis further in is split too, each piece has a halo along that.
+/// Of the outputs that `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it
+/// everywhere: where an axis further in is split too, each piece has a halo along that.
 Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank);
 
 /// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing that is received.
