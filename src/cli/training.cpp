@@ -96,9 +96,9 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
 }
 
 /// Whether any rank was asked to stop: the same answer on all of them.
-bool any_asked(Communicator& communicator) {
+bool any_asked(Communicator& communicator, Communicator::Group all) {
   double asked = stop_requested() ? 1 : 0;
-  communicator.all_reduce(Track::Compute, all_ranks(communicator), &asked, 1, DataType::F64);
+  communicator.all_reduce(Track::Compute, all, &asked, 1, DataType::F64);
   communicator.synchronize(Track::Compute);
   return asked > 0;
 }
@@ -114,7 +114,11 @@ void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest&
 class Continuation {
  public:
   Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder, Checkpoints checkpoints)
-      : request_(request), communicator_(communicator), recorder_(std::move(recorder)), checkpoints_(std::move(checkpoints)) {}
+      : request_(request),
+        communicator_(communicator),
+        all_ranks_(all_ranks(communicator)),
+        recorder_(std::move(recorder)),
+        checkpoints_(std::move(checkpoints)) {}
 
   /// The step to begin with.
   std::int64_t begin() {
@@ -134,7 +138,7 @@ class Continuation {
   void after(std::int64_t iteration) {
     if (request_.checkpoints.empty()) return;
     const std::int64_t done = iteration + 1, all = request_.warmup + request_.steps;
-    stopped_ = any_asked(communicator_) && done < all;
+    stopped_ = any_asked(communicator_, all_ranks_) && done < all;
     const bool due = request_.checkpoint_every > 0 && done % request_.checkpoint_every == 0;
     if (!stopped_ && !due && done < all) return;
     recorder_.begin({iteration, Operation::checkpoint});
@@ -153,6 +157,7 @@ class Continuation {
 
   const TrainingRequest& request_;
   Communicator& communicator_;
+  Communicator::Group all_ranks_;
   FlightRecorder recorder_;
   Checkpoints checkpoints_;
   bool stopped_ = false;

@@ -108,12 +108,12 @@ FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& reques
 }
 
 void FileData::read_sample(Array& array, const Region& region, std::int64_t sample, std::byte* into) {
-  std::vector<Interval> box;
-  for (const auto axis : array.axes) box.push_back(!axis ? Interval{0, 1} : *axis == Axis::N ? Interval{sample, sample + 1} : region[*axis]);
+  box_.clear();
+  for (const auto axis : array.axes) box_.push_back(!axis ? Interval{0, 1} : *axis == Axis::N ? Interval{sample, sample + 1} : region[*axis]);
   const std::int64_t channels = region[Axis::C].size(), positions = region.elements() / (region[Axis::N].size() * channels);
-  if (array.channels_last || channels == 1) return array.file->read(box, array.type, into);
+  if (array.channels_last || channels == 1) return array.file->read(box_, array.type, into);
   staging_.resize(static_cast<std::size_t>(4 * channels * positions));
-  array.file->read(box, array.type, staging_.data());
+  array.file->read(box_, array.type, staging_.data());
   to_channels_last(staging_.data(), channels, positions, into);
 }
 

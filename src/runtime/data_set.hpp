@@ -43,7 +43,8 @@ class FileData final : public DataSource {
 
   Array x_, y_;
   SampleOrder order_{{}};
-  std::vector<std::byte> contents_, staging_;
+  std::vector<std::byte> contents_, staging_;  ///< kept, like the box, so that only first loads allocate
+  std::vector<Interval> box_;
 };
 
 }  // namespace stratplan

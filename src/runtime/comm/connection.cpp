@@ -51,14 +51,14 @@ void Connection::receive(const Header& header, void* data) {
     gone("it has ended");
 }
 
-void Connection::deliver(std::list<Early>::iterator early, std::list<Expected>::iterator wanted) {
+void Connection::deliver(std::list<Early>::iterator early, std::vector<Expected>::iterator wanted) {
   check(early->header, wanted->header);
   std::copy(early->contents.begin(), early->contents.end(), wanted->data);
-  early_.erase(early);
+  spare_.splice(spare_.end(), early_, early);
   expected_.erase(wanted);
 }
 
-std::list<Connection::Expected>::iterator Connection::waiting_for(std::uint32_t channel) {
+std::vector<Connection::Expected>::iterator Connection::waiting_for(std::uint32_t channel) {
   return std::find_if(expected_.begin(), expected_.end(), [&](const Expected& wanted) { return wanted.header.channel == channel; });
 }
 
@@ -72,7 +72,7 @@ void Connection::write_some() {
     if (sent < 0 && would_block()) return;
     if (sent < 0) gone(std::strerror(errno));
     frame.done += sent;
-    if (frame.done == header_bytes + frame.header.bytes) outgoing_.pop_front();
+    if (frame.done == header_bytes + frame.header.bytes) outgoing_.erase(outgoing_.begin());
   }
 }
 
@@ -104,20 +104,32 @@ void Connection::read_some() {
 void Connection::begin_frame() {
   std::memcpy(&header_, header_bytes_.data(), sizeof header_);
   done_ = 0;
-  taken_ = waiting_for(header_.channel);
-  was_expected_ = taken_ != expected_.end();
+  const auto wanted = waiting_for(header_.channel);
+  was_expected_ = wanted != expected_.end();
   if (was_expected_) {
-    check(header_, taken_->header);
-    into_ = taken_->data;
+    check(header_, wanted->header);
+    taken_ = wanted - expected_.begin();
+    into_ = wanted->data;
   } else {
-    into_ = early_.emplace_back(header_, std::vector<std::byte>(static_cast<std::size_t>(header_.bytes))).contents.data();
+    into_ = new_early().contents.data();
   }
+}
+
+/// For the frame that is arriving.
+Connection::Early& Connection::new_early() {
+  if (spare_.empty()) spare_.emplace_back();
+  early_.splice(early_.end(), spare_, spare_.begin());
+  Early& early = early_.back();
+  early.header = header_;
+  early.contents.resize(static_cast<std::size_t>(header_.bytes));
+  early.complete = false;
+  return early;
 }
 
 void Connection::end_frame() {
   header_done_ = 0;
   if (was_expected_) {
-    expected_.erase(taken_);
+    expected_.erase(expected_.begin() + taken_);
     return;
   }
   early_.back().complete = true;

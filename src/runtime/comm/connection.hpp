@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <list>
 #include <string>
 #include <vector>
@@ -56,8 +55,9 @@ class Connection {
   };
   [[noreturn]] void gone(const std::string& why) const;
   void check(const Header& found, const Header& wanted) const;
-  void deliver(std::list<Early>::iterator early, std::list<Expected>::iterator wanted);
-  std::list<Expected>::iterator waiting_for(std::uint32_t channel);
+  void deliver(std::list<Early>::iterator early, std::vector<Expected>::iterator wanted);
+  std::vector<Expected>::iterator waiting_for(std::uint32_t channel);
+  Early& new_early();
   void begin_frame();
   void end_frame();
   /// Reads into `data` what is there; false if that was not all.
@@ -65,15 +65,17 @@ class Connection {
 
   int socket_, rank_, peer_;
   bool closed_ = false;  ///< by the peer
-  std::deque<Outgoing> outgoing_;
-  std::list<Expected> expected_;
+  // Few at a time. What they lie in is kept, so that an iteration like the one before allocates nothing.
+  std::vector<Outgoing> outgoing_;
+  std::vector<Expected> expected_;
   std::list<Early> early_;  ///< frames that nobody has asked for yet
+  std::list<Early> spare_;  ///< have been asked for
   // The frame that is arriving.
   std::array<std::byte, sizeof(Header)> header_bytes_{};
   std::int64_t header_done_ = 0, done_ = 0;
   Header header_;
   std::byte* into_ = nullptr;
-  std::list<Expected>::iterator taken_;  ///< valid if the frame was expected
+  std::ptrdiff_t taken_ = 0;  ///< the place among the expected ones, if it was expected: only later ones go before it does
   bool was_expected_ = false;
 };
 

@@ -9,8 +9,9 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <span>
 #include <thread>
-#include <tuple>
+#include <vector>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
@@ -21,9 +22,9 @@ namespace {
 /// What tells one collective call from another: all members must agree on it.
 struct Call {
   enum class Verb { AllReduce, ReduceScatter, AllGather, Barrier } verb = Verb::Barrier;
-  std::vector<std::int64_t> counts;
+  std::span<const std::int64_t> counts;
   DataType type = DataType::F32;
-  friend bool operator==(const Call&, const Call&) = default;
+  friend bool operator==(const Call& a, const Call& b) { return a.verb == b.verb && a.type == b.type && std::ranges::equal(a.counts, b.counts); }
 };
 
 /// A collective in the making: members leave their buffers, the last one to arrive does the work for all.
@@ -31,7 +32,7 @@ struct Meeting {
   std::vector<int> ranks;
   std::vector<const void*> inputs;  ///< per member
   std::vector<void*> outputs;
-  Call call;
+  Call call;  ///< of the first to arrive, which stays until the last has
   std::size_t arrived = 0;
   std::int64_t held = 0;  ///< meetings completed so far
 };
@@ -112,13 +113,15 @@ class World {
   void exchange(int rank, std::span<const Communicator::Parcel> sends, std::span<const Communicator::Parcel> receives, int tag) {
     std::unique_lock lock(mutex_);
     for (const auto& parcel : sends) {
-      const bool fresh = posts_.try_emplace({rank, parcel.peer, tag}, parcel).second;
-      SP_ASSERT(fresh, "two parcels from {} to {} with tag {}", rank, parcel.peer, tag);
+      SP_ASSERT(!posted(rank, parcel.peer, tag), "two parcels from {} to {} with tag {}", rank, parcel.peer, tag);
+      posts_.push_back({rank, tag, parcel});
     }
     changed();
     for (const auto& parcel : receives) receive(lock, rank, parcel, tag);
     for (const auto& parcel : sends)
-      wait(lock, rank, fmt::format("for rank {} to receive tag {}", parcel.peer, tag), [&] { return !posts_.contains({rank, parcel.peer, tag}); });
+      wait(
+          lock, rank, [&] { return fmt::format("for rank {} to receive tag {}", parcel.peer, tag); },
+          [&] { return !posted(rank, parcel.peer, tag); });
   }
 
   void meet(int rank, int group, const Call& call, const void* input, void* output) {
@@ -126,6 +129,8 @@ class World {
     Meeting& meeting = meetings_.at(group);
     const auto member = std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) - meeting.ranks.begin();
     SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank, meeting.ranks);
+    const auto what = [&] { return fmt::format("in a collective of ranks {}", meeting.ranks); };
+    check_failure(rank, what);  // what those have left here who have given up is gone
     if (meeting.arrived == 0) meeting.call = call;
     if (meeting.call != call)
       throw CommunicationError(fmt::format("rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
@@ -138,7 +143,7 @@ class World {
       ++meeting.held;
       changed();
     } else {
-      wait(lock, rank, fmt::format("in a collective of ranks {}", meeting.ranks), [&] { return meeting.held != held; });
+      wait(lock, rank, what, [&] { return meeting.held != held; });
     }
   }
 
@@ -167,15 +172,29 @@ class World {
   using Lock = std::unique_lock<std::mutex>;
   static constexpr std::int64_t finished = std::numeric_limits<std::int64_t>::max();
 
+  /// A parcel that waits for its receiver.
+  struct Post {
+    int sender, tag;
+    Communicator::Parcel parcel;
+  };
+
+  const Post* posted(int sender, int receiver, int tag) const {
+    const auto post =
+        std::ranges::find_if(posts_, [&](const Post& other) { return other.sender == sender && other.parcel.peer == receiver && other.tag == tag; });
+    return post == posts_.end() ? nullptr : &*post;
+  }
+
   void receive(Lock& lock, int rank, const Communicator::Parcel& parcel, int tag) {
-    const std::tuple key{parcel.peer, rank, tag};
-    wait(lock, rank, fmt::format("for rank {} to send tag {}", parcel.peer, tag), [&] { return posts_.contains(key); });
-    const auto post = posts_.find(key);
-    if (post->second.bytes != parcel.bytes)
-      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag,
-                                           parcel.peer, post->second.bytes.value));
-    copy(parcel.data, post->second.data, parcel.bytes.value);
-    posts_.erase(post);
+    const Post* post = nullptr;
+    wait(
+        lock, rank, [&] { return fmt::format("for rank {} to send tag {}", parcel.peer, tag); },
+        [&] { return (post = posted(parcel.peer, rank, tag)) != nullptr; });
+    const auto [peer, data, bytes] = post->parcel;
+    if (bytes != parcel.bytes)
+      throw CommunicationError(
+          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag, parcel.peer, bytes.value));
+    copy(parcel.data, data, bytes.value);
+    posts_.erase(posts_.begin() + (post - posts_.data()));
     changed();
   }
 
@@ -190,13 +209,19 @@ class World {
     return std::all_of(stuck_at_.begin(), stuck_at_.end(), [this](std::int64_t at) { return at == version_ || at == finished; });
   }
 
-  template <class Ready>
-  void wait(Lock& lock, int rank, const std::string& what, Ready ready) {
+  template <class What>
+  void check_failure(int rank, What what) const {
+    if (error_) throw CommunicationError(fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what(), failed_rank_));
+  }
+
+  /// `what`: says what for, if it comes to that.
+  template <class What, class Ready>
+  void wait(Lock& lock, int rank, What what, Ready ready) {
     for (;;) {
-      if (error_) throw CommunicationError(fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what, failed_rank_));
+      check_failure(rank, what);
       if (ready()) return;
       stuck_at_[static_cast<std::size_t>(rank)] = version_;
-      if (all_stuck()) throw CommunicationError(fmt::format("all ranks wait for each other, rank {} {}", rank, what));
+      if (all_stuck()) throw CommunicationError(fmt::format("all ranks wait for each other, rank {} {}", rank, what()));
       condition_.wait(lock);
     }
   }
@@ -204,8 +229,8 @@ class World {
   std::mutex mutex_;
   std::condition_variable condition_;
   std::int64_t version_ = 1;
-  std::vector<std::int64_t> stuck_at_;                               ///< per rank: the version at which its wait last looked in vain
-  std::map<std::tuple<int, int, int>, Communicator::Parcel> posts_;  ///< by sender, receiver, tag
+  std::vector<std::int64_t> stuck_at_;  ///< per rank: the version at which its wait last looked in vain
+  std::vector<Post> posts_;
   std::map<std::vector<int>, int> groups_;
   std::map<int, Meeting> meetings_;
   std::exception_ptr error_;
@@ -223,13 +248,13 @@ class LoopbackCommunicator final : public Communicator {
     world_.exchange(rank_, sends, receives, tag);
   }
   void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
-    world_.meet(rank_, group, {Call::Verb::AllReduce, {count}, type}, data, data);
+    world_.meet(rank_, group, {Call::Verb::AllReduce, {&count, 1}, type}, data, data);
   }
   void reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
-    world_.meet(rank_, group, {Call::Verb::ReduceScatter, {counts.begin(), counts.end()}, type}, input, output);
+    world_.meet(rank_, group, {Call::Verb::ReduceScatter, counts, type}, input, output);
   }
   void all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
-    world_.meet(rank_, group, {Call::Verb::AllGather, {counts.begin(), counts.end()}, type}, input, output);
+    world_.meet(rank_, group, {Call::Verb::AllGather, counts, type}, input, output);
   }
   void barrier() override { world_.meet(rank_, 0, {}, nullptr, nullptr); }
   void synchronize(Track) override {}

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <dnnl.hpp>
-#include <unordered_map>
+#include <vector>
 
 namespace stratplan::cpu {
 namespace {
@@ -157,27 +157,36 @@ class ConvolutionPrimitive : public HostKernel {
     for (Port& port : reads_) port.place(const_cast<void*>(call.reads[port.index]), workspace);
     for (Port& port : writes_) port.place(call.writes[port.index], workspace);
     scratchpad_.set_data_handle(workspace);
-    for (Port& port : reads_) port.reorder(stream_, port.outside, port.inside, scratchpad_);
-    primitive_.execute(stream_, arguments_);
-    for (Port& port : writes_) port.reorder(stream_, port.inside, port.outside, scratchpad_);
+    for (const Port& port : reads_) port.reorder.execute(stream_);
+    main_.execute(stream_);
+    for (const Port& port : writes_) port.reorder.execute(stream_);
     stream_.wait();
   }
 
  private:
+  /// A primitive with what it is called with: the library's C++ interface would make this list anew in each call.
+  struct Prepared {
+    dnnl::primitive primitive{};
+    std::vector<dnnl_exec_arg_t> arguments{};
+
+    void execute(const dnnl::stream& stream) const {
+      if (!primitive) return;
+      const dnnl_status_t status = dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.data());
+      SP_ASSERT(status == dnnl_success, "status={}", static_cast<int>(status));
+    }
+  };
+
   /// An operand: as it lies outside, and as the primitive wants it.
   struct Port {
     std::size_t index;
     memory outside, inside;
     bool is_reordered;
     std::size_t offset = 0;  ///< of `inside` in the workspace
-    dnnl::primitive reorder_primitive{};
+    Prepared reorder{};
 
     void place(void* data, char* workspace) {
       outside.set_data_handle(data);
       if (is_reordered) inside.set_data_handle(workspace + offset);
-    }
-    void reorder(dnnl::stream& stream, const memory& from, const memory& to, const memory& scratchpad) const {
-      if (is_reordered) reorder_primitive.execute(stream, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, scratchpad}});
     }
   };
 
@@ -185,41 +194,40 @@ class ConvolutionPrimitive : public HostKernel {
 
   template <class Description>
   void begin(const Description& description, dnnl::primitive primitive) {
-    primitive_ = std::move(primitive);
+    main_.primitive = std::move(primitive);
     implementation_ = description.impl_info_str();
     const memory::desc scratchpad = description.scratchpad_desc();
     scratchpad_ = memory(scratchpad, engine(), DNNL_MEMORY_NONE);
     workspace_ = aligned(scratchpad.get_size());
-    arguments_.emplace(DNNL_ARG_SCRATCHPAD, scratchpad_);
+    main_.arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }
 
-  void read(int argument, const memory::desc& outside, const memory::desc& inside) { add(reads_, argument, outside, inside, outside, inside); }
-  void write(int argument, const memory::desc& outside, const memory::desc& inside) { add(writes_, argument, outside, inside, inside, outside); }
+  void read(int argument, const memory::desc& outside, const memory::desc& inside) { add(reads_, argument, outside, inside, true); }
+  void write(int argument, const memory::desc& outside, const memory::desc& inside) { add(writes_, argument, outside, inside, false); }
 
-  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, const memory::desc& from,
-           const memory::desc& to) {
+  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, bool inwards) {
     Port port{ports.size(), memory(outside, engine(), DNNL_MEMORY_NONE), {}, outside != inside};
     if (port.is_reordered) {
-      const dnnl::reorder::primitive_desc description(engine(), from, engine(), to, attributes());
+      const dnnl::reorder::primitive_desc description(engine(), inwards ? outside : inside, engine(), inwards ? inside : outside, attributes());
       SP_ASSERT(description.scratchpad_desc().get_size() == 0, "a reorder of {} bytes needs scratch memory", outside.get_size());
-      port.reorder_primitive = dnnl::reorder(description);
       port.inside = memory(inside, engine(), DNNL_MEMORY_NONE);
+      const memory &from = inwards ? port.outside : port.inside, &to = inwards ? port.inside : port.outside;
+      port.reorder = {dnnl::reorder(description), {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}}};
       port.offset = workspace_;
       workspace_ += aligned(inside.get_size());
     } else {
       port.inside = port.outside;
     }
-    arguments_.emplace(argument, port.inside);
+    main_.arguments.push_back({argument, port.inside.get()});
     ports.push_back(std::move(port));
   }
 
   dnnl::stream stream_;
-  dnnl::primitive primitive_;
+  Prepared main_;
   std::string implementation_;
   memory scratchpad_;
   std::size_t workspace_ = 0;
   std::vector<Port> reads_, writes_;
-  std::unordered_map<int, memory> arguments_;
 };
 
 }  // namespace

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <vector>
+#include <span>
+#include <utility>
 
 #include "model/base/assert.hpp"
 #include "runtime/cpu/panels.hpp"
@@ -46,7 +47,9 @@ struct Pass {
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
   std::int64_t filters_size() const { return depth.kernel * points * in[Axis::C] * out[Axis::C]; }
-  Bytes workspace() const { return {(planes_held * inputs_size() + outputs_size() + filters_size()) * size_of(DataType::F32)}; }
+  std::int64_t floats() const { return planes_held * inputs_size() + outputs_size() + filters_size(); }
+  /// Behind the floats, which are an even number, a count per plane that is held and one per tap along D.
+  Bytes workspace() const { return {floats() * size_of(DataType::F32) + (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}}; }
 
   bool turned;
   Shape in, out;
@@ -215,15 +218,18 @@ SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::
 class Scratch {
  public:
   Scratch(const Pass& pass, void* workspace)
-      : pass_(pass), inputs_(static_cast<float*>(workspace)), held_(static_cast<std::size_t>(pass.planes_held), -1) {}
+      : pass_(pass),
+        inputs_(static_cast<float*>(workspace)),
+        held_(reinterpret_cast<std::int64_t*>(inputs_ + pass.floats()), static_cast<std::size_t>(pass.planes_held)) {}
 
   void begin_band(const Band& band) {
     band_ = band;
-    std::fill(held_.begin(), held_.end(), -1);
+    std::ranges::fill(held_, -1);
   }
   std::int64_t tiles() const { return (band_.end - band_.begin) * pass_.tiles_w; }
   float* transformed_outputs() const { return inputs_ + pass_.planes_held * pass_.inputs_size(); }
   float* transformed_filters() const { return transformed_outputs() + pass_.outputs_size(); }
+  std::span<std::int64_t> counts_of_taps() const { return {held_.data() + held_.size(), static_cast<std::size_t>(pass_.depth.kernel)}; }
 
   /// The band's tiles of a plane of the input, transformed if they are not at hand.
   const float* transformed_input(const float* in, std::int64_t plane, Layout layout) {
@@ -243,7 +249,7 @@ class Scratch {
   const Pass& pass_;
   Band band_{};
   float* inputs_;
-  std::vector<std::int64_t> held_;
+  std::span<std::int64_t> held_;
 };
 
 template <class Visit>
@@ -313,8 +319,11 @@ void convolve(const Kernel& kernel, const HostCall& call) {
 /// transformed and added to what there is.
 class FilterGradient {
  public:
-  FilterGradient(const Pass& pass, float* sums, float* dweights)
-      : pass_(pass), sums_(sums), dweights_(dweights), pending_(static_cast<std::size_t>(pass.depth.kernel)), begun_(pending_.size(), false) {}
+  FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)
+      : pass_(pass), sums_(scratch.transformed_filters()), dweights_(dweights), pending_(scratch.counts_of_taps()) {
+    std::ranges::fill(pending_, 0);
+    std::fill_n(dweights_, filters() * pass_.depth.kernel * size_of_tap(), 0.0F);
+  }
 
   /// One tap along D, from one plane. Both sides lie in panels, a row per tile.
   void add(std::int64_t tap, const float* gradient, const float* input, std::int64_t tiles) {
@@ -338,26 +347,21 @@ class FilterGradient {
   static constexpr std::int64_t most_pending = 256;
   std::int64_t channels() const { return pass_.in[Axis::C]; }
   std::int64_t filters() const { return pass_.out[Axis::C]; }
+  std::int64_t size_of_tap() const { return taps * taps * channels(); }
 
   void flush(std::int64_t tap) {
-    const auto t = static_cast<std::size_t>(tap);
-    const std::int64_t size = taps * taps * channels();
+    std::int64_t& pending = pending_[static_cast<std::size_t>(tap)];
+    if (std::exchange(pending, 0) == 0) return;
     const float* const from = sums_ + tap * points * channels() * filters();
     in_parallel(filters(), 1, [&](auto begin, auto end) {
-      for (std::int64_t f = begin; f < end; ++f) {
-        float* const to = dweights_ + (f * pass_.depth.kernel + tap) * size;
-        if (!begun_[t]) std::fill_n(to, size, 0.0F);
-        if (pending_[t] > 0) add_filter_gradient(from + f * channels(), filters() * channels(), channels(), to);
-      }
+      for (std::int64_t f = begin; f < end; ++f)
+        add_filter_gradient(from + f * channels(), filters() * channels(), channels(), dweights_ + (f * pass_.depth.kernel + tap) * size_of_tap());
     });
-    begun_[t] = true;
-    pending_[t] = 0;
   }
 
   const Pass& pass_;
   float *sums_, *dweights_;
-  std::vector<std::int64_t> pending_;  ///< by tap: tiles in the sums
-  std::vector<bool> begun_;            ///< by tap: whether the weights' gradient holds something
+  std::span<std::int64_t> pending_;  ///< by tap: tiles in the sums
 };
 
 void backward_filter(const Kernel& kernel, const HostCall& call) {
@@ -365,7 +369,7 @@ void backward_filter(const Kernel& kernel, const HostCall& call) {
   Scratch scratch(pass, call.workspace);
   const std::int64_t filters = pass.out[Axis::C];
   float* const gradient = scratch.transformed_outputs();
-  FilterGradient sums(pass, scratch.transformed_filters(), call.write(0));
+  FilterGradient sums(pass, scratch, call.write(0));
   for_each_band(pass, scratch, [&](const Band& band) {
     const std::int64_t tiles = scratch.tiles();
     for (std::int64_t plane = 0; plane < pass.out[Axis::D]; ++plane) {

@@ -93,13 +93,14 @@ class Hdf5Array final : public ArrayFile {
 
   void read(std::span<const Interval> box, DataType type, void* into) override {
     SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(), extents_.size());
-    std::vector<hsize_t> begin, count;
+    begin_.clear();
+    count_.clear();
     for (const Interval interval : box) {
-      begin.push_back(static_cast<hsize_t>(interval.begin));
-      count.push_back(static_cast<hsize_t>(interval.size()));
+      begin_.push_back(static_cast<hsize_t>(interval.begin));
+      count_.push_back(static_cast<hsize_t>(interval.size()));
     }
-    const Handle from(H5Dget_space(data_set_), H5Sclose), to(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
-    H5Sselect_hyperslab(from, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr);
+    const Handle from(H5Dget_space(data_set_), H5Sclose), to(H5Screate_simple(static_cast<int>(count_.size()), count_.data(), nullptr), H5Sclose);
+    H5Sselect_hyperslab(from, H5S_SELECT_SET, begin_.data(), nullptr, count_.data(), nullptr);
     if (H5Dread(data_set_, memory_type(type), to, from, H5P_DEFAULT, into) < 0)
       throw InputError(path_, pointer_, fmt::format("can not be read at sample {}: the file is truncated or damaged", box[0].begin));
   }
@@ -135,6 +136,7 @@ class Hdf5Array final : public ArrayFile {
   std::string name_, path_, pointer_;
   Handle file_, data_set_;
   std::vector<std::int64_t> extents_;
+  std::vector<hsize_t> begin_, count_;  ///< what is being read; kept, so that only first reads allocate
   bool integers_ = false;
   std::optional<ChannelOrder> order_;
 };

@@ -1,7 +1,6 @@
 // Activations with a parameter or a neighbourhood: tanh, ELU, clipping, PReLU, softmax, local response normalization.
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "runtime/reference/kernels.hpp"
 
@@ -70,7 +69,7 @@ void prelu_backward(const Kernel& kernel, const HostCall& call) {
 }
 
 void prelu_gradient(const Kernel& kernel, const HostCall& call) {
-  std::vector<double> sums(static_cast<std::size_t>(kernel.x[Axis::C]));
+  const std::span<double> sums = sums_of(call, kernel.x[Axis::C]);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
     const float x = call.read(0)[o];

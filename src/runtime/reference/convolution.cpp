@@ -1,6 +1,4 @@
 // y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], where c runs over the channels of f's group, and its two gradients.
-#include <vector>
-
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
@@ -21,7 +19,7 @@ void for_each_product(const Kernel& kernel, Visit visit) {
   });
 }
 
-void round_to(float* destination, const std::vector<double>& sums) {
+void round_to(float* destination, std::span<const double> sums) {
   for (std::size_t i = 0; i < sums.size(); ++i) destination[i] = static_cast<float>(sums[i]);
 }
 
@@ -29,7 +27,7 @@ void round_to(float* destination, const std::vector<double>& sums) {
 
 void convolution_forward(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *weights = call.read(1);
-  std::vector<double> y(static_cast<std::size_t>(kernel.y.elements()));
+  const std::span<double> y = sums_of(call, kernel.y.elements());
   for_each_product(kernel,
                    [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi]; });
   if (kernel.bias) {
@@ -42,7 +40,7 @@ void convolution_forward(const Kernel& kernel, const HostCall& call) {
 
 void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
   const float *dy = call.read(0), *weights = call.read(1);
-  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_product(kernel,
                    [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi]; });
   round_to(call.write(0), dx);
@@ -50,7 +48,7 @@ void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
 
 void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
-  std::vector<double> dweights(static_cast<std::size_t>(kernel.operands().writes[0].elements));
+  const std::span<double> dweights = sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] / kernel.groups);
   for_each_product(kernel,
                    [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
   round_to(call.write(0), dweights);
@@ -63,7 +61,7 @@ void bias_add(const Kernel& kernel, const HostCall& call) {
 
 void bias_gradient(const Kernel& kernel, const HostCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
-  std::vector<double> sums(static_cast<std::size_t>(channels));
+  const std::span<double> sums = sums_of(call, channels);
   const bool activates = kernel.activation != Activation::None;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     const float gradient = through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);

@@ -1,6 +1,8 @@
 #pragma once
 // The reference kernels: loops over the definition, sums in double. Every other backend is compared with them.
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "runtime/host_backend.hpp"
 
@@ -40,6 +42,13 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
         const Index input{output[0], output[1], at(0, kd), at(1, kh), at(2, kw)};
         if (inside(Axis::D, input[2]) && inside(Axis::H, input[3]) && inside(Axis::W, input[4])) visit(tap, input);
       }
+}
+
+/// One sum for each element that a kernel writes first, zero as yet, in the scratch memory that the backend asks for.
+inline std::span<double> sums_of(const HostCall& call, std::int64_t count) {
+  const std::span sums(static_cast<double*>(call.workspace), static_cast<std::size_t>(count));
+  std::ranges::fill(sums, 0.0);
+  return sums;
 }
 
 inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }

@@ -1,6 +1,4 @@
 // Padding never wins a maximum; of equal elements the first in the window does. A window of nothing but padding gives 0.
-#include <vector>
-
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
@@ -33,7 +31,7 @@ void max_pool_forward(const Kernel& kernel, const HostCall& call) {
 void max_pool_backward(const Kernel& kernel, const HostCall& call) {
   const float* dy = call.read(0);
   const auto* index = call.read<std::int32_t>(1);
-  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const std::int64_t o = offset(kernel.y, output);
     for_each_tap(kernel, output, [&](std::int64_t tap, const Index& input) {
@@ -55,7 +53,7 @@ void average_pool_forward(const Kernel& kernel, const HostCall& call) {
 
 void average_pool_backward(const Kernel& kernel, const HostCall& call) {
   const float* dy = call.read(0);
-  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const double share = dy[offset(kernel.y, output)] / divisor(kernel, output);
     for_each_tap(kernel, output, [&](std::int64_t, const Index& input) { dx[static_cast<std::size_t>(offset(kernel.x, input))] += share; });
@@ -64,7 +62,7 @@ void average_pool_backward(const Kernel& kernel, const HostCall& call) {
 }
 
 void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
-  std::vector<double> sums(static_cast<std::size_t>(kernel.x[Axis::N] * kernel.x[Axis::C]));
+  const std::span<double> sums = sums_of(call, kernel.x[Axis::N] * kernel.x[Axis::C]);
   for_each_index(kernel.x,
                  [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
   for (std::size_t i = 0; i < sums.size(); ++i) call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);

@@ -66,13 +66,30 @@ FunctionKernel::Function function_of(KernelKind kind) {
   return nullptr;
 }
 
+/// Of kernels that add up their results here and there (sums_of).
+Bytes workspace_of(const Kernel& kernel) {
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter:
+    case BiasGradient:
+    case MaxPoolBackward:
+    case AveragePoolBackward:
+    case SpatialMeanForward:
+    case PreluGradient:
+    case UpsampleBackward: return {kernel.operands().writes[0].elements * size_of(DataType::F64)};
+    default: return {0};
+  }
+}
+
 class ReferenceBackend : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
   /// Whatever a plan chose for faster backends: there is one implementation of each kernel.
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
-    return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference");
+    return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference", workspace_of(kernel));
   }
 };
 

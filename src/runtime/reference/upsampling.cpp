@@ -1,6 +1,5 @@
 // Each output element is a product of mixtures along D, H and W.
 #include <algorithm>
-#include <vector>
 
 #include "runtime/reference/kernels.hpp"
 
@@ -34,7 +33,7 @@ void upsample_forward(const Kernel& kernel, const HostCall& call) {
 }
 
 void upsample_backward(const Kernel& kernel, const HostCall& call) {
-  std::vector<double> dx(static_cast<std::size_t>(kernel.x.elements()));
+  const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const double dy = call.read(0)[offset(kernel.y, output)];
     for_each_mixed(kernel, output, [&](const Index& input, double share) { dx[static_cast<std::size_t>(offset(kernel.x, input))] += share * dy; });
