@@ -1,5 +1,7 @@
 // The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open MPI does best between the cores of one node, and in place.
 // With overlap, exchanges and the sums of gradients are under way until polled or waited for; all else stands between two kernels that need it, and blocks.
+// Reduce-scatter is made of messages, by pairwise exchange (Thakur, Rabenseifner and Gropp, see model/cost/collective_cost.hpp): Open MPI's own takes a copy of
+// the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call, which no plan of buffers knows of.
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
@@ -22,6 +24,9 @@ namespace {
 
 /// One MPI call moves at most INT_MAX items; longer buffers go in pieces of this many.
 constexpr std::int64_t piece_items = std::int64_t{1} << 30;
+
+/// What a reduce-scatter receives before it adds it up: little enough to be in the cache still, enough for a message's own cost not to show.
+constexpr std::int64_t reduced_at_once = 512 << 10;
 
 void check(int code, const char* call, int rank) {
   if (code == MPI_SUCCESS) return;
@@ -47,6 +52,20 @@ int group_tag(const std::vector<int>& ranks) {
   return static_cast<int>(hash % 32767u);  // tags up to 32767 are guaranteed
 }
 
+template <class T>
+void add(const std::byte* terms, std::int64_t count, std::byte* sums) {
+  for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(sums)[i] += reinterpret_cast<const T*>(terms)[i];
+}
+
+void add(const std::byte* terms, std::int64_t count, DataType type, std::byte* sums) {
+  switch (type) {
+    case DataType::F32: return add<float>(terms, count, sums);
+    case DataType::F64: return add<double>(terms, count, sums);
+    case DataType::I32: return add<std::int32_t>(terms, count, sums);
+    default: SP_ASSERT(false, "no sums of {}", name_of(type));
+  }
+}
+
 struct Displaced {
   std::vector<int> counts;
   std::vector<int> begins;
@@ -59,8 +78,10 @@ class MpiCommunicator final : public Communicator {
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank", -1);
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size", rank_);
     MPI_Comm world = MPI_COMM_NULL;
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &world), "MPI_Comm_dup", rank_);
-    check(MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", rank_);
+    for (MPI_Comm* comm : {&world, &exchanges_}) {
+      check(MPI_Comm_dup(MPI_COMM_WORLD, comm), "MPI_Comm_dup", rank_);
+      check(MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", rank_);
+    }
     std::vector<int> all(static_cast<std::size_t>(size_));
     std::iota(all.begin(), all.end(), 0);
     handles_[all] = 0;
@@ -70,6 +91,7 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     for (Members& members : members_)
       if (members.comm != MPI_COMM_NULL) MPI_Comm_free(&members.comm);
+    MPI_Comm_free(&exchanges_);
   }
 
   int rank() const override { return rank_; }
@@ -115,6 +137,8 @@ class MpiCommunicator final : public Communicator {
   Pending& pending(Track track) { return pending_[static_cast<std::size_t>(track)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
+  /// Sends items to one member while as many as `mine` says come from another, and are added to the sums.
+  void add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to, const std::byte* theirs, std::int64_t count, DataType type);
   /// Starts one request per piece: MPI keeps the order of messages between two ranks with one tag.
   template <class Start>
   void post(Pending& pending, const Parcel& parcel, const char* call, Start start);
@@ -122,6 +146,8 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
+  MPI_Comm exchanges_ = MPI_COMM_NULL;  ///< of their own, so that no tag meets a reduce-scatter's messages
+  std::vector<std::byte> arriving_ = std::vector<std::byte>(reduced_at_once);
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
   std::array<Pending, 3> pending_;  ///< by track
@@ -166,11 +192,11 @@ void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends, std::
   for (const Parcel& parcel : receives)
     post(under_way, parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
       under_way.arrivals.push_back({under_way.requests.size() - 1, bytes, tag});
-      return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request);
+      return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request);
     });
   for (const Parcel& parcel : sends)
     post(under_way, parcel, "MPI_Isend",
-         [&](void* data, int bytes, MPI_Request* request) { return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, world(), request); });
+         [&](void* data, int bytes, MPI_Request* request) { return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request); });
   if (!overlap_) synchronize(track);
 }
 
@@ -236,13 +262,31 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   return displaced_;
 }
 
+/// In turns: k places on among the members goes their piece, from k places back comes a term of this rank's own.
 void MpiCommunicator::reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+  const auto [comm, size, index] = members(group);
   const Displaced& pieces = displace(counts);
-  if (pieces.total == 0) return;
-  if (members(group).size == 1)
-    std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
-  else
-    check(MPI_Reduce_scatter(input, output, pieces.counts.data(), mpi_type(type), MPI_SUM, members(group).comm), "MPI_Reduce_scatter", rank_);
+  const auto piece = [&, bytes = size_of(type)](int member) {
+    return static_cast<const std::byte*>(input) + pieces.begins[static_cast<std::size_t>(member)] * bytes;
+  };
+  const std::int64_t mine = counts[static_cast<std::size_t>(index)];
+  if (mine > 0) std::memcpy(output, piece(index), static_cast<std::size_t>(mine * size_of(type)));
+  for (int k = 1; k < size; ++k) {
+    const int to = (index + k) % size, from = (index - k + size) % size;
+    add_from(comm, from, static_cast<std::byte*>(output), mine, to, piece(to), counts[static_cast<std::size_t>(to)], type);
+  }
+}
+
+void MpiCommunicator::add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to, const std::byte* theirs, std::int64_t count,
+                               DataType type) {
+  const std::int64_t at_once = reduced_at_once / size_of(type);
+  for (std::int64_t begin = 0; begin < std::max(mine, count); begin += at_once) {
+    const std::int64_t coming = std::clamp<std::int64_t>(mine - begin, 0, at_once), going = std::clamp<std::int64_t>(count - begin, 0, at_once);
+    check(MPI_Sendrecv(theirs + begin * size_of(type), static_cast<int>(going), mpi_type(type), going > 0 ? to : MPI_PROC_NULL, 0, arriving_.data(),
+                       static_cast<int>(coming), mpi_type(type), coming > 0 ? from : MPI_PROC_NULL, 0, comm, MPI_STATUS_IGNORE),
+          "MPI_Sendrecv", rank_);
+    add(arriving_.data(), coming, type, sums + begin * size_of(type));
+  }
 }
 
 void MpiCommunicator::all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
