@@ -27,7 +27,8 @@
 #include "support/temporary_folder.hpp"
 
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/allocator_interface.h>
+/// Of sanitizer/allocator_interface.h, which GCC does not install.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t), void (*)(const volatile void*));
 #endif
 
 namespace {
