@@ -77,7 +77,7 @@ class Contest:
     def run_mode(self, mode):
         ran = self.python("pytorch_steps.py", "--mode", mode, "--steps", str(self.options.steps), threads=RANKS if shared_statistics(mode) else 1)
         if ran.returncode == 0:
-            return self.keep(mode, ran.stdout)
+            return self.keep(mode, next(line for line in ran.stdout.splitlines() if line.startswith("{")))  # gloo may speak too
         reason = "not in this PyTorch" if ran.returncode == CANNOT else (ran.stderr.strip().splitlines() or ["no reason given"])[-1]
         print(f"PyTorch, {mode}: left out, {reason}", flush=True)
         return None
