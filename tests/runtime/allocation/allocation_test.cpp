@@ -44,17 +44,23 @@ std::atomic<bool> recording{false};
 std::atomic<std::size_t> recorded{0};
 std::array<Allocation, 1 << 13> allocations;
 
-/// To be called by what stands in malloc's place, whose caller is the third on the stack.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int own_frames = 3;  ///< the sanitizer stands in backtrace's place as well
+#else
+constexpr int own_frames = 2;
+#endif
+
+/// To be called by what stands in malloc's place: that and this are the frames of our own.
 [[gnu::noinline]] void record(std::size_t bytes) {
   if (!recording.load(std::memory_order_relaxed)) return;
   const std::size_t place = recorded++;
   if (place >= allocations.size()) return;
-  std::array<void*, 34> stack{};
+  std::array<void*, 32 + own_frames> stack{};
   const int depth = backtrace(stack.data(), static_cast<int>(stack.size()));
   Allocation& allocation = allocations[place];
   allocation.bytes = bytes;
-  allocation.depth = std::max(depth - 2, 0);
-  std::copy_n(stack.begin() + 2, allocation.depth, allocation.callers.begin());
+  allocation.depth = std::max(depth - own_frames, 0);
+  std::copy_n(stack.begin() + own_frames, allocation.depth, allocation.callers.begin());
 }
 
 #ifdef __SANITIZE_ADDRESS__
