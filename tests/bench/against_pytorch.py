@@ -34,6 +34,7 @@ class Contest:
         self.times = {}
         self.measured = set()
         self.planned = {}  # the plan's decompositions, in words, by its file
+        self.ours = options.uniform or "recommended"  # the plan that is held against PyTorch
 
     def size(self, option):
         return [option, self.options.size] if self.options.size else []
@@ -46,8 +47,11 @@ class Contest:
     def plans(self, shared):
         """Files of the plans to run where PyTorch's statistics are shared by the whole batch, or are each process's own; by name."""
         network = self.network(self.batch if shared or not self.has_statistics else self.batch // RANKS)
-        self.measure(network)
-        wanted = {"recommended": [], "sample": ["--uniform", f"N{RANKS}"]} if self.options.sample else {"recommended": []}
+        wanted = {self.ours: ["--uniform", self.options.uniform] if self.options.uniform else []}
+        if not self.options.uniform:
+            self.measure(network)
+        if self.options.sample:
+            wanted["sample"] = ["--uniform", f"N{RANKS}"]
         files = {}
         for name, choice in wanted.items():
             files[name] = network.with_name(f"{name}-{network.name}")
@@ -110,12 +114,12 @@ def compared(contest, pairs):
     ratios = {pair: contest.least(pair[0]) / contest.least(pair[1]) for pair in sorted(pairs)}
     for (plan, mode), ratio in ratios.items():
         print(f"{plan:>34} {contest.least(plan):8.3f} s   PyTorch {mode:<22} {contest.least(mode):8.3f} s   ratio {ratio:.2f}")
-    return max(ratio for (plan, _), ratio in ratios.items() if plan.startswith("recommended"))
+    return max(ratio for (plan, _), ratio in ratios.items() if plan.startswith(contest.ours))
 
 
 def tell_floor(contest):
     found = json.loads(contest.python("floor.py").stdout)
-    ours = min(contest.least(name) for name in contest.times if name.startswith("recommended"))
+    ours = min(contest.least(name) for name in contest.times if name.startswith(contest.ours))
     print(f"floor: {found['flops'] / 1e9:.1f} GFLOP / {found['sgemm_flops_per_s'] / 1e9:.1f} GFLOP/s (sgemm) + {found['bytes'] / 1e9:.2f} GB / "
           f"{found['copy_bytes_per_s'] / 1e9:.1f} GB/s (copy) = {found['floor_seconds']:.3f} s; stratplan takes {ours / found['floor_seconds']:.2f} times that")
 
@@ -140,6 +144,7 @@ if __name__ == "__main__":
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--modes", help=f"of {', '.join(MODES)}; default: all that this PyTorch can do")
     parser.add_argument("--sample", action="store_true", help="run the sample-parallel plan as well")
+    parser.add_argument("--uniform", help="this decomposition of all layers instead of the recommended plan; then nothing needs to be profiled: N2")
     parser.add_argument("--most", type=float, default=0.8)
     parser.add_argument("--program", required=True)
     parser.add_argument("--python", default="/usr/bin/python3")

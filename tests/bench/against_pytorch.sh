@@ -2,7 +2,7 @@
 # stratplan's recommended plan on 2 ranks against PyTorch's best on as many cores: the same network, batch, optimizer (SGD, momentum 0.9) and batch statistics, in
 # interleaved rounds, minimum of medians. PyTorch's network is made from the same network.json; tests/torch/check_network.py holds the two against each other.
 #
-#   tests/bench/against_pytorch.sh NETWORK [--batch B] [--size D,H,W] [--rounds 5] [--steps 8] [--modes plain,ddp,...] [--sample] [--most 0.8]
+#   tests/bench/against_pytorch.sh NETWORK [--batch B] [--size D,H,W] [--rounds 5] [--steps 8] [--modes plain,ddp,...] [--sample] [--uniform N2] [--most 0.8]
 #
 # from the project's root, after a release build. Measures first what `stratplan profile` lacks of this machine. PYTHON: an interpreter with PyTorch; default
 # /usr/bin/python3, with Debian's python3-torch and libopenblas0-pthread (on the reference BLAS that comes with it PyTorch is several times slower); one with a

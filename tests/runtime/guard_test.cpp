@@ -1,5 +1,6 @@
 // The guard of the whole design: whatever is priced is what is done, and whatever is done gives the undivided run's numbers. Every kind of layer,
-// every legal decomposition on 1 to 6 ranks and a sample on 12, with odd shapes, executed by all ranks in this process:
+// every legal decomposition on 1 to 3 ranks and a sample of those on up to 12 (the sweeps: every one up to 6 ranks, and more of the others), with odd
+// shapes, executed by all ranks in this process:
 //   - messages, bytes and collectives that pass are those of the program's steps, and those that Traffic states in closed form
 //   - what the layer makes and the gradients that it passes back equal the undivided run's, element by element
 //   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
@@ -36,7 +37,8 @@ TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAn
   for (const LayerKind kind : {LayerKind::Convolution, LayerKind::TransposedConvolution}) {
     std::set<std::string> seen, wanted;
     for (const char* space : {"2-D ", "3-D "})
-      for (const char* what : {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"}) wanted.insert(std::string(space) + what);
+      for (const char* what : {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"})
+        wanted.insert(std::string(space) + what);
     for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
       Random random(seed);
       const Case at = make_case(kind, seed, random);
@@ -340,26 +342,41 @@ void guard(const Case& at, const Recording& undivided, const Decomposition& test
   expect_adjoint_identity(at, decompositions, run, undivided);
 }
 
-class Guard : public testing::TestWithParam<LayerKind> {};
-
-TEST_P(Guard, EveryLegalDecomposition) {
+/// Of the decompositions over a topology's ranks, the one in so many that is executed. Returns how many were.
+template <class OneIn>
+int guard_some(LayerKind kind, OneIn one_in) {
   int executed = 0;
   for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
-    const bool sampled = topology.front() == 12 || topology.size() > 1;
-    for (unsigned seed = 0; seed < seeds_of(GetParam()); ++seed) {
+    for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
       Random random(seed);
-      const Case at = make_case(GetParam(), seed, random);
+      const Case at = make_case(kind, seed, random);
       const Layer& layer = at.network.layer(at.tested);
       const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
       const std::vector<Decomposition> legal = legal_decompositions(layer, topology);
-      for (std::size_t i = 0; i < legal.size() && !HasFailure(); ++i) {
-        if (sampled && random.number(0, 9) != 0) continue;
+      for (std::size_t i = 0; i < legal.size() && !testing::Test::HasFailure(); ++i) {
+        if (random.number(1, one_in(topology)) != 1) continue;
         SCOPED_TRACE(layer.name + ", seed " + std::to_string(seed) + ", under test: " + legal[i].text());
         guard(at, undivided, legal[i], topology, random);
         ++executed;
       }
     }
   }
+  return executed;
+}
+
+class Guard : public testing::TestWithParam<LayerKind> {};
+class GuardSweep : public Guard {};
+
+TEST_P(Guard, SomeLegalDecompositions) {
+  const int executed = guard_some(GetParam(), [](const Topology& topology) {
+    return topology.size() > 1 || topology.front() > 6 ? 40 : topology.front() > 3 ? 6 : 1;
+  });
+  EXPECT_GT(executed, 10);
+}
+
+/// Minutes with sanitizers.
+TEST_P(GuardSweep, EveryLegalDecomposition) {
+  const int executed = guard_some(GetParam(), [](const Topology& topology) { return topology.size() > 1 || topology.front() > 6 ? 10 : 1; });
   EXPECT_GT(executed, 20);
 }
 
@@ -391,8 +408,9 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds),
-                         [](const auto& parameter) { return std::string(name_of(parameter.param)); });
+const auto name_of_kind = [](const auto& parameter) { return std::string(name_of(parameter.param)); };
+INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds), name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Kinds, GuardSweep, testing::ValuesIn(test::computing_kinds), name_of_kind);
 
 }  // namespace
 }  // namespace stratplan

@@ -1,0 +1,60 @@
+"""What computing in slabs gives over a slow link: one plan in turn, with communication beside the kernels, and with convolutions in slabs as well.
+
+    tests/support/slow_link.sh python3 tests/bench/slabs_slow_link.py build/release/stratplan [ROUNDS]      on two cores, as root
+
+Thin convolutions over long rows, split along the height: little to compute for what is exchanged. Interleaved rounds; prints the median step of each way, and
+fails unless slabs are faster than communication beside the kernels alone.
+"""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+LAYERS, FILTERS, SIZE, BATCH, STEPS = 8, 16, [64, 512], 2, 30
+
+
+def network():
+    convolutions = [{"name": f"conv{i}", "kind": "convolution", "filters": FILTERS, "kernel": 3, "padding": 1, "bias": True} for i in range(LAYERS)]
+    activated = [layer for c in convolutions for layer in (c, {"name": c["name"] + ".relu", "kind": "relu"})]
+    first = {"name": "data", "kind": "input", "channels": FILTERS, "size": SIZE}
+    return {"schema_version": 1, "name": "thin", "batch": BATCH, "layers": [first, *activated, {"name": "loss", "kind": "mean_squared_error"}]}
+
+
+def plan(folder, name, execution):
+    document = {"schema_version": 1, "name": name, "network": {"source": str(folder / "network.json")}, "batch": BATCH, "ranks": 2,
+                "decomposition": "H2", "execution": execution}
+    (folder / f"{name}.json").write_text(json.dumps(document))
+    return name
+
+
+def median_step(stratplan, folder, name):
+    timings = folder / "timings.json"
+    subprocess.run([stratplan, "run", str(folder / f"{name}.json"), "-n", "2", "--steps", str(STEPS), "--warmup", "3", "--quiet", "-o", str(timings)],
+                   check=True, stdout=subprocess.DEVNULL)
+    return json.loads(timings.read_text())["step_seconds"]["median"]
+
+
+def main():
+    stratplan, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 5
+    with tempfile.TemporaryDirectory() as path:
+        folder = pathlib.Path(path)
+        (folder / "network.json").write_text(json.dumps(network()))
+        beside = {"concurrent_tracks": True}
+        ways = [plan(folder, "in turn", {}), plan(folder, "beside kernels", beside),
+                plan(folder, "in slabs", {**beside, "slabs": [f"conv{i}" for i in range(1, LAYERS)]})]
+        measured = {way: [] for way in ways}
+        for _ in range(rounds):
+            for way in ways:
+                measured[way].append(median_step(stratplan, folder, way))
+    medians = {way: statistics.median(times) for way, times in measured.items()}
+    for way, times in measured.items():
+        print(f"{way:15} {1e3 * medians[way]:8.2f} ms   rounds " + " ".join(f"{1e3 * t:.2f}" for t in times))
+    ratio = medians["in slabs"] / medians["beside kernels"]
+    print(f"slabs take {ratio:.3f} of the step with communication beside kernels alone, {medians['in slabs'] / medians['in turn']:.3f} of that in turn")
+    sys.exit(ratio >= 1)
+
+
+if __name__ == "__main__":
+    main()
