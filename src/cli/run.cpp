@@ -18,6 +18,7 @@
 #include "model/base/json.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
+#include "profile/team.hpp"
 #include "report/loss_curve.hpp"
 
 namespace stratplan {
@@ -85,10 +86,8 @@ void print_json(const Timings& timings) {
 void check_agreement(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
   const std::string identity = fingerprint_of(version_text() + fingerprint(planned.plan) + planned.network.fingerprint());
   const auto mine = static_cast<double>(std::stoull(identity.substr(0, 12), nullptr, 16));  // 48 bits, exact
-  std::vector<double> all(static_cast<std::size_t>(communicator.size()));
-  communicator.all_gather(Track::Compute, all_ranks(communicator), &mine, all.data(), std::vector<std::int64_t>(all.size(), 1), DataType::F64);
-  communicator.synchronize(Track::Compute);
-  const auto other = std::ranges::find_if(all, [&](double identity_of_rank) { return identity_of_rank != all[0]; });
+  const auto all = Team(communicator).gather({mine});
+  const auto other = std::ranges::find_if(all, [&](const auto& of_rank) { return of_rank != all[0]; });
   if (other != all.end())
     throw InputError(options.plan, "", fmt::format("rank {} runs another plan, or another version of this program, than rank 0", other - all.begin()));
 }

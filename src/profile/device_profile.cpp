@@ -51,7 +51,8 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
   // Ascending; a slow backend has shown what it can do before the last.
-  const std::vector<Kernel> products{square_convolution(1, 64, 14, 3), square_convolution(2, 64, 56, 3), square_convolution(4, 256, 14, 3), square_convolution(512, 1024, 1, 1)};
+  const std::vector<Kernel> products{square_convolution(1, 64, 14, 3), square_convolution(2, 64, 56, 3), square_convolution(4, 256, 14, 3),
+                                     square_convolution(512, 1024, 1, 1)};
   const std::vector<Kernel> copies{copy(1 << 18), copy(1 << 20), copy(8 << 20), copy(64 << 20)};
   constexpr Seconds long_enough{0.05};
   std::vector<Kernel> all = products;

@@ -25,7 +25,7 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
   };
   std::vector<std::vector<double>> samples(static_cast<std::size_t>(team.size()));
   std::vector<double> means;  ///< per sample, over the ranks that take part
-  Seconds start{}, spent{};
+  Seconds start = clock.now(), spent{};
   /// A round of all ranks' samples, and how long it is since `start`.
   const auto add = [&](std::vector<double> mine) {
     const std::size_t round = mine.size();
@@ -43,7 +43,6 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
     }
     for (const double sum : sums) means.push_back(sum / participants);
   };
-  start = clock.now();
   if (rehearse) {
     const double rehearsal = timed();
     if (team.greatest(rehearsal) >= rule.patience.value) add({rehearsal});

@@ -11,6 +11,7 @@
 #include "runtime/trainer.hpp"
 #include "runtime/verify.hpp"
 #include "support/networks.hpp"
+#include "support/training.hpp"
 
 namespace stratplan {
 namespace {
@@ -32,30 +33,16 @@ std::vector<Network> networks() {
   return made;
 }
 
-struct Outcome {
-  std::vector<NamedTensor> gradients;  ///< and the loss
-  std::vector<NamedTensor> parameters;
+struct Outcome : test::Trained {
   CommunicationCounts counts;  ///< of rank 0
 };
 
-/// Two steps of training.
 Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
   Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& inner) {
     CountingCommunicator communicator(inner);
-    const Program program = lower(network, decompositions, execution, communicator.rank());
-    const auto backend = make_backend(backend_name, 1);
-    SyntheticData data(3);
-    Executor executor(network, program, *backend, communicator, data, {});
-    initialize_parameters(network, program, 3, executor);
-    for (const int step : {0, 1}) {
-      executor.poison();
-      executor.run(step);
-    }
-    const CommunicationCounts counts = communicator.counts();
-    auto gradients = gather_iteration(network, program, executor, communicator);
-    auto parameters = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
-    if (communicator.rank() == 0) outcome = {std::move(gradients), std::move(parameters), counts};
+    test::Trained mine = test::train_two_steps(network, decompositions, execution, backend_name, communicator, inner);
+    if (communicator.rank() == 0) outcome = {std::move(mine), communicator.counts()};
   });
   return outcome;
 }

@@ -12,11 +12,13 @@
 #include "runtime/trainer.hpp"
 #include "runtime/verify.hpp"
 #include "support/networks.hpp"
+#include "support/training.hpp"
 
 namespace stratplan {
 namespace {
 
 using test::NetworkBuilder;
+using test::Trained;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
@@ -39,28 +41,13 @@ Network volumes() {
   return net.finish_with_loss(net.convolution(x, 4, {Window{.kernel = 5, .pad_before = 2, .pad_after = 2}, same, same}));
 }
 
-struct Outcome {
-  std::vector<NamedTensor> gradients;  ///< and the loss
-  std::vector<NamedTensor> parameters;
-};
-
-/// Two steps of training with messages that come late.
-Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
-  Outcome outcome;
+/// With messages that come late.
+Trained train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+  Trained outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
     test::LateCommunicator communicator(loopback);
-    const Program program = lower(network, decompositions, execution, communicator.rank());
-    const auto backend = make_backend(backend_name, 1);
-    SyntheticData data(3);
-    Executor executor(network, program, *backend, communicator, data, {});
-    initialize_parameters(network, program, 3, executor);
-    for (const int step : {0, 1}) {
-      executor.poison();
-      executor.run(step);
-    }
-    auto gradients = gather_iteration(network, program, executor, communicator);
-    auto parameters = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
-    if (communicator.rank() == 0) outcome = {std::move(gradients), std::move(parameters)};
+    Trained mine = test::train_two_steps(network, decompositions, execution, backend_name, communicator, communicator);
+    if (communicator.rank() == 0) outcome = std::move(mine);
   });
   return outcome;
 }
@@ -101,12 +88,12 @@ TEST(Slabs, AreTheSameNumbersBitForBit) {
     SCOPED_TRACE(row.what);
     const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     Execution execution{.bucket_bytes = {512}, .precision = {}};
-    const Outcome expected = train(row.network, decompositions, execution, "reference");
+    const Trained expected = train(row.network, decompositions, execution, "reference");
     execution.slabs = layers_for_slabs(row.network, decompositions);
     EXPECT_EQ(execution.slabs.size(), row.layers);
     for (const bool concurrent : {false, true}) {
       execution.concurrent_tracks = concurrent;
-      const Outcome found = train(row.network, decompositions, execution, "reference");
+      const Trained found = train(row.network, decompositions, execution, "reference");
       ASSERT_EQ(expected.gradients.size(), found.gradients.size());
       for (std::size_t i = 0; i < expected.gradients.size(); ++i)
         EXPECT_EQ(expected.gradients[i].values, found.gradients[i].values) << expected.gradients[i].name;
@@ -121,9 +108,9 @@ TEST(Slabs, AreTheSameNumbersOnTheCpuBackend) {
   for (const Row& row : rows()) {
     const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     Execution execution{.concurrent_tracks = true, .precision = {}};
-    const Outcome expected = train(row.network, decompositions, execution, "cpu");
+    const Trained expected = train(row.network, decompositions, execution, "cpu");
     execution.slabs = layers_for_slabs(row.network, decompositions);
-    const Outcome found = train(row.network, decompositions, execution, "cpu");
+    const Trained found = train(row.network, decompositions, execution, "cpu");
     EXPECT_LE(difference(expected.parameters, found.parameters), verification_tolerance(row.network)) << row.what;
   }
 }

@@ -2,6 +2,7 @@
 // Small trainings in one process: a network, a decomposition, and what they came to.
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/partition/lower.hpp"
@@ -47,6 +48,27 @@ inline void train_steps(Rank& rank, std::int64_t first, std::int64_t end) {
     rank.executor.run(step);
     rank.executor.poison();
   }
+}
+
+struct Trained {
+  std::vector<NamedTensor> gradients;  ///< of the last step, and its loss
+  std::vector<NamedTensor> parameters;
+};
+
+/// One rank's two steps of training with `communicator`; what they came to, brought together with `gathering`, is on rank 0.
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name,
+                               Communicator& communicator, Communicator& gathering) {
+  const Program program = lower(network, decompositions, execution, communicator.rank());
+  const auto backend = make_backend(backend_name, 1);
+  SyntheticData data(3);
+  Executor executor(network, program, *backend, communicator, data, {});
+  initialize_parameters(network, program, 3, executor);
+  for (const int step : {0, 1}) {
+    executor.poison();
+    executor.run(step);
+  }
+  auto gradients = gather_iteration(network, program, executor, gathering);
+  return {std::move(gradients), gather_parameters(network, program, executor, gathering, ParameterPart::Value)};
 }
 
 }  // namespace stratplan::test

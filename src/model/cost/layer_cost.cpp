@@ -80,10 +80,6 @@ Bytes persistent_of(const Program& program) {
   return bytes;
 }
 
-}  // namespace
-
-namespace {
-
 /// The first programs are the fusions'.
 struct LoweredBlock {
   std::vector<Fusion> fusions;
