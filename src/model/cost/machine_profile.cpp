@@ -155,11 +155,13 @@ std::string escaped(const std::string& key) {
 
 Json to_json(const MachineProfile& machine) {
   Json levels = Json::array();
-  for (const Level& level : machine.levels)
+  for (const Level& level : machine.levels) {
     levels.push_back({{"name", level.name},
                       {"ranks", level.ranks},
                       {"latency_seconds", level.latency.value},
                       {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s}});
+    if (level.shared_bytes_per_s > 0) levels.back()["shared_bytes_per_s"] = level.shared_bytes_per_s;
+  }
   Json kernels = Json::object(), collectives = Json::object();
   for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
   for (const auto& [key, table] : machine.collectives) collectives[key] = to_json(table);
@@ -193,7 +195,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
     machine.levels.push_back({level.at("name").get<std::string>(),
                               level.at("ranks").get<int>(),
                               {level.at("latency_seconds").get<double>()},
-                              level.at("bandwidth_bytes_per_s").get<double>()});
+                              level.at("bandwidth_bytes_per_s").get<double>(),
+                              level.value("shared_bytes_per_s", 0.0)});
   const Json& device = document.at("device");
   machine.device = {device.at("flops_per_s").get<double>(),
                     device.at("bytes_per_s").get<double>(),

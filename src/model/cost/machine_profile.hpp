@@ -42,6 +42,8 @@ struct Level {
   int ranks = 1;     ///< groups of the next level in one of this
   Seconds latency{};
   double bandwidth_bytes_per_s = 0;
+  /// What all ranks of one group of the next level send out of it together, in one direction (a node's network interfaces); 0: each rank has its full bandwidth.
+  double shared_bytes_per_s = 0;
 };
 
 /// Rates for the estimated tier, per rank.
