@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <numeric>
 
 #include "model/base/assert.hpp"
 
@@ -33,15 +35,77 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
   return {};
 }
 
-StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine) {
-  const int members = static_cast<int>(step.group.size());
-  const auto table = machine.collectives.find(collective_key(step.op, step.type, members));
-  if (table != machine.collectives.end()) {
-    if (const Measurement* exact = table->second.find(step.bytes())) return {exact->mean(), Tier::Measured, exact->deviation()};
-    if (const auto between = table->second.at(step.bytes())) return {*between, Tier::Interpolated, {}};
+GroupShape shape_of(const std::vector<int>& group, const Topology& placement) {
+  SP_ASSERT(!group.empty() && placement.size() <= GroupShape::most_levels, "members={} levels={}", group.size(), placement.size());
+  GroupShape shape;
+  int within = 1, counted = 1;
+  for (std::size_t level = placement.size(); level-- > 0;) {
+    within *= placement[level];
+    const auto together = std::ranges::count_if(group, [&](int member) { return member / within == group.front() / within; });
+    shape.members[level] = static_cast<int>(together) / counted;
+    counted *= shape.members[level];
   }
-  const Level& level = machine.levels[machine.meeting_level(step.group, ranks)];
-  return {estimate_collective(step.op, step.bytes(), members, level, machine.device), Tier::Estimated, {}};
+  return shape;
+}
+
+int ranks_within(const Topology& placement, std::size_t level) {
+  return std::accumulate(placement.begin() + static_cast<std::ptrdiff_t>(level) + 1, placement.end(), 1, std::multiplies<>());
+}
+
+double shared_bandwidth(const Level& level, int flows) {
+  return level.shared_bytes_per_s > 0 ? std::min(level.bandwidth_bytes_per_s, level.shared_bytes_per_s / flows) : level.bandwidth_bytes_per_s;
+}
+
+namespace {
+
+/// All members in one go: at the outermost level's latency, and as fast as a ring passes the narrowest level.
+Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+  Level way;
+  int inside = 1;
+  for (std::size_t level = placement.size(); level-- > 0;) {
+    if (shape.members[level] == 1) continue;
+    const double bandwidth = shared_bandwidth(machine.levels[level], std::max(1, ranks_within(placement, level) / inside));
+    way.bandwidth_bytes_per_s = inside == 1 ? bandwidth : std::min(way.bandwidth_bytes_per_s, bandwidth);
+    way.latency = machine.levels[level].latency;
+    inside *= shape.members[level];
+  }
+  return estimate_collective(op, bytes, shape.size(), way, machine.device);
+}
+
+}  // namespace
+
+Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+  if (shape.size() == 1) return {0};
+  const Seconds at_once = flat(op, bytes, shape, placement, machine);
+  std::size_t innermost = placement.size() - 1;
+  while (shape.members[innermost] == 1) --innermost;
+  GroupShape outside = shape;
+  outside.members[innermost] = 1;
+  if (outside.size() == 1) return at_once;
+  GroupShape inside;
+  inside.members[innermost] = shape.members[innermost];
+  const auto within = [&](Collective part) { return flat(part, bytes, inside, placement, machine); };
+  Seconds in_turn = estimate_collective(op, {bytes.value / inside.size()}, outside, placement, machine);
+  if (op != Collective::AllGather) in_turn += within(Collective::ReduceScatter);
+  if (op != Collective::ReduceScatter) in_turn += within(Collective::AllGather);
+  return std::min(at_once, in_turn);
+}
+
+StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+  const bool innermost = shape.size() == shape.members[placement.size() - 1];
+  if (innermost && !machine.collectives.empty()) {
+    const auto table = machine.collectives.find(collective_key(op, type, shape.size()));
+    if (table != machine.collectives.end()) {
+      if (const Measurement* exact = table->second.find(bytes)) return {exact->mean(), Tier::Measured, exact->deviation()};
+      if (const auto between = table->second.at(bytes)) return {*between, Tier::Interpolated, {}};
+    }
+  }
+  return {estimate_collective(op, bytes, shape, placement, machine), Tier::Estimated, {}};
+}
+
+StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine) {
+  const Topology placement = machine.placement(ranks);
+  return collective_cost(step.op, step.type, step.bytes(), shape_of(step.group, placement), placement, machine);
 }
 
 }  // namespace stratplan

@@ -11,19 +11,47 @@
 //                   ring                 (p-1) a + (p-1)/p n b
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005, sections 4.1,
 // 4.4 and 4.5. For p that are no powers of two the paper adds terms to recursive doubling and halving; they are left out here, as these are floors.
+//
+// Over several levels (GPUs of a node, nodes) the cheaper of two:
+//   flat            one of the above over all ranks, at the latency of the outermost level; a ring leaves each node once, and as many rings share a node's way
+//                   out as there are groups in it
+//   hierarchical    reduce-scatter within the innermost level, the operation on 1/m of the bytes across the levels outside (all m ranks of a node at once), all-gather
+//                   within; a reduce-scatter is the first two, an all-gather the last two
+// Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network hierarchy, MLSys 2019.
+#include <array>
 #include <string>
 
 #include "model/cost/step_cost.hpp"
 
 namespace stratplan {
 
+/// How the members of a group lie on the machine: how many groups of the next level (ranks, at the innermost) they are in at each of MachineProfile::levels.
+/// Their product is the group's size. Four ranks in each of two nodes: {2, 4}; one in each of eight: {8, 1}.
+struct GroupShape {
+  static constexpr std::size_t most_levels = 4;
+  std::array<int, most_levels> members{1, 1, 1, 1};
+  int size() const { return members[0] * members[1] * members[2] * members[3]; }
+  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
+};
+/// `placement`: MachineProfile::placement of the job. Of a group that is not everywhere alike, as its first member sees it.
+GroupShape shape_of(const std::vector<int>& group, const Topology& placement);
+
 /// "all_reduce f32 2": the key in MachineProfile::collectives.
 std::string collective_key(Collective op, DataType type, int group_size);
 
-/// The cheapest algorithm's time for `bytes` (as CollectiveStep::bytes) over `members` ranks that meet at `level`.
+/// The cheapest algorithm's time for `bytes` (as CollectiveStep::bytes) over `members` ranks of one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level, const DeviceRates& device);
+/// The same over several levels. All ranks of the job (`placement`) are in such groups, and these work at the same time.
+Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine);
 
-/// `ranks`: of the job, which decides the level at which the group meets.
+/// Measured within the innermost level where there is a table, estimated otherwise.
+StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine);
+/// `ranks`: of the job, which decides where its ranks lie.
 StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine);
+
+/// Ranks of the job in one group of the level next to `level`, inwards: those that share its way out.
+int ranks_within(const Topology& placement, std::size_t level);
+/// What one of `flows` that leave the same group at once gets.
+double shared_bandwidth(const Level& level, int flows);
 
 }  // namespace stratplan

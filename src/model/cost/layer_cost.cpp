@@ -126,12 +126,23 @@ std::vector<int> telling_ranks(const ProcessGrid& grid) {
   return {ranks.begin(), ranks.end()};
 }
 
-LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
-    : network_(network), execution_(execution), machine_(machine) {
-  std::map<std::string, int> classes;
+std::vector<int> layer_classes(const Network& network) {
+  std::map<std::string, int> known;
+  std::vector<int> classes;
   for (LayerIndex index = 0; index < network.size(); ++index)
-    layer_classes_.push_back(classes.try_emplace(describe(network, index), static_cast<int>(classes.size())).first->second);
+    classes.push_back(known.try_emplace(describe(network, index), static_cast<int>(known.size())).first->second);
+  return classes;
 }
+
+std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block) {
+  std::string text;
+  for (const LayerIndex layer : block.layers) text += fmt::format("{} ", classes[static_cast<std::size_t>(layer)]);
+  for (const InnerEdge& edge : inner_edges(network, block)) text += fmt::format("{}.{}.{} ", edge.producer, edge.consumer, edge.input);
+  return text;
+}
+
+LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
+    : network_(network), execution_(execution), machine_(machine), layer_classes_(layer_classes(network)) {}
 
 StepCost LayerCosts::price(const Step& step, const Program& program) {
   const auto* compute = std::get_if<ComputeStep>(&step.body);
@@ -165,15 +176,8 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
   return cost;
 }
 
-std::string LayerCosts::block_class(const Block& block) const {
-  std::string text;
-  for (const LayerIndex layer : block.layers) text += fmt::format("{} ", layer_class(layer));
-  for (const InnerEdge& edge : inner_edges(network_, block)) text += fmt::format("{}.{}.{} ", edge.producer, edge.consumer, edge.input);
-  return text;
-}
-
 const LayerCost& LayerCosts::block(const Block& block, const Decomposition& root) {
-  const auto [found, fresh] = blocks_.try_emplace({block_class(block), root});
+  const auto [found, fresh] = blocks_.try_emplace({class_of(network_, layer_classes_, block), root});
   if (!fresh) return found->second;
   for (const int rank : telling_ranks(root.grid)) {
     const LayerCost cost = price_block(block, root, rank);

@@ -30,6 +30,11 @@ std::vector<Program> block_programs(const Network& network, const Block& block, 
 /// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
 std::vector<int> telling_ranks(const ProcessGrid& grid);
 
+/// By layer: equal numbers for layers that differ in name and place only.
+std::vector<int> layer_classes(const Network& network);
+/// The same text for blocks that differ in names and places only. `classes`: layer_classes(network).
+std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block);
+
 /// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so the repeated blocks of deep networks are cheap.
 class LayerCosts {
  public:
@@ -48,7 +53,6 @@ class LayerCosts {
   StepCost price(const Step& step, const Program& program);
   LayerCost price_block(const Block& block, const Decomposition& root, int rank);
   int layer_class(LayerIndex layer) const { return layer_classes_[static_cast<std::size_t>(layer)]; }
-  std::string block_class(const Block& block) const;
 
   const Network& network_;
   const Execution& execution_;

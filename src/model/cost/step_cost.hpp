@@ -18,7 +18,7 @@ struct StepCost {
 StepCost cost_of(const Step& step, const Program& program, const MachineProfile& machine);
 ///   compute     the kernel's own measurement, else estimate_kernel
 ///   load        the copy of its region into the device's memory (load_kernel)
-///   exchange    per partner, one after the other: all of a rank's messages pass its one core or network interface
+///   exchange    measured: per partner, one after the other, for all of a rank's messages pass its one core; estimated: estimate_exchange, level by level
 ///   collective  collective_cost.hpp
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 
@@ -27,6 +27,14 @@ Kernel load_kernel(const LoadStep& load);
 
 /// Roofline: the slower of computing at the device's best rate and moving each byte once, plus one launch.
 Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device);
+
+/// All that one rank exchanges with partners that it meets first at one level.
+struct LevelTraffic {
+  std::int64_t peers = 0;
+  Bytes out{}, in{};
+};
+/// A latency per partner, and the longer direction's bytes at what each rank has of the level's bandwidth if all ranks of a group send out of it at once.
+Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement, const MachineProfile& machine);
 
 /// Messages of `out` and `in` bytes between two ranks at once: the part that both send at the price of both_ways, what one sends beyond it at
 /// the further price of one_way. `ranks`: of the job, which decides the level at which the two meet.

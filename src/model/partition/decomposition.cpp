@@ -24,18 +24,18 @@ constexpr std::array<Dim, 3> spatial_dims{Dim::D, Dim::H, Dim::W};
 Dim dim_of(Axis axis) { return spatial_dims[static_cast<std::size_t>(spatial_index(axis))]; }
 
 /// A distribution whose axes are split by the dimensions given per axis; the others get `rest`, R is Redundant.
-Distribution distribution(const Shape& shape, const ProcessGrid& grid, std::array<std::vector<Dim>, axis_count> by, Role rest) {
+Distribution distribution(const Shape& shape, const ProcessGrid& grid, std::array<DimList, axis_count> by, Role rest) {
   Distribution made{.shape = shape, .grid = grid, .splits = {}, .roles = {}};
   made.roles.fill(rest);
   made.roles[static_cast<std::size_t>(Dim::R)] = Role::Redundant;
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     for (const Dim dim : by[axis]) made.roles[static_cast<std::size_t>(dim)] = Role::Block;
-    made.splits[axis].by = std::move(by[axis]);
+    made.splits[axis].by = by[axis];
   }
   return made;
 }
 
-void set_roles(Distribution& distribution, const std::vector<Dim>& dims, Role role) {
+void set_roles(Distribution& distribution, const DimList& dims, Role role) {
   for (const Dim dim : dims) distribution.roles[static_cast<std::size_t>(dim)] = role;
 }
 
@@ -50,7 +50,7 @@ Shape iteration_extents(const Layer& layer) {
 }
 
 /// The dimensions that split the channels of the layer's output once the sum over C has landed.
-std::vector<Dim> landed_channels(const Layer& layer, Landing landing) {
+DimList landed_channels(const Layer& layer, Landing landing) {
   if (layer.mixes_channels() && landing == Landing::AllReduce) return {Dim::F};
   return {Dim::F, Dim::C};
 }
@@ -84,11 +84,11 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const bool mixes = layer.mixes_channels();
-  const std::vector<Dim> channels = landed_channels(layer, decomposition.landing);
-  const std::vector<Dim> read_channels = mixes ? std::vector{Dim::C} : std::vector{Dim::F, Dim::C};
-  const std::vector<Dim> space{Dim::D, Dim::H, Dim::W};
-  const auto split = [&](const Shape& shape, std::vector<Dim> by_channel, Role rest) {
-    return distribution(shape, grid, {{{Dim::N}, std::move(by_channel), {Dim::D}, {Dim::H}, {Dim::W}}}, rest);
+  const DimList channels = landed_channels(layer, decomposition.landing);
+  const DimList read_channels = mixes ? DimList{Dim::C} : DimList{Dim::F, Dim::C};
+  const DimList space{Dim::D, Dim::H, Dim::W};
+  const auto split = [&](const Shape& shape, const DimList& by_channel, Role rest) {
+    return distribution(shape, grid, {{{Dim::N}, by_channel, {Dim::D}, {Dim::H}, {Dim::W}}}, rest);
   };
 
   LayerDistributions made;
@@ -104,7 +104,7 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
     made.home = made.raw;
     set_roles(made.raw, space, Role::Partial);
   } else {
-    made.raw = split(layer.output, mixes ? std::vector{Dim::F} : channels, Role::Redundant);
+    made.raw = split(layer.output, mixes ? DimList{Dim::F} : channels, Role::Redundant);
     if (mixes) set_roles(made.raw, {Dim::C}, Role::Partial);
     made.home = split(layer.output, channels, Role::Redundant);
   }
@@ -176,7 +176,7 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     return tensor.owned(axis, tensor.grid.rank_at(last)).empty();
   };
   for (const Axis axis : all_axes) {
-    const auto& by = made.home.split(axis).by;
+    const DimList& by = made.home.split(axis).by;
     if (!by.empty() && smallest_empty(made.home, axis))
       return Illegal{by.back(), fmt::format("{} leaves ranks without {} of its {}", decomposition.text(), axis_names[static_cast<std::size_t>(axis)],
                                             made.home.shape[axis])};

@@ -34,8 +34,8 @@ Distribution Distribution::dual() const {
   return gradient;
 }
 
-std::vector<Dim> Distribution::dims_with(Role wanted) const {
-  std::vector<Dim> dims;
+DimList Distribution::dims_with(Role wanted) const {
+  DimList dims;
   for (const Dim dim : all_dims)
     if (role(dim) == wanted && grid.parts(dim) > 1) dims.push_back(dim);
   return dims;

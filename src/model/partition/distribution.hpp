@@ -21,7 +21,7 @@ enum class Role : int { Block, Gathered, Partial, Redundant };
 /// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the channel axis after a convolution split over
 /// both its filters and its channels).
 struct Split {
-  std::vector<Dim> by;
+  DimList by;
   std::int64_t quantum = 1;  ///< blocks are whole multiples of it (groups, vector width), the last perhaps cut
   friend bool operator==(const Split&, const Split&) = default;
 };
@@ -40,7 +40,7 @@ struct Distribution {
   /// The gradient's distribution: Gathered and Partial change places.
   Distribution dual() const;
   /// Grid dimensions with this role and more than one part.
-  std::vector<Dim> dims_with(Role role) const;
+  DimList dims_with(Role role) const;
   /// "N:N2 C:F2xC2 | gathered H, redundant R", for messages.
   std::string text() const;
   friend bool operator==(const Distribution&, const Distribution&) = default;

@@ -2,6 +2,7 @@
 // How lower() works: one object appends the steps of layers and edges to one rank's program. Not for use outside partition;
 // call lower(), lower_layer() or lower_edge().
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "model/partition/fusion.hpp"
@@ -40,7 +41,12 @@ class Lowering {
   void place(LayerIndex layer, const Decomposition& decomposition);
   /// Layers that are placed, to be done together; others are on their own.
   void fuse(const Fusion& fusion);
-  State& state(LayerIndex layer) { return states_[static_cast<std::size_t>(layer)]; }
+  State& state(LayerIndex layer) {
+    auto& made = states_[static_cast<std::size_t>(layer)];
+    if (!made) made = std::make_unique<State>();
+    return *made;
+  }
+  const State& state(LayerIndex layer) const { return *states_[static_cast<std::size_t>(layer)]; }
 
   /// Parameters of these layers, in the order in which backward completes their gradients.
   void add_parameters(const std::vector<LayerIndex>& backward_order);
@@ -114,7 +120,7 @@ class Lowering {
   void update_running();
   void forward_loss(LayerIndex layer);
   void forward_dice(LayerIndex layer, BufferId labels);
-  void all_reduce_over(LayerIndex layer, const std::vector<Dim>& dims, BufferId buffer);
+  void all_reduce_over(LayerIndex layer, const DimList& dims, BufferId buffer);
   BufferId gradient_of_output(LayerIndex layer);
   BufferId input_gradient(LayerIndex layer, std::size_t input);
   void backward_contraction(LayerIndex layer, BufferId gradient);
@@ -144,7 +150,7 @@ class Lowering {
 
   const Network& network_;
   const Execution& execution_;
-  std::vector<State> states_;
+  std::vector<std::unique_ptr<State>> states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
   std::vector<ReductionGroup> groups_;
   std::vector<std::size_t> group_of_parameter_;
   std::vector<BufferId> accumulated_;  ///< by parameter: its slice of the group's

@@ -19,7 +19,7 @@ constexpr std::int64_t padded(std::int64_t elements) { return (elements + slice_
 
 std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
   using What = ParameterSlice::What;
-  const LayerDistributions& made = states_[static_cast<std::size_t>(index)].distributions;
+  const LayerDistributions& made = state(index).distributions;
   const auto slice = [&](What what, const Distribution& tensor) {
     return ParameterSlice{.what = what, .layer = index, .region = tensor.owned(program.rank), .global = tensor.shape};
   };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/assert.hpp"
+#include "model/partition/local_kernel.hpp"
 #include "model/partition/lowering.hpp"
 
 namespace stratplan {
@@ -113,58 +114,19 @@ Region Lowering::in_whole_batch(Region region) const {
 void Lowering::begin_micro_batch(std::int64_t micro_batch) {
   micro_batch_ = micro_batch;
   phase_ = Phase::Forward;
-  for (State& at : states_) at.contributions.clear();
+  for (const auto& at : states_)
+    if (at) at->contributions.clear();
 }
 
-void Lowering::all_reduce_over(LayerIndex index, const std::vector<Dim>& dims, BufferId buffer) {
+void Lowering::all_reduce_over(LayerIndex index, const DimList& dims, BufferId buffer) {
   const Buffer& data = program.buffer(buffer);
   CollectiveStep collective{
       Collective::AllReduce, state(index).decomposition.grid.group(program.rank, dims), data.type, 0, data.region.elements(), {}};
   add_collective(index, Track::Halo, std::move(collective), buffer, buffer);
 }
 
-/// The local description shared by a layer's forward and backward kernels.
 Kernel Lowering::kernel_of(LayerIndex index, KernelKind kind) const {
-  const State& at = states_[static_cast<std::size_t>(index)];
-  const Layer& described = layer(index);
-  const Needed& input = at.distributions.inputs.front();
-  Kernel kernel;
-  kernel.kind = kind;
-  kernel.x = input.region(program.rank).shape();
-  kernel.y = at.distributions.raw.owned(program.rank).shape();
-  if (described.contracts_in_groups()) kernel.groups = kernel.x[Axis::C] * described.groups / described.input[Axis::C];
-  if (input.transposed) std::swap(kernel.x, kernel.y);
-  kernel.count_padding = described.count_padding;
-  for (const Axis axis : spatial_axes) {
-    const auto i = static_cast<std::size_t>(spatial_index(axis));
-    const Interval positions = input.iteration.owned(axis, program.rank);
-    if (input.scales[i].factor > 1)
-      kernel.scales[i] = local_scale(input.scales[i], positions, input.tensor[axis]);
-    else
-      kernel.windows[i] = (input.transposed ? local_transposed_window : local_window)(input.windows[i], positions, input.tensor[axis]);
-  }
-  switch (described.kind) {
-    case LayerKind::BatchNorm:
-    case LayerKind::InstanceNorm:
-    case LayerKind::GroupNorm:
-    case LayerKind::DiceLoss: kernel.scalar = described.epsilon; break;
-    case LayerKind::ELU: kernel.scalar = described.alpha; break;
-    case LayerKind::Clip:
-      kernel.scalar = described.minimum;
-      kernel.maximum = described.maximum;
-      break;
-    case LayerKind::LocalResponseNorm: kernel.response = described.response; break;
-    case LayerKind::LeakyReLU: kernel.scalar = described.slope; break;
-    case LayerKind::Dropout: kernel.scalar = described.probability; break;
-    case LayerKind::GlobalAveragePool:
-      kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] * described.input[Axis::W]);
-      break;
-    case LayerKind::SoftmaxCrossEntropy: kernel.scalar = static_cast<double>(described.input.elements() / described.input[Axis::C]); break;
-    case LayerKind::MeanSquaredError: kernel.scalar = static_cast<double>(described.input.elements()); break;
-    default: break;
-  }
-  if (is_loss(described.kind)) kernel.scalar *= static_cast<double>(network_.training.micro_batches);  // the mean is over the whole batch
-  return kernel;
+  return local_kernel(network_, index, state(index).distributions, program.rank, kind);
 }
 
 // ---------------------------------------------------------------- forward
@@ -262,35 +224,19 @@ void Lowering::land(LayerIndex index, BufferId raw) {
   add_collective(index, Track::Halo, std::move(collective), packed, add_output(index));
 }
 
-/// The sets that overlap this rank's samples, and the ranks that hold parts of them. Blocks of samples that share a set form one group: where none straddle
-/// ranks that is the rank's own block, so sets are kept apart and only the spatial parts are summed; otherwise one zero-filled buffer has all their sets.
+/// The sets that overlap this rank's samples, and the ranks that hold parts of them.
 Lowering::SetGroup Lowering::statistics_sets(LayerIndex index) const {
-  const State& at = states_[static_cast<std::size_t>(index)];
-  const ProcessGrid& grid = at.decomposition.grid;
-  const Shape& shape = layer(index).input;
-  const bool batch_norm = layer(index).kind == LayerKind::BatchNorm;
-  if (batch_norm && network_.local_statistics) {
-    const Shape own = at.distributions.home.owned(program.rank).shape();
-    return {{.set_samples = own[Axis::N], .batch = own[Axis::N], .positions = own[Axis::D] * own[Axis::H] * own[Axis::W]}, {program.rank}};
+  const ProcessGrid& grid = state(index).decomposition.grid;
+  const StatisticsGroup blocks = statistics_group(network_, index, state(index).distributions, program.rank);
+  if (blocks.alone) return {blocks.sets, {program.rank}};
+  SetGroup group{blocks.sets, {}};
+  std::array<int, dim_count> at{};
+  for (const Dim dim : all_dims) at[static_cast<std::size_t>(dim)] = grid.index(dim, program.rank);
+  for (int n = blocks.first_block; n <= blocks.last_block; ++n) {
+    at[static_cast<std::size_t>(Dim::N)] = n;
+    std::ranges::copy(grid.group(grid.rank_at(at), {Dim::D, Dim::H, Dim::W}), std::back_inserter(group.ranks));
   }
-  const std::int64_t set = batch_norm ? network_.statistics_samples : 1, parts = grid.parts(Dim::N);
-  const auto separate = [&](std::int64_t sample) { return sample % set == 0 || sample == shape[Axis::N]; };
-  std::int64_t first = grid.index(Dim::N, program.rank), last = first;
-  while (!separate(block(shape[Axis::N], parts, first).begin)) --first;
-  while (!separate(block(shape[Axis::N], parts, last).end)) ++last;
-  SetGroup group;
-  for (const int member : grid.group(program.rank, {Dim::N, Dim::D, Dim::H, Dim::W})) {
-    const int n = grid.index(Dim::N, member);
-    if (first <= n && n <= last) group.ranks.push_back(member);
-  }
-  const Interval samples{block(shape[Axis::N], parts, first).begin, block(shape[Axis::N], parts, last).end};
-  group.sets = {.set_samples = set,
-                .first_sample = at.distributions.home.owned(Axis::N, program.rank).begin,
-                .first_set = samples.begin / set,
-                .sets = (samples.size() + set - 1) / set,
-                .batch = shape[Axis::N],
-                .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W],
-                .group_channels = layer(index).kind == LayerKind::GroupNorm ? shape[Axis::C] / layer(index).groups : 1};
+  std::ranges::sort(group.ranks);
   return group;
 }
 

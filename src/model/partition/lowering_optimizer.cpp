@@ -77,8 +77,8 @@ std::vector<BufferId> Lowering::squared_norms() {
     if (!has_trust(slice)) continue;
     norms[p] = add_slice(all, 2 * tensor++, "squared norms of " + slice.name(network_), whole(pair), slice.layer);
     const Distribution& weights = *state(slice.layer).distributions.weights;
-    std::vector<Dim> copies = weights.dims_with(Role::Gathered);
-    std::ranges::copy(weights.dims_with(Role::Redundant), std::back_inserter(copies));
+    DimList copies = weights.dims_with(Role::Gathered);
+    for (const Dim dim : weights.dims_with(Role::Redundant)) copies.push_back(dim);
     if (split && weights.grid.group(program.rank, copies).front() != program.rank) continue;
     add_kernel(-1, flat_kernel(KernelKind::SquaredNorms, slice.region.elements()), {slice.value, slice.gradient}, {norms[p]});
   }

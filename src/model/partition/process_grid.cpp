@@ -111,6 +111,7 @@ int ProcessGrid::parts_from(Dim dim, int level) const {
 
 int ProcessGrid::index(Dim dim, int rank) const {
   SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
+  if (rank == 0) return 0;
   int index = 0, below = ranks_;
   for (const Digit& digit : digits_) {
     below /= digit.parts;
@@ -132,22 +133,31 @@ int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
   return rank;
 }
 
-std::vector<int> ProcessGrid::group(int rank, const std::vector<Dim>& dims) const {
+std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
-  std::vector<int> members{0};
-  int below = ranks_;
+  int below = ranks_, first = 0, size = 1;
+  std::vector<std::pair<int, int>> varying;  // stride and parts
   for (const Digit& digit : digits_) {
     below /= digit.parts;
-    const bool varies = std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
-    std::vector<int> extended;
-    for (const int member : members)
-      for (int i = 0; i < (varies ? digit.parts : 1); ++i) extended.push_back(member + below * (varies ? i : rank / below % digit.parts));
-    members = std::move(extended);
+    if (std::find(dims.begin(), dims.end(), digit.dim) == dims.end()) {
+      first += below * (rank / below % digit.parts);
+    } else {
+      varying.emplace_back(below, digit.parts);
+      size *= digit.parts;
+    }
+  }
+  std::vector<int> members{first};
+  members.reserve(static_cast<std::size_t>(size));
+  // From the innermost digit outwards: what is there is repeated at each further place of the digit, so members stay ascending.
+  for (auto digit = varying.rbegin(); digit != varying.rend(); ++digit) {
+    const std::size_t known = members.size();
+    for (int i = 1; i < digit->second; ++i)
+      for (std::size_t member = 0; member < known; ++member) members.push_back(members[member] + i * digit->first);
   }
   return members;
 }
 
-ProcessGrid ProcessGrid::relabelled(const std::vector<Dim>& from, Dim to) const {
+ProcessGrid ProcessGrid::relabelled(const DimList& from, Dim to) const {
   ProcessGrid grid = *this;
   for (Digit& digit : grid.digits_)
     if (std::find(from.begin(), from.end(), digit.dim) != from.end()) digit.dim = to;

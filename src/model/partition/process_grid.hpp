@@ -8,8 +8,10 @@
 //   H      0 0 1 1 | 0 0 1 1
 //   W      0 1 0 1 | 0 1 0 1
 // A dimension at two levels is one block index: in "H2 | H2" rank 3 has H index 3 of 4.
+#include <algorithm>
 #include <array>
 #include <compare>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +24,32 @@ enum class Dim : int { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H', 'W', 'R'};
+
+/// A few dimensions, in order. Lives on the stack: distributions are made by the million.
+class DimList {
+ public:
+  constexpr DimList() = default;
+  constexpr DimList(std::initializer_list<Dim> dims) {
+    for (const Dim dim : dims) push_back(dim);
+  }
+  DimList(const std::vector<Dim>& dims) {
+    for (const Dim dim : dims) push_back(dim);
+  }
+  constexpr void push_back(Dim dim) { dims_[size_++] = dim; }
+  constexpr void clear() { size_ = 0; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr const Dim* begin() const { return dims_.data(); }
+  constexpr const Dim* end() const { return dims_.data() + size_; }
+  constexpr Dim front() const { return dims_[0]; }
+  constexpr Dim back() const { return dims_[size_ - 1]; }
+  constexpr Dim operator[](std::size_t i) const { return dims_[i]; }
+  friend constexpr bool operator==(const DimList& a, const DimList& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+ private:
+  std::array<Dim, 2 * dim_count> dims_{};
+  std::size_t size_ = 0;
+};
 
 class ProcessGrid {
  public:
@@ -51,10 +79,10 @@ class ProcessGrid {
   /// The rank with these block indices. Inverse of index().
   int rank_at(const std::array<int, dim_count>& indices) const;
   /// The ranks (ascending) that differ from `rank` only along `dims`.
-  std::vector<int> group(int rank, const std::vector<Dim>& dims) const;
+  std::vector<int> group(int rank, const DimList& dims) const;
   /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
   /// list a dimension twice in a level ("R2 H2 R2") and need not be in canonical order.
-  ProcessGrid relabelled(const std::vector<Dim>& from, Dim to) const;
+  ProcessGrid relabelled(const DimList& from, Dim to) const;
   /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse.
   std::string text() const;
 

@@ -15,7 +15,7 @@ using Indices = std::array<int, dim_count>;
 struct Piece {
   Indices index{};
   Interval overlap;
-  std::vector<Dim> by;
+  DimList by;
 };
 using Pieces = std::array<std::vector<Piece>, axis_count>;
 
@@ -57,7 +57,7 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
     for (Piece& piece : pieces) piece.overlap = {piece.overlap.begin - before, piece.overlap.end - before};
     return pieces;
   }
-  const std::vector<Dim>& by = needed_by.iteration.split(axis).by;
+  const DimList& by = needed_by.iteration.split(axis).by;
   SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)], by.size());
   const std::int64_t extent = needed_by.iteration.shape[axis], quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
@@ -101,7 +101,7 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
 
 /// Of the ranks that hold the same block (one per combination of `copies`), the one that serves `rank`: itself, else one that shares the most levels
 /// with it, else by rank number so that the load spreads.
-int nearest_copy(const ProcessGrid& grid, Indices block_index, const std::vector<Dim>& copies, int rank) {
+int nearest_copy(const ProcessGrid& grid, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
   const std::vector<int> holders = grid.group(grid.rank_at(block_index), copies);
   if (holders.size() == 1) return holders.front();
@@ -130,14 +130,14 @@ Pieces readers(const Needed& needed, const Region& owned) {
 
 /// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant ranks each.
 template <class Visit>
-void for_each_reader(const Needed& needed, const Region& owned, const std::vector<Dim>& copies, Visit&& visit) {
+void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies, Visit&& visit) {
   for_each_combination(readers(needed, owned), [&](const Indices& indices, const Region& region) {
     for (const int rank : needed.iteration.grid.group(needed.iteration.grid.rank_at(indices), copies)) visit(rank, region);
   });
 }
 
-std::vector<Dim> joined(std::vector<Dim> a, const std::vector<Dim>& b) {
-  a.insert(a.end(), b.begin(), b.end());
+DimList joined(DimList a, const DimList& b) {
+  for (const Dim dim : b) a.push_back(dim);
   return a;
 }
 
@@ -156,14 +156,14 @@ void sort(TransferList& list) {
 
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank) {
   check_ranks(home, needed);
-  const std::vector<Dim> copies = home.dims_with(Role::Redundant);
+  const DimList copies = home.dims_with(Role::Redundant);
   TransferList list;
   for_each_combination(owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
     list.receives.push_back({nearest_copy(home.grid, indices, copies, rank), rank, region});
   });
   Indices own{};
   for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, rank);
-  const std::vector<Dim> all_copies = joined(needed.iteration.dims_with(Role::Gathered), needed.iteration.dims_with(Role::Redundant));
+  const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered), needed.iteration.dims_with(Role::Redundant));
   for_each_reader(needed, home.owned(rank), all_copies, [&](int reader, const Region& region) {
     if (nearest_copy(home.grid, own, copies, reader) == rank) list.sends.push_back({rank, reader, region});
   });
@@ -174,8 +174,8 @@ TransferList enumerate(const Distribution& home, const Needed& needed, int rank)
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank) {
   check_ranks(home, needed);
   const ProcessGrid& grid = needed.iteration.grid;
-  const std::vector<Dim> terms = needed.iteration.dims_with(Role::Gathered);
-  const std::vector<Dim> copies = needed.iteration.dims_with(Role::Redundant);
+  const DimList terms = needed.iteration.dims_with(Role::Gathered);
+  const DimList copies = needed.iteration.dims_with(Role::Redundant);
   const auto contributor = [&](int member, int owner) {
     Indices index{};
     for (const Dim dim : all_dims) at(index, dim) = grid.index(dim, member);
@@ -198,7 +198,7 @@ namespace {
 /// What one rank receives from the pieces laid out on `grid`, by the outermost level that lies between it and the sender. A sender agrees with the rank on
 /// the outer levels exactly if each of its indices does, so agreeing pieces are counted along each axis and multiplied. Redundant copies agree at every
 /// level, since the nearest one serves; of the `terms` of a sum each is received.
-std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid, const std::vector<Dim>& terms, int rank) {
+std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid, const DimList& terms, int rank) {
   const auto agreeing = [&](int levels) {
     Traffic::Direction sum{1, 1};
     for (const Dim dim : terms) sum.messages *= grid.parts_from(dim, levels);
@@ -229,7 +229,7 @@ std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const Pr
 }
 
 template <class PiecesOf>
-Traffic sum_up(const ProcessGrid& grid, const std::vector<Dim>& terms, PiecesOf&& pieces_of) {
+Traffic sum_up(const ProcessGrid& grid, const DimList& terms, PiecesOf&& pieces_of) {
   Traffic traffic;
   traffic.received.resize(static_cast<std::size_t>(grid.levels()));
   for (int rank = 0; rank < grid.ranks(); ++rank) {

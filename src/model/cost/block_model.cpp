@@ -1,0 +1,343 @@
+#include "model/cost/block_model.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/base/assert.hpp"
+#include "model/partition/local_kernel.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr DimSet all_but_r{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W};
+
+Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved, bool accumulate) {
+  Kernel kernel;
+  kernel.kind = KernelKind::CopyRegion;
+  kernel.x = source;
+  kernel.y = destination;
+  kernel.region = moved;
+  kernel.accumulate = accumulate;
+  return kernel;
+}
+
+Kernel same_shape(KernelKind kind, const Shape& shape) {
+  Kernel kernel;
+  kernel.kind = kind;
+  kernel.x = kernel.y = shape;
+  return kernel;
+}
+
+Kernel flat(KernelKind kind, std::int64_t elements) {
+  Shape shape;
+  shape[Axis::C] = elements;
+  return same_shape(kind, shape);
+}
+
+Bytes floats(const Shape& shape) { return {shape.elements() * 4}; }
+
+/// As in lowering_gradients.cpp: slices start at multiples of 64 bytes.
+std::int64_t padded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
+
+/// Kernels of a layer that is neither contraction nor normalization, placement nor loss.
+struct Passes {
+  KernelKind forward, backward;
+  bool has_backward = true;
+  bool keeps_output = false;
+  bool keeps_input = false;
+};
+Passes passes_of(LayerKind kind) {
+  using K = KernelKind;
+  switch (kind) {
+    case LayerKind::MaxPool: return {K::MaxPoolForward, K::MaxPoolBackward};
+    case LayerKind::AveragePool: return {K::AveragePoolForward, K::AveragePoolBackward};
+    case LayerKind::Upsample: return {K::UpsampleForward, K::UpsampleBackward};
+    case LayerKind::GlobalAveragePool: return {K::SpatialMeanForward, K::SpatialMeanBackward};
+    case LayerKind::ReLU: return {K::ReluForward, K::ReluBackward, true, true};
+    case LayerKind::LeakyReLU: return {K::LeakyReluForward, K::LeakyReluBackward, true, true};
+    case LayerKind::Sigmoid: return {K::SigmoidForward, K::SigmoidBackward, true, true};
+    case LayerKind::Tanh: return {K::TanhForward, K::TanhBackward, true, true};
+    case LayerKind::ELU: return {K::EluForward, K::EluBackward, true, true};
+    case LayerKind::Clip: return {K::ClipForward, K::ClipBackward, true, true};
+    case LayerKind::Softmax: return {K::SoftmaxForward, K::SoftmaxBackward, true, true};
+    case LayerKind::Dropout: return {K::Dropout, K::Dropout};
+    case LayerKind::LocalResponseNorm: return {K::LocalResponseForward, K::LocalResponseBackward, true, false, true};
+    case LayerKind::PReLU: return {K::PreluForward, K::PreluBackward, true, false, true};
+    case LayerKind::Add: return {K::Add, K::Add, false};
+    default: SP_ASSERT(false, "layer kind {}", name_of(kind));
+  }
+  return {K::Fill, K::Fill};
+}
+
+KernelKind update_of(OptimizerKind optimizer) {
+  switch (optimizer) {
+    case OptimizerKind::Sgd: return KernelKind::Sgd;
+    case OptimizerKind::Nesterov: return KernelKind::SgdNesterov;
+    case OptimizerKind::Adam: return KernelKind::Adam;
+    case OptimizerKind::AdamW: return KernelKind::AdamW;
+    case OptimizerKind::Momentum:
+    case OptimizerKind::Lars: return KernelKind::SgdMomentum;
+  }
+  return KernelKind::Sgd;
+}
+
+/// Buffers of a parameter's size that an optimizer keeps, its value and gradient included.
+int copies_of(const Training& training) {
+  const bool two = training.optimizer == OptimizerKind::Adam || training.optimizer == OptimizerKind::AdamW;
+  return 2 + (training.optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1) + (training.micro_batches > 1 ? 1 : 0);
+}
+
+bool kept_by_consumers(const Network& network, LayerIndex layer) {
+  return std::ranges::any_of(network.consumers(layer), [&](LayerIndex consumer) {
+    const LayerKind kind = network.layer(consumer).kind;
+    return is_contraction(kind) || has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::LocalResponseNorm;
+  });
+}
+
+/// Adds up one fusion's steps.
+class FusionModel {
+ public:
+  FusionModel(const Network& network, const Fusion& fusion, const Decomposition& decomposition, const Execution& execution,
+              const MachineProfile& machine, BlockPieces& pieces)
+      : network_(network), fusion_(fusion), head_(network.layer(fusion.head)), decomposition_(decomposition), execution_(execution), machine_(machine),
+        made_(distribute(head_, decomposition)), home_(made_.home.owned(0).shape()), micro_batches_(network.training.micro_batches), pieces_(pieces) {}
+
+  void add() {
+    load_inputs();
+    const LayerKind kind = head_.kind;
+    if (is_contraction(kind)) add_contraction();
+    else if (has_statistics(kind)) add_normalization();
+    else if (is_loss(kind)) add_loss();
+    else if (places_inputs(kind)) add_placement();
+    else add_simple();
+    add_parameters();
+  }
+
+ private:
+  Kernel kernel(KernelKind kind) const { return local_kernel(network_, fusion_.head, made_, 0, kind); }
+  bool reads_data(std::size_t input) const { return network_.layer(head_.inputs[input]).kind == LayerKind::Input; }
+  int parts(Dim dim) const { return decomposition_.grid.parts(dim); }
+
+  void run(Seconds& phase, const Kernel& kernel, std::int64_t times) {
+    const StepCost cost = cost_of(kernel, machine_);
+    phase += cost.seconds * static_cast<double>(times);
+    pieces_.tier = std::max(pieces_.tier, cost.tier);
+    pieces_.steps += times;
+  }
+  void forward(const Kernel& kernel) { run(pieces_.forward, kernel, micro_batches_); }
+  void backward(const Kernel& kernel) { run(pieces_.backward, kernel, micro_batches_); }
+  void update(const Kernel& kernel) { run(pieces_.update, kernel, 1); }
+  void keep(Bytes bytes) { pieces_.saved += bytes; }
+
+  void communicate(BlockCollective collective) {
+    int members = 1;
+    for (const Dim dim : all_dims)
+      if (collective.dims.contains(dim)) members *= dim == Dim::N && collective.samples > 0 ? collective.samples : parts(dim);
+    if (members == 1 || collective.bytes.value == 0) return;
+    pieces_.steps += static_cast<std::int64_t>(std::ceil(collective.times));
+    pieces_.collectives.push_back(collective);
+  }
+  double each_time() const { return static_cast<double>(micro_batches_); }
+
+  void activate(Kernel& kernel) const {
+    if (fusion_.activation < 0) return;
+    kernel.activation = activation_of(network_.layer(fusion_.activation).kind);
+    if (kernel.activation == Activation::LeakyRelu) kernel.slope = network_.layer(fusion_.activation).slope;
+  }
+  /// The last layer's output is read again in the backward phase; a consumer that needs it anyway counts it.
+  void keep_output() {
+    if (!kept_by_consumers(network_, fusion_.last())) keep(floats(home_));
+  }
+
+  void load_inputs() {
+    for (std::size_t input = 0; input < head_.inputs.size(); ++input) {
+      if (!reads_data(input)) continue;
+      const Region region = made_.inputs[input].region(0);
+      if (!region.empty()) forward(load_kernel({LoadStep::What::Samples, region, {}, 0}));
+    }
+  }
+
+  void add_contraction() {
+    const bool transposed = head_.kind == LayerKind::TransposedConvolution;
+    const bool partial = head_.mixes_channels() && parts(Dim::C) > 1;
+    Kernel product = kernel(transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
+    product.bias = head_.bias && !partial && !transposed;
+    const bool bias_follows = head_.bias && !product.bias;
+    if (!bias_follows) activate(product);
+    forward(product);
+    if (partial) add_landing();
+    if (bias_follows) {
+      Kernel bias = same_shape(KernelKind::BiasAdd, home_);
+      activate(bias);
+      forward(bias);
+    }
+    if (head_.bias) {
+      Kernel bias = same_shape(KernelKind::BiasGradient, home_);
+      activate(bias);
+      backward(bias);
+    } else if (fusion_.activation >= 0) {
+      const bool leaky = network_.layer(fusion_.activation).kind == LayerKind::LeakyReLU;
+      Kernel sign = same_shape(leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward, home_);
+      if (leaky) sign.scalar = network_.layer(fusion_.activation).slope;
+      backward(sign);
+    }
+    if (!reads_data(0)) backward(kernel(transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData));
+    backward(kernel(KernelKind::ConvolutionBackwardFilter));
+    keep(floats(made_.inputs.front().region(0).shape()));
+    if (fusion_.activation >= 0) keep_output();
+  }
+
+  void add_landing() {
+    const Shape raw = made_.raw.owned(0).shape();
+    const Bytes bytes = floats(raw);
+    if (decomposition_.landing == Landing::AllReduce) return communicate({.bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    // Every member's channels are packed and unpacked on their own.
+    Kernel pack = copy_kernel(raw, home_, home_, false), unpack = copy_kernel(home_, raw, home_, false);
+    run(pieces_.forward, pack, micro_batches_ * parts(Dim::C));
+    run(pieces_.backward, unpack, micro_batches_ * parts(Dim::C));
+    communicate({.op = Collective::ReduceScatter, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    communicate({.op = Collective::AllGather, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+  }
+
+  void add_normalization() {
+    const StatisticsGroup group = statistics_group(network_, fusion_.head, made_, 0);
+    Kernel pass = kernel(KernelKind::BatchNormStatistics);
+    pass.sets = group.sets;
+    const std::int64_t sums = group.sets.sets * 2 * pass.x[Axis::C];
+    BlockCollective reduction{.type = DataType::F64, .bytes = {sums * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .times = each_time()};
+    reduction.samples = group.last_block - group.first_block + 1;
+    if (group.alone) reduction.dims = {};
+    forward(pass);
+    communicate(reduction);
+    const bool keeps_running = head_.kind == LayerKind::BatchNorm && network_.running_momentum != 0;
+    if (keeps_running) add_running(pass);
+    pass.kind = KernelKind::BatchNormForward;
+    activate(pass);
+    pass.addend = fusion_.add >= 0;
+    forward(pass);
+
+    pass.kind = KernelKind::BatchNormBackwardSums;
+    pass.addend = pass.addend && pass.activation != Activation::None;
+    backward(pass);
+    if (pass.addend) {
+      pass.activation = Activation::None;
+      pass.slope = 0;
+      pass.addend = false;
+    }
+    if (!reads_data(0)) {
+      communicate(reduction);
+      pass.kind = KernelKind::BatchNormBackward;
+      backward(pass);
+    }
+    keep(floats(pass.x));
+    keep({sums * 8});
+    if (fusion_.activation >= 0) keep_output();
+  }
+
+  void add_running(Kernel moments) {
+    moments.kind = KernelKind::BatchNormMoments;
+    forward(moments);
+    const std::int64_t elements = 2 * moments.x[Axis::C];
+    if (micro_batches_ > 1) {
+      Kernel sum = copy_kernel(flat(KernelKind::Fill, elements).x, flat(KernelKind::Fill, elements).x, flat(KernelKind::Fill, elements).x, true);
+      sum.type = DataType::F64;
+      run(pieces_.forward, sum, micro_batches_ - 1);
+    }
+    communicate({.type = DataType::F64, .bytes = {elements * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = true});
+    update(kernel(KernelKind::RunningAverage));
+    pieces_.persistent += Bytes{elements * 4};
+  }
+
+  void add_simple() {
+    const Passes passes = passes_of(head_.kind);
+    Kernel pass = kernel(passes.forward);
+    pass.inputs = static_cast<int>(head_.inputs.size());
+    forward(pass);
+    if (head_.kind == LayerKind::GlobalAveragePool)
+      communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = each_time()});
+    if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
+    if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
+    if (head_.kind == LayerKind::MaxPool && !reads_data(0)) keep(floats(home_));  // positions of the maxima
+    if (passes.keeps_output && !reads_data(0)) keep_output();
+    if (passes.keeps_input) keep(floats(pass.x));
+  }
+
+  void add_placement() {
+    std::int64_t placed = 0;
+    for (std::size_t input = 0; input < head_.inputs.size(); ++input) {
+      const Shape part = made_.inputs[input].region(0).shape();
+      placed += part.elements();
+      if (part.elements() == 0) continue;
+      forward(copy_kernel(part, home_, part, false));
+      if (!reads_data(input)) backward(copy_kernel(home_, part, part, false));
+    }
+    if (placed < home_.elements()) forward(same_shape(KernelKind::Fill, home_));
+  }
+
+  void add_loss() {
+    const bool classes = has_labels(head_.kind);
+    Region wanted = made_.inputs.front().region(0);
+    const Bytes gradient = floats(wanted.shape());
+    if (classes) wanted[Axis::C] = {0, 1};
+    forward(load_kernel({classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, {}, 0}));
+    if (head_.kind == LayerKind::DiceLoss) {
+      forward(kernel(KernelKind::DiceSums));
+      communicate({.type = DataType::F64, .bytes = {3 * head_.input[Axis::C] * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}});
+      forward(kernel(KernelKind::DiceLoss));
+    } else {
+      forward(kernel(classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError));
+      Kernel sum = flat(KernelKind::Fill, 1);
+      sum = copy_kernel(sum.x, sum.x, sum.x, true);
+      sum.type = DataType::F64;
+      run(pieces_.forward, sum, micro_batches_ - 1);
+      communicate({.type = DataType::F64, .bytes = {8}, .dims = all_but_r});
+    }
+    if (!reads_data(0)) keep(gradient);
+  }
+
+  void add_parameters() {
+    std::vector<Shape> slices;
+    if (made_.weights) slices.push_back(made_.weights->owned(0).shape());
+    const int per_channel = has_statistics(head_.kind) ? 2 : made_.channels ? 1 : 0;
+    for (int i = 0; i < per_channel; ++i) slices.push_back(made_.channels->owned(0).shape());
+    std::int64_t elements = 0;
+    for (const Shape& slice : slices) {
+      elements += padded(slice.elements());
+      // Of all micro-batches but the last gradients are put aside, and those of the last are added to them.
+      if (micro_batches_ == 1) continue;
+      backward_once(copy_kernel(slice, slice, slice, false), 1);
+      backward_once(copy_kernel(slice, slice, slice, true), micro_batches_ - 1);
+    }
+    if (elements == 0) return;
+    update(flat(update_of(network_.training.optimizer), elements));
+    pieces_.persistent += Bytes{elements * 4 * copies_of(network_.training)};
+    const Bytes bytes{elements * 4}, bucket = std::max(execution_.bucket_bytes, Bytes{4});
+    communicate({.bytes = bucket, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = true, .times = bytes / bucket});
+  }
+  void backward_once(const Kernel& kernel, std::int64_t times) { run(pieces_.backward, kernel, times); }
+
+  const Network& network_;
+  const Fusion& fusion_;
+  const Layer& head_;
+  const Decomposition& decomposition_;
+  const Execution& execution_;
+  const MachineProfile& machine_;
+  const LayerDistributions made_;
+  const Shape home_;
+  const std::int64_t micro_batches_;
+  BlockPieces& pieces_;
+};
+
+}  // namespace
+
+BlockPieces BlockModel::pieces(const Decomposition& root) const {
+  BlockPieces pieces;
+  const std::vector<Decomposition> decompositions = spread(network_, block_, root);
+  for (const Fusion& fusion : fuse(network_, block_, decompositions, execution_)) {
+    const auto head = std::ranges::find(block_.layers, fusion.head) - block_.layers.begin();
+    FusionModel(network_, fusion, decompositions[static_cast<std::size_t>(head)], execution_, machine_, pieces).add();
+  }
+  return pieces;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,51 @@
+#pragma once
+// What a block costs in closed form: the kernels and collectives that lower() would make for rank 0, which has the longest blocks, without making a program.
+// Nothing here depends on where in the machine a grid's digits lie, so it is worked out once for all grids with the same parts per dimension; what does,
+// the way of a collective, is priced for each grid from GroupShape. tests/model/cost/block_model_test.cpp holds it equal to the lowered program.
+#include <cstdint>
+#include <vector>
+
+#include "model/cost/step_cost.hpp"
+#include "model/partition/block.hpp"
+#include "model/partition/execution.hpp"
+#include "model/partition/fusion.hpp"
+#include "model/partition/grid_space.hpp"
+
+namespace stratplan {
+
+/// A collective over all ranks that differ along `dims` alone; along N only over the first `samples` blocks (0: all).
+struct BlockCollective {
+  Collective op = Collective::AllReduce;
+  DataType type = DataType::F32;
+  Bytes bytes{};
+  DimSet dims;
+  int samples = 0;
+  bool gradient = false;  ///< of parameters: can go on beside the backward phase
+  double times = 1;       ///< in an iteration; gradients travel in buckets that several layers share, so it need not be whole
+};
+
+struct BlockPieces {
+  Seconds forward{}, backward{}, update{};  ///< kernels
+  Tier tier = Tier::Measured;
+  std::int64_t steps = 0;                   ///< all of them, collectives included
+  Bytes persistent{}, saved{};              ///< as of LayerCost
+  std::vector<BlockCollective> collectives;
+};
+
+class BlockModel {
+ public:
+  /// All must outlive this.
+  BlockModel(const Network& network, const Block& block, const Execution& execution, const MachineProfile& machine)
+      : network_(network), block_(block), execution_(execution), machine_(machine) {}
+
+  /// Requires that the decomposition is legal. Safe to call from several threads.
+  BlockPieces pieces(const Decomposition& root) const;
+
+ private:
+  const Network& network_;
+  const Block& block_;
+  const Execution& execution_;
+  const MachineProfile& machine_;
+};
+
+}  // namespace stratplan

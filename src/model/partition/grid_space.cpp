@@ -1,0 +1,85 @@
+#include "model/partition/grid_space.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <unordered_map>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+using Factors = ProcessGrid::Factors;
+
+/// All ways to write `ranks` as an ordered product over dims[next...], in the order of all_grids().
+void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, Factors& factors, std::vector<Factors>& found) {
+  if (next + 1 == dims.size()) {
+    factors[static_cast<std::size_t>(dims[next])] = ranks;
+    found.push_back(factors);
+    factors[static_cast<std::size_t>(dims[next])] = 1;
+    return;
+  }
+  int& parts = factors[static_cast<std::size_t>(dims[next])];
+  for (parts = 1; parts <= ranks; ++parts)
+    if (ranks % parts == 0) factorize(ranks / parts, dims, next + 1, factors, found);
+  parts = 1;
+}
+
+std::vector<Factors> factorizations(int ranks, const std::vector<Dim>& dims) {
+  std::vector<Factors> found;
+  Factors factors;
+  factors.fill(1);
+  factorize(ranks, dims, 0, factors, found);
+  return found;
+}
+
+struct FactorsHash {
+  std::size_t operator()(const Factors& factors) const {
+    std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
+    for (const int factor : factors) hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
+    return hash;
+  }
+};
+
+void append_digits(const Factors& factors, int& stride, std::vector<GridDigit>& digits) {
+  for (const Dim dim : all_dims) {
+    const int parts = factors[static_cast<std::size_t>(dim)];
+    if (parts == 1) continue;
+    stride /= parts;
+    digits.push_back({dim, parts, stride});
+  }
+}
+
+}  // namespace
+
+GridSpace::GridSpace(const Topology& topology, const std::vector<Dim>& dims) {
+  SP_ASSERT(!topology.empty() && !dims.empty(), "levels={} dims={}", topology.size(), dims.size());
+  ranks_ = std::accumulate(topology.begin(), topology.end(), 1, std::multiplies<>());
+  innermost_ = topology.back();
+  levels_ = topology.size() > 1 ? 2 : 1;
+  outer_ = factorizations(ranks_ / innermost_, dims);
+  inner_ = factorizations(innermost_, dims);
+  std::unordered_map<Factors, int, FactorsHash> known;
+  first_digit_.push_back(0);
+  for (const Factors& outer : outer_) {
+    for (const Factors& inner : inner_) {
+      Factors all = outer;
+      for (std::size_t dim = 0; dim < all.size(); ++dim) all[dim] *= inner[dim];
+      const auto [found, fresh] = known.try_emplace(all, static_cast<int>(totals_.size()));
+      if (fresh) totals_.push_back(all);
+      totals_of_.push_back(found->second);
+      int stride = ranks_;
+      append_digits(outer, stride, digits_);
+      append_digits(inner, stride, digits_);
+      first_digit_.push_back(static_cast<std::uint32_t>(digits_.size()));
+    }
+  }
+}
+
+std::vector<Factors> GridSpace::levels_of(std::size_t index) const {
+  const Factors &outer = outer_[index / inner_.size()], &inner = inner_[index % inner_.size()];
+  return levels_ == 1 ? std::vector<Factors>{inner} : std::vector<Factors>{outer, inner};
+}
+
+}  // namespace stratplan
