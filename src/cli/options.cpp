@@ -71,7 +71,7 @@ void add_ranks(CLI::App& command, int& ranks, bool required) {
 }
 
 void add_machine(CLI::App& command, std::string& machine) {
-  command.add_option("-m,--machine", machine, "machine file, name of a shipped one, or local: as measured here")->capture_default_str();
+  command.add_option("-m,--machine", machine, "machine file, name of a shipped one (stratplan machines), or local: as measured here; lassen:fp16 computes in fp16")->capture_default_str();
 }
 
 void add_json(CLI::App& command, bool& json) { command.add_flag("--json", json, "print JSON, and nothing else, on standard output"); }

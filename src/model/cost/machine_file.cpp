@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/cost/machine_parts.hpp"
 #include "model/cost/machine_profile.hpp"
 
 namespace stratplan {
@@ -13,7 +15,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Bare names of the shipped machines, ascending; none if the program's data cannot be found.
+bool looks_like_a_path(const std::string& source) { return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension(); }
+
+[[noreturn]] void unknown(const std::string& source, std::vector<std::string> names) {
+  names.insert(names.begin(), "local");
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  throw InputError(source, "", "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
+}
+
+/// The file of a machine other than "local".
+std::string file_of(const std::string& source) {
+  if (looks_like_a_path(source) || fs::is_regular_file(source)) return source;
+  const std::vector<std::string> names = shipped_machines();
+  if (std::find(names.begin(), names.end(), source) == names.end()) unknown(source, names);
+  return (data_folder("machines") / (source + ".json")).string();
+}
+
+}  // namespace
+
 std::vector<std::string> shipped_machines() {
   std::vector<std::string> names;
   try {
@@ -26,18 +46,10 @@ std::vector<std::string> shipped_machines() {
   return names;
 }
 
-bool looks_like_a_path(const std::string& source) { return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension(); }
-
-MachineProfile read_file(const std::string& path) { return machine_from_json(read_document(path, "machine"), path); }
-
-[[noreturn]] void unknown(const std::string& source, std::vector<std::string> names) {
-  names.insert(names.begin(), "local");
-  std::string list;
-  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  throw InputError(source, "", "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
+Json read_machine_document(const std::string& source) {
+  const std::string file = file_of(source);
+  return with_parts(read_document(file, "machine"), file);
 }
-
-}  // namespace
 
 std::filesystem::path local_machine_path(int ranks, int threads_per_rank) {
   return cache_folder() / ("machine-" + std::to_string(ranks) + "x" + std::to_string(threads_per_rank) + ".json");
@@ -56,15 +68,37 @@ MachineProfile estimate_local_machine() {
   return machine;
 }
 
-MachineProfile read_machine(const std::string& source, int ranks, int threads_per_rank) {
-  if (source == "local") {
-    const fs::path cached = local_machine_path(ranks, threads_per_rank);
-    return fs::exists(cached) ? read_file(cached.string()) : estimate_local_machine();
-  }
-  if (looks_like_a_path(source) || fs::is_regular_file(source)) return read_file(source);
-  const std::vector<std::string> names = shipped_machines();
-  if (std::find(names.begin(), names.end(), source) == names.end()) unknown(source, names);
-  return read_file((data_folder("machines") / (source + ".json")).string());
+namespace {
+
+/// "lassen:fp16" is lassen, and what its contractions compute in.
+struct Wanted {
+  std::string source;
+  std::optional<Math> math;
+};
+
+Wanted parse(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  for (int i = 0; colon != std::string::npos && i < math_count; ++i)
+    if (text.substr(colon + 1) == name_of(static_cast<Math>(i))) return {text.substr(0, colon), static_cast<Math>(i)};
+  return {text, {}};
+}
+
+MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
+  if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
+  const std::string cached = local_machine_path(ranks, threads_per_rank).string();
+  return fs::exists(cached) ? machine_from_json(read_machine_document(cached), cached) : estimate_local_machine();
+}
+
+}  // namespace
+
+MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank) {
+  const Wanted wanted = parse(text);
+  MachineProfile machine = read_stored(wanted.source, ranks, threads_per_rank);
+  if (!wanted.math) return machine;
+  if (*wanted.math != Math::Fp32 && machine.device.math_flops_per_s[static_cast<std::size_t>(*wanted.math)] == 0)
+    throw InputError(text, "", fmt::format("no {} rate is stated for the device of {}", name_of(*wanted.math), machine.name));
+  machine.device.math = *wanted.math;
+  return machine;
 }
 
 }  // namespace stratplan

@@ -6,8 +6,21 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/cost/machine_parts.hpp"
 
 namespace stratplan {
+
+namespace {
+constexpr std::array<std::string_view, math_count> math_names{"fp32", "tf32", "fp16", "bf16"};
+}
+
+std::string_view name_of(Math math) { return math_names[static_cast<std::size_t>(math)]; }
+
+Math math_of(std::string_view name) {
+  const auto found = std::find(math_names.begin(), math_names.end(), name);
+  SP_ASSERT(found != math_names.end(), "math={}", name);
+  return static_cast<Math>(found - math_names.begin());
+}
 
 Seconds Measurement::mean() const { return samples > 1 ? p10 * 0.3 + median * 0.4 + p90 * 0.3 : median; }
 
@@ -144,6 +157,33 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
   return table;
 }
 
+/// "tf32_flops_per_s"; fp32 is flops_per_s itself.
+std::string rate_key(std::size_t math) { return std::string(math_names[math]) + "_flops_per_s"; }
+
+/// What is not there is left out: a device without units has no more to say than four numbers.
+Json to_json(const DeviceRates& device) {
+  Json json = Json::object();
+  if (!device.name.empty()) json["name"] = device.name;
+  json["flops_per_s"] = device.flops_per_s;
+  for (std::size_t math = 1; math < math_count; ++math)
+    if (device.math_flops_per_s[math] > 0) json[rate_key(math)] = device.math_flops_per_s[math];
+  json["bytes_per_s"] = device.bytes_per_s;
+  json["launch_seconds"] = device.launch.value;
+  json["memory_bytes"] = device.memory.value;
+  if (device.units > 0) json["units"] = device.units;
+  if (device.vector_width > 0) json["vector_width"] = device.vector_width;
+  return json;
+}
+
+DeviceRates device_from(const Json& json) {
+  DeviceRates device{json.at("flops_per_s").get<double>(), json.at("bytes_per_s").get<double>(), {json.at("launch_seconds").get<double>()}, {json.at("memory_bytes").get<std::int64_t>()}};
+  device.units = json.value("units", 0);
+  device.vector_width = json.value("vector_width", 0);
+  for (std::size_t math = 1; math < math_count; ++math) device.math_flops_per_s[math] = json.value(rate_key(math), 0.0);
+  device.name = json.value("name", std::string());
+  return device;
+}
+
 /// A key as it stands in a JSON pointer (RFC 6901).
 std::string escaped(const std::string& key) {
   std::string text;
@@ -152,6 +192,8 @@ std::string escaped(const std::string& key) {
 }
 
 }  // namespace
+
+DeviceRates read_device(const std::string& name) { return device_from(read_device_document(name)); }
 
 Json to_json(const MachineProfile& machine) {
   Json levels = Json::array();
@@ -170,11 +212,7 @@ Json to_json(const MachineProfile& machine) {
           {"assumed", machine.assumed},
           {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
           {"levels", std::move(levels)},
-          {"device",
-           {{"flops_per_s", machine.device.flops_per_s},
-            {"bytes_per_s", machine.device.bytes_per_s},
-            {"launch_seconds", machine.device.launch.value},
-            {"memory_bytes", machine.device.memory.value}}},
+          {"device", to_json(machine.device)},
           {"threads_per_rank", machine.threads_per_rank},
           {"measured_ranks", machine.measured_ranks},
           {"step_overhead", to_json(machine.step_overhead)},
@@ -182,6 +220,7 @@ Json to_json(const MachineProfile& machine) {
           {"both_ways", to_json(machine.both_ways)},
           {"collectives", std::move(collectives)},
           {"kernels", std::move(kernels)}};
+  if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
   return json;
 }
@@ -197,11 +236,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
                               {level.at("latency_seconds").get<double>()},
                               level.at("bandwidth_bytes_per_s").get<double>(),
                               level.value("shared_bytes_per_s", 0.0)});
-  const Json& device = document.at("device");
-  machine.device = {device.at("flops_per_s").get<double>(),
-                    device.at("bytes_per_s").get<double>(),
-                    {device.at("launch_seconds").get<double>()},
-                    {device.at("memory_bytes").get<std::int64_t>()}};
+  machine.device = device_from(document.at("device"));
+  if (const auto math = document.find("math"); math != document.end()) machine.device.math = math_of(math->get<std::string>());
   machine.threads_per_rank = document.value("threads_per_rank", 1);
   machine.measured_ranks = document.value("measured_ranks", 0);
   const Json kernels = document.value("kernels", Json::object()), collectives = document.value("collectives", Json::object());

@@ -1,9 +1,11 @@
 #pragma once
 // What is known of a machine: measured kernels and links, or assumed rates with their sources. The file machine.json.
+#include <array>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/base/json.hpp"
@@ -46,12 +48,30 @@ struct Level {
   double shared_bytes_per_s = 0;
 };
 
+/// Arithmetic of contractions on fp32 tensors; sums are fp32 in all of them. Kernels of another type compute in that.
+enum class Math : int { Fp32, Tf32, Fp16, Bf16 };
+inline constexpr int math_count = static_cast<int>(Math::Bf16) + 1;
+/// "fp32", ...
+std::string_view name_of(Math math);
+/// Its inverse.
+Math math_of(std::string_view name);
+
 /// Rates for the estimated tier, per rank.
 struct DeviceRates {
-  double flops_per_s = 0;         ///< fp32, attainable by a large matrix product
-  double bytes_per_s = 0;         ///< memory
+  double flops_per_s = 0;         ///< fp32; attainable by a large matrix product, or the peak where `units` are stated: then the kernel model knows what is attained
+  double bytes_per_s = 0;         ///< memory; attainable or peak likewise
   Seconds launch{};               ///< least time of any kernel
   Bytes memory{};                 ///< per rank
+  int units = 0;                  ///< multiprocessors, or cores of a processor; 0: estimates are plain rooflines
+  int vector_width = 0;           ///< fp32 numbers in a vector, where units are cores with vectors rather than multiprocessors
+  std::array<double, math_count> math_flops_per_s{};  ///< dense peaks by Math; 0: the device has none, or as fp32
+  Math math = Math::Fp32;         ///< what contractions use
+  std::string name{};             ///< under which machines/parts knows it
+
+  double rate(Math wanted) const {
+    const double stated = math_flops_per_s[static_cast<std::size_t>(wanted)];
+    return stated > 0 ? stated : flops_per_s;
+  }
 };
 
 struct MachineProfile {
@@ -86,8 +106,14 @@ struct MachineProfile {
 Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
 /// A path, a shipped name (machines/), or "local": this machine as measured by so many ranks and threads at once (the cache; with fewer ranks at work kernels are
-/// faster), else a rough estimate of it with `measured_ranks` 0. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
+/// faster), else a rough estimate of it with `measured_ranks` 0. ":tf32", ":fp16" or the like behind it chooses what contractions compute in. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
 MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
+/// The document behind such a source, other than "local", with its parts in place (machine_parts.hpp): what a reader asks for who wants to see the sources.
+Json read_machine_document(const std::string& source);
+/// A shipped device (machines/parts/devices.json). Throws InputError if there is none of that name.
+DeviceRates read_device(const std::string& name);
+/// Bare names of the shipped machines, ascending; none if the program's data cannot be found.
+std::vector<std::string> shipped_machines();
 /// What can be said of this machine without measuring: its cores and memory, and generic rates. `assumed`, and `measured_ranks` is 0.
 MachineProfile estimate_local_machine();
 /// Where `local` is cached.

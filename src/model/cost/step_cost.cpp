@@ -8,13 +8,6 @@
 
 namespace stratplan {
 
-Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device) {
-  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
-  const double computing = kernel.flops().value / device.flops_per_s;
-  const double moving = static_cast<double>(kernel.bytes().value) / device.bytes_per_s;
-  return Seconds{std::max(computing, moving)} + device.launch;
-}
-
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());

@@ -1,5 +1,6 @@
 #pragma once
 // What one step costs on a machine, and how well that is known.
+#include "model/cost/kernel_estimate.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/program.hpp"
 
@@ -24,9 +25,6 @@ StepCost cost_of(const Kernel& kernel, const MachineProfile& machine);
 
 /// What a load amounts to: the data source has its samples at hand, and they are copied as they are.
 Kernel load_kernel(const LoadStep& load);
-
-/// Roofline: the slower of computing at the device's best rate and moving each byte once, plus one launch.
-Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device);
 
 /// All that one rank exchanges with partners that it meets first at one level.
 struct LevelTraffic {

@@ -1,0 +1,123 @@
+#include "model/cost/kernel_estimate.hpp"
+
+#include <gtest/gtest.h>
+
+namespace stratplan {
+namespace {
+
+/// One channel count in, one out, over so many positions.
+Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels, std::int64_t filters) {
+  Kernel kernel;
+  kernel.kind = kind;
+  kernel.x = {{1, channels, 1, 1, positions}};
+  kernel.y = {{1, filters, 1, 1, positions}};
+  return kernel;
+}
+
+Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent, std::int64_t channels) {
+  Kernel kernel;
+  kernel.kind = kind;
+  kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
+  kernel.windows[1] = kernel.windows[2] = {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  return kernel;
+}
+
+/// 80 units of 1 Gflop/s, memory that costs nothing, no launches.
+DeviceRates arithmetic_alone() {
+  DeviceRates device{80e9, 1e18, {0}, {1 << 30}};
+  device.units = 80;
+  device.math_flops_per_s[static_cast<std::size_t>(Math::Fp16)] = 640e9;
+  return device;
+}
+
+double share_of_peak(const Kernel& kernel, const DeviceRates& device) {
+  return kernel.flops().value / device.flops_per_s / estimate_kernel(kernel, device).value;
+}
+
+TEST(KernelEstimate, WithoutUnitsItIsARoofline) {
+  const DeviceRates device{1e9, 1e9, {1e-6}, {1 << 30}};
+  const Kernel kernel = pointwise(KernelKind::ConvolutionForward, 1000, 64, 64);
+  EXPECT_DOUBLE_EQ(estimate_kernel(kernel, device).value, kernel.flops().value / 1e9 + 1e-6);
+}
+
+TEST(KernelEstimate, MemoryBoundKernelsMoveTheirBytesAtAnAttainableRate) {
+  DeviceRates device{1e18, 1e9, {1e-6}, {1 << 30}};
+  device.units = 80;
+  Kernel relu;
+  relu.kind = KernelKind::ReluForward;
+  relu.x = relu.y = {{1, 1, 1, 1, 1000}};
+  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value, 8000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
+  relu.type = DataType::F16;
+  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value, 4000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
+}
+
+TEST(KernelEstimate, LargeProductsComeNearThePeakAndDirectOnesNeverAboveIt) {
+  const Kernel large = pointwise(KernelKind::ConvolutionForward, 1 << 20, 1024, 1024);
+  EXPECT_GT(share_of_peak(large, arithmetic_alone()), 0.85);
+  EXPECT_LT(share_of_peak(large, arithmetic_alone()), 1);
+}
+
+TEST(KernelEstimate, WinogradExceedsWhatDirectSumsAttain) {
+  const double direct = frozen_model.contraction_share[0] * frozen_model.backward_share;
+  for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+    Kernel kernel = three_by_three(kind, 64, 56, 256);
+    EXPECT_GT(share_of_peak(kernel, arithmetic_alone()), kind == KernelKind::ConvolutionForward ? 1.2 : direct);
+    kernel.windows[2].stride = 2;
+    kernel.y[Axis::W] = 28;
+    EXPECT_LT(share_of_peak(kernel, arithmetic_alone()), kind == KernelKind::ConvolutionForward ? 1 : direct);
+  }
+}
+
+TEST(KernelEstimate, OneTileMoreThanUnitsTakesASecondWave) {
+  const auto seconds = [](std::int64_t tiles) {
+    return estimate_kernel(pointwise(KernelKind::ConvolutionForward, 256 * tiles, 512, 128), arithmetic_alone()).value;
+  };
+  EXPECT_GT(seconds(84) / seconds(80), 1.2);
+  EXPECT_DOUBLE_EQ(seconds(160) / seconds(80), 2);
+}
+
+TEST(KernelEstimate, LongSumsOfFewResultsAreSplitOverTheUnits) {
+  const Kernel filter = pointwise(KernelKind::ConvolutionBackwardFilter, 1 << 20, 64, 64);
+  EXPECT_GT(share_of_peak(filter, arithmetic_alone()), 0.5);
+  const Kernel forward = pointwise(KernelKind::ConvolutionForward, 64, 64, 64);  // no terms to split: one unit works
+  EXPECT_LT(share_of_peak(forward, arithmetic_alone()), 0.1);
+}
+
+TEST(KernelEstimate, TensorCoresTakeChannelsByEights) {
+  const auto seconds = [](std::int64_t channels) {
+    Kernel kernel = pointwise(KernelKind::ConvolutionForward, 1 << 20, channels, 64);
+    kernel.type = DataType::F16;
+    return estimate_kernel(kernel, arithmetic_alone()).value;
+  };
+  EXPECT_DOUBLE_EQ(seconds(3), seconds(8));
+  EXPECT_GT(seconds(9), seconds(8));
+}
+
+TEST(KernelEstimate, VectorsAreFilledWithFiltersAndCoresWithRows) {
+  DeviceRates device = arithmetic_alone();
+  device.vector_width = 16;
+  const auto seconds = [&](std::int64_t filters, std::int64_t rows) {
+    Kernel kernel = pointwise(KernelKind::ConvolutionForward, 100, 64, filters);
+    kernel.x[Axis::H] = kernel.y[Axis::H] = rows;
+    return estimate_kernel(kernel, device).value;
+  };
+  EXPECT_DOUBLE_EQ(seconds(17, 80), seconds(32, 80));
+  EXPECT_DOUBLE_EQ(seconds(16, 1), seconds(16, 80));
+}
+
+TEST(KernelEstimate, BackwardDataOfAStrideCostsWhatIsReached) {
+  Kernel kernel = pointwise(KernelKind::ConvolutionBackwardData, 1 << 18, 256, 256);
+  const double dense = estimate_kernel(kernel, arithmetic_alone()).value;
+  kernel.windows[2].stride = 2;
+  kernel.x[Axis::W] = 1 << 19;
+  EXPECT_DOUBLE_EQ(estimate_kernel(kernel, arithmetic_alone()).value, dense);
+}
+
+TEST(KernelEstimate, DepthwiseKernelsAreNoMatrixProducts) {
+  Kernel kernel = three_by_three(KernelKind::ConvolutionForward, 8, 28, 512);
+  kernel.groups = 512;
+  EXPECT_DOUBLE_EQ(share_of_peak(kernel, arithmetic_alone()), frozen_model.direct_share);
+}
+
+}  // namespace
+}  // namespace stratplan

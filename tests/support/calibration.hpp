@@ -1,0 +1,104 @@
+#pragma once
+// Published times of whole networks on single devices, and what the estimated tier makes of the same networks: the kernels of the lowered one-rank program, one after the other. The
+// constants of frozen_model were fitted to these figures and to nothing else (tests/bench/calibrate.cpp).
+#include <string>
+#include <vector>
+
+#include "model/cost/kernel_estimate.hpp"
+#include "model/partition/lower.hpp"
+
+namespace stratplan::test {
+
+/// One published figure.
+struct Figure {
+  std::string source;
+  std::string device;   ///< as in machines/parts/devices.json
+  std::string network;  ///< a shipped one
+  std::int64_t batch;
+  double seconds;        ///< of one step
+  bool training = true;  ///< otherwise the forward pass alone
+  Math math = Math::Fp32;
+  DataType type = DataType::F32;  ///< of activations and of weights in contractions
+  bool fused = false;             ///< frameworks that run each layer on its own are not
+  double issue_seconds = 0;       ///< what the framework's host takes to issue all kernels: no step is shorter
+};
+
+inline const std::vector<Figure>& published_figures() {
+  static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
+  // Batches of 1, 2 and 4 take the same 10.4 ms: their host, whatever the device does.
+  constexpr double issue = 10.4e-3;
+  const auto inference = [](std::int64_t batch, double images) {
+    return Figure{examples, "v100-16", "resnet50", batch, static_cast<double>(batch) / images, false, Math::Fp32, DataType::F32, false, issue};
+  };
+  const auto training = [](const char* device, std::int64_t batch, double images, Math math, DataType type) {
+    return Figure{examples, device, "resnet50", batch, static_cast<double>(batch) / images, true, math, type};
+  };
+  static const std::vector<Figure> figures{
+      inference(1, 96),
+      inference(2, 196),
+      inference(4, 386),
+      inference(8, 709),
+      inference(16, 1023),
+      inference(32, 1127),
+      inference(64, 1200),
+      inference(128, 1229),
+      inference(256, 1261),
+      training("v100-16", 128, 367, Math::Fp32, DataType::F32),
+      {"ABCI, logs of ParaDL", "v100-16", "resnet50", 64, 0.183},
+      {"ABCI, logs of ParaDL", "v100-16", "vgg16", 32, 0.261},
+      training("a100-80", 256, 938, Math::Tf32, DataType::F32),
+      training("v100-16", 256, 1200, Math::Fp32, DataType::F16),
+      training("a100-80", 256, 2470, Math::Fp32, DataType::F16),
+      {"MLPerf training 3.0, MXNet on 8 H100", "h100", "resnet50", 400, 400 / 7000.0, true, Math::Fp32, DataType::F16, true},
+  };
+  return figures;
+}
+
+/// Figures that the constants were not fitted to.
+inline const std::vector<Figure>& held_out_figures() {
+  static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
+  const auto inference = [](std::int64_t batch, double images) {
+    return Figure{examples, "v100-16", "resnet50", batch, static_cast<double>(batch) / images, false, Math::Fp32, DataType::F16};
+  };
+  static const std::vector<Figure> figures{inference(64, 2984), inference(128, 3249), inference(256, 3382)};
+  return figures;
+}
+
+/// What a figure's step consists of.
+struct CalibrationCase {
+  Figure figure;
+  DeviceRates device;
+  std::vector<Kernel> kernels;
+};
+
+/// Optimizers stay in fp32, and so do statistics, losses and what follows from them.
+inline bool follows_precision(KernelKind kind) { return kind < KernelKind::SoftmaxCrossEntropy; }
+
+inline CalibrationCase calibration_case(const Figure& figure) {
+  NetworkOverrides overrides;
+  overrides.batch = figure.batch;
+  Network network = read_network(figure.network, overrides);
+  network.running_momentum = 0.1;
+  const LayerDecompositions alone(static_cast<std::size_t>(network.size()));
+  Execution execution;
+  execution.fuse = figure.fused;
+  const Program program = figure.training ? lower(network, alone, execution, 0) : lower_inference(network, alone, execution, 0);
+  CalibrationCase result{figure, {}, {}};
+  result.device = read_device(figure.device);
+  result.device.math = figure.math;
+  for (const Step& step : program.steps) {
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    if (!compute) continue;
+    result.kernels.push_back(compute->kernel);
+    if (follows_precision(compute->kernel.kind)) result.kernels.back().type = figure.type;
+  }
+  return result;
+}
+
+inline double predicted_seconds(const CalibrationCase& step, const KernelModel& model) {
+  double sum = 0;
+  for (const Kernel& kernel : step.kernels) sum += estimate_kernel(kernel, step.device, model).value;
+  return std::max(sum, step.figure.issue_seconds);
+}
+
+}  // namespace stratplan::test
