@@ -8,6 +8,7 @@ packages=(
   libopenmpi-dev openmpi-bin libhwloc-dev                    # ranks
   libdnnl-dev ocl-icd-opencl-dev                             # processor kernels, and what their CMake package insists on
   libhdf5-dev                                                # data sets
+  protobuf-compiler libprotobuf-dev libonnx-dev              # ONNX models
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2 # tests; iproute2 shapes a slow link
   libonnx-testdata                                           # operator cases: data alone
 )

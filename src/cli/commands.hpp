@@ -22,6 +22,7 @@ void add_compare(CLI::App& program, const CommandLine& command_line);
 void add_solve(CLI::App& program, const CommandLine& command_line);
 void add_data(CLI::App& program, const CommandLine& command_line);
 void add_machines(CLI::App& program, const CommandLine& command_line);
+void add_import(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 
 /// Parses and executes; returns the documented exit code (base/error.hpp). Never throws.

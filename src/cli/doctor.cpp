@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
 #include "model/cost/machine_profile.hpp"
+#include "model/network/onnx.hpp"
 #include "planner/launcher.hpp"
 #include "report/table.hpp"
 #include "runtime/backend.hpp"
@@ -37,6 +38,8 @@ std::vector<Finding> what_was_built() {
           part("mpi", mpi_part(), true, "apt-get install libopenmpi-dev openmpi-bin" + rebuild),
           {"launch", true, false, "ranks without MPI: processes over sockets, threads of one process", ""},
           part("hdf5", hdf5_part(), false, "apt-get install libhdf5-dev" + rebuild),
+          {"onnx", onnx_built(), false, onnx_built() ? "models as networks: stratplan import" : "not built: -DSTRATPLAN_WITH_ONNX=ON",
+           "apt-get install protobuf-compiler libprotobuf-dev libonnx-dev" + rebuild},
           part("cuda", cuda_part(), false, "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 

@@ -49,7 +49,7 @@ CLI::Validator below_one() {
 }
 
 CLI::Option* NetworkOptions::add(CLI::App& command) {
-  auto* network = command.add_option("NETWORK", source, "network file, or the name of a shipped one (resnet50, ...)")->required();
+  auto* network = command.add_option("NETWORK", source, "network file, ONNX model, or the name of a shipped network (resnet50, ...)")->required();
   command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
   optimizer.add(command);
@@ -62,6 +62,12 @@ NetworkOverrides NetworkOptions::overrides() const {
   result.training = optimizer.training();
   if (!input_size.empty()) result.input_size = parse_extents(input_size);
   return result;
+}
+
+Network NetworkOptions::read() const {
+  Network network = read_network(source, overrides());
+  for (const std::string& decision : network.notes) note(fmt::format("{}: {}", source, decision));
+  return network;
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {

@@ -23,7 +23,8 @@ struct NetworkOptions {
   /// Returns the option of NETWORK, which is required.
   CLI::Option* add(CLI::App& command);
   NetworkOverrides overrides() const;
-  Network read() const { return read_network(source, overrides()); }
+  /// Says on standard error what reading a foreign file decided.
+  Network read() const;
 };
 
 /// Accepts whole numbers from 1.

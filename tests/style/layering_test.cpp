@@ -26,7 +26,7 @@ const std::vector<LayerRule> rules{
     {"planner", {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner"}},
     {"runtime", {"model", "model/base", "model/network", "model/partition", "runtime"}},
     {"profile", {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile"}},
-    {"interop", {"model", "model/base", "model/network", "model/partition", "interop"}},
+    {"interop", {"model/base", "model/network", "interop"}},
     {"synthesis", {"model/base", "synthesis"}},
     {"report", {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "report"}},
     {"cli",
@@ -46,6 +46,7 @@ const std::vector<PackageRule> packages{
     {{"cuda*", "cudnn*", "cublas*"}, {"runtime/cuda", "runtime/comm", "profile"}},
     {{"nccl*"}, {"runtime/cuda", "runtime/comm", "profile"}},
     {{"hdf5*", "H5*"}, {"runtime/hdf5"}},
+    {{"onnx/*", "google/protobuf/*"}, {"interop/onnx"}},
     {{"CLI/*"}, {"cli"}},
     {{"valijson/*"}, {"model/base"}},
     // Pure functions of values, and combinatorics: no clock, no threads, no chance.
@@ -143,6 +144,8 @@ TEST(Layering, TheRulesTellRightFromWrong) {
       {"planner/planner.cpp", "report/table.hpp", false},
       {"report/table.cpp", "runtime/trainer.hpp", false},
       {"cli/plan.cpp", "planner/planner.hpp", true},
+      {"interop/onnx/import.cpp", "model/network/onnx.hpp", true},
+      {"interop/onnx/import.cpp", "runtime/safetensors.hpp", false},
       {"model/plan.cpp", "cli/options.hpp", false},
       {"elsewhere/file.cpp", "model/plan.hpp", false},
   };
@@ -161,6 +164,7 @@ TEST(Layering, ThePackageRulesTellRightFromWrong) {
       {"runtime/comm/mpi/mpi.cpp", "mpi.h", true}, {"runtime/executor.cpp", "mpi.h", false},  {"runtime/cpu/onednn.cpp", "dnnl.hpp", true},
       {"runtime/backend.hpp", "dnnl.hpp", false},  {"cli/main.cpp", "cudnn.h", false},        {"model/cost/simulator.cpp", "chrono", false},
       {"search/search.cpp", "thread", false},      {"profile/clock.cpp", "chrono", true},     {"planner/planner.cpp", "CLI/CLI.hpp", false},
+      {"model/network/read_network.cpp", "onnx/onnx.pb.h", false},               {"interop/onnx/model.hpp", "onnx/onnx.pb.h", true},
       {"cli/options.cpp", "CLI/CLI.hpp", true},    {"model/base/json.hpp", "optional", true}, {"model/plan.cpp", "valijson/schema.hpp", false},
   };
   for (const Row& row : table) {

@@ -20,6 +20,7 @@ struct Network {
   double running_momentum = 0;
   Training training;          ///< how a step is made of it; set by the plan or the command line, as the batch may be
   std::vector<Layer> layers;  ///< their shapes hold the samples of one micro-batch
+  std::vector<std::string> notes{};  ///< what reading a foreign file decided, for people
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
   /// Samples that pass through the layers at a time.
@@ -49,7 +50,7 @@ struct NetworkOverrides {
 /// or if the batch does not divide into its micro-batches, or batch normalization's sets do not fit into those.
 Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers);
 
-/// Reads `source`: a path, or the bare name of a shipped network ("resnet50"). Throws InputError.
+/// Reads `source`: a path to a network.json or (model/network/onnx.hpp) an .onnx file, or the bare name of a shipped network ("resnet50"). Throws InputError.
 Network read_network(const std::string& source, const NetworkOverrides& overrides = {});
 
 }  // namespace stratplan

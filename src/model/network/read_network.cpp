@@ -10,6 +10,7 @@
 #include "model/base/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/network/network.hpp"
+#include "model/network/onnx.hpp"
 
 namespace stratplan {
 namespace {
@@ -275,11 +276,13 @@ std::vector<std::string> shipped_networks() {
   return names;
 }
 
+bool is_onnx(const std::string& source) { return source.ends_with(".onnx"); }
+
 /// The file that `source` means: a bare name is a shipped network's, all else a path.
 std::string file_of(const std::string& source) {
   std::error_code ignored;
   const bool is_path =
-      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || std::filesystem::is_regular_file(source, ignored);
+      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || is_onnx(source) || std::filesystem::is_regular_file(source, ignored);
   if (is_path) {
     return source;
   }
@@ -295,8 +298,18 @@ std::string file_of(const std::string& source) {
 
 Network read_network(const std::string& source, const NetworkOverrides& overrides) {
   const std::string file = file_of(source);
+  if (is_onnx(file)) {
+    return read_imported(import_onnx({.file = file, .batch = overrides.batch, .input_size = overrides.input_size, .element_wise = {}}), file, overrides);
+  }
   const Json document = read_document(file, "network");
   return Reader(document, file == "-" ? "standard input" : file, overrides).read();
+}
+
+Network read_imported(const ImportedModel& model, const std::string& file, const NetworkOverrides& overrides) {
+  validate_json(model.network, "network", file);
+  Network network = Reader(model.network, file, overrides).read();
+  network.notes = model.notes;
+  return network;
 }
 
 }  // namespace stratplan

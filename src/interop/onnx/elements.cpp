@@ -1,0 +1,214 @@
+// Operators of single elements, and those that put tensors side by side.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "interop/onnx/extents.hpp"
+#include "interop/onnx/operators.hpp"
+
+namespace stratplan::interop {
+namespace {
+
+Parameter* parameter(Draft& draft, const std::string& name) {
+  const auto found =
+      std::find_if(draft.parameters.begin(), draft.parameters.end(), [&](const Parameter& candidate) { return candidate.name == name; });
+  return found == draft.parameters.end() ? nullptr : &*found;
+}
+
+/// Element by element.
+template <class Combine>
+Numbers combined(const Numbers& a, const Numbers& b, Combine combine) {
+  return [a, b, combine] {
+    std::vector<float> values = a();
+    const std::vector<float> others = b();
+    std::transform(values.begin(), values.end(), others.begin(), values.begin(), combine);
+    return values;
+  };
+}
+
+/// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to them.
+void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor, const std::optional<Numbers>& summand) {
+  const std::int64_t channels = op.channels(x);
+  Json attributes{{"filters", channels}, {"kernel", 1}};
+  if (channels > 1) attributes["groups"] = channels;
+  std::vector<Parameter> parameters{{"weights", {channels, 1, 1, 1, 1}, factor}};
+  if (summand) {
+    attributes["bias"] = true;
+    parameters.push_back({"bias", {channels}, *summand});
+  }
+  op.point_wise(LayerKind::Convolution, {x}, attributes, parameters);
+}
+
+Numbers constant_of_channels(const Operation& op, const Tensor& x, float value) {
+  return [count = op.channels(x), value] { return std::vector<float>(static_cast<std::size_t>(count), value); };
+}
+
+/// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them up, if nobody else reads what that makes.
+void affine(const Operation& op, Tensor x, const std::optional<Numbers>& factor, const std::optional<Numbers>& summand) {
+  Draft& maker = op.graph.drafts[x.draft];
+  if (x.alone && has_statistics(maker.kind)) {
+    Parameter &scale = *parameter(maker, "scale"), &shift = *parameter(maker, "shift");
+    if (factor) {
+      scale.values = combined(scale.values, *factor, std::multiplies<>());
+      shift.values = combined(shift.values, *factor, std::multiplies<>());
+    }
+    if (summand) shift.values = combined(shift.values, *summand, std::plus<>());
+    return op.output(x);
+  }
+  if (x.alone && !factor && is_contraction(maker.kind) && !maker.attributes.value("bias", false)) {
+    maker.attributes["bias"] = true;
+    maker.parameters.push_back({"bias", {op.channels(x)}, *summand});
+    return op.output(x);
+  }
+  scale_channels(op, x, factor.value_or(constant_of_channels(op, x, 1)), summand);
+}
+
+/// Which of the node's two inputs is a constant, if one is.
+std::optional<int> constant_side(const Operation& op) {
+  if (op.node.inputs() != 2) return {};
+  return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
+}
+
+Numbers mapped(const Numbers& values, float (*map)(float)) {
+  return [values, map] {
+    std::vector<float> result = values();
+    std::transform(result.begin(), result.end(), result.begin(), map);
+    return result;
+  };
+}
+
+std::vector<Tensor> all_alike(const Operation& op) {
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
+  for (const Tensor& x : inputs)
+    need(x.dims == inputs[0].dims && x.channels_last == inputs[0].channels_last && op.graph.shape(x) == op.graph.shape(inputs[0]),
+         fmt::format("inputs of different shapes (broadcast): ({}) and ({})", fmt::join(inputs[0].dims, ", "), fmt::join(x.dims, ", ")));
+  return inputs;
+}
+
+}  // namespace
+
+void relu(const Operation& op) { op.point_wise(LayerKind::ReLU, {op.tensor(0)}); }
+void sigmoid(const Operation& op) { op.point_wise(LayerKind::Sigmoid, {op.tensor(0)}); }
+void hyperbolic_tangent(const Operation& op) { op.point_wise(LayerKind::Tanh, {op.tensor(0)}); }
+void leaky_relu(const Operation& op) { op.point_wise(LayerKind::LeakyReLU, {op.tensor(0)}, {{"slope", tidy(op.node.number("alpha", 0.01))}}); }
+void identity(const Operation& op) { op.output(op.tensor(0)); }
+
+void elu(const Operation& op) {
+  const double alpha = tidy(op.node.number("alpha", 1));
+  need(alpha >= 0, fmt::format("an alpha of {}", alpha));
+  op.point_wise(LayerKind::ELU, {op.tensor(0)}, {{"alpha", alpha}});
+}
+
+void prelu(const Operation& op) {
+  const Tensor x = op.tensor(0);
+  const Constant slope = op.constant(1);
+  const std::int64_t channels = op.channels(x);
+  const bool first = slope.elements() == channels && slope.extents().size() == 1;  // before version 7 its one axis lay with the channels
+  const Numbers slopes = op.opset < 7 && first ? Numbers([slope] { return slope.floats(); }) : per_channel(op, slope, x);
+  op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
+}
+
+void clip(const Operation& op) {
+  const auto low = op.scalar("min", 1), high = op.scalar("max", 2);
+  Json attributes = Json::object();
+  constexpr double none = std::numeric_limits<float>::max();  // what old exports write
+  if (low && *low > -none * 0.999) attributes["min"] = *low;
+  if (high && *high < none * 0.999) attributes["max"] = *high;
+  need(!low || !high || *low <= *high, "a minimum above the maximum");
+  if (attributes.empty()) return identity(op);
+  op.point_wise(LayerKind::Clip, {op.tensor(0)}, attributes);
+}
+
+bool is_over_channels(const Operation& op) {
+  const Tensor x = op.tensor(0);
+  const std::int64_t rank = std::ssize(x.dims), axis = op.node.integer("axis", op.opset >= 13 ? -1 : 1);
+  if (axis < -rank || axis >= rank || !op.keeps_channels(x)) return false;
+  const bool at_channels = static_cast<std::size_t>(axis < 0 ? axis + rank : axis) == op.channel_axis(x);
+  return at_channels && (op.opset >= 13 || op.channel_axis(x) + 1 == x.dims.size() || op.positions(x) == 1);  // all axes from there on were one
+}
+
+void softmax(const Operation& op) {
+  need(op.node.op() == "Softmax", "a logarithm of a softmax that is not the model's end");
+  need(is_over_channels(op), "a softmax over other axes than the channels");
+  op.point_wise(LayerKind::Softmax, {op.tensor(0)});
+}
+
+void dropout(const Operation& op) {
+  const double ratio = op.scalar("ratio", 1).value_or(0.5);
+  need(ratio >= 0 && ratio < 1, fmt::format("a ratio of {}", ratio));
+  if (ratio == 0) return identity(op);
+  op.point_wise(LayerKind::Dropout, {op.tensor(0)}, {{"probability", ratio}});
+}
+
+void add(const Operation& op) {
+  if (op.node.inputs() == 1) return identity(op);
+  if (const auto side = constant_side(op)) {
+    const Tensor x = op.tensor(1 - *side);
+    return affine(op, x, {}, per_channel(op, op.constant(*side), x));
+  }
+  op.point_wise(LayerKind::Add, all_alike(op));
+}
+
+void subtract(const Operation& op) {
+  const auto side = constant_side(op);
+  need(side.has_value(), "a difference of two tensors that are computed");
+  const Tensor x = op.tensor(1 - *side);
+  const Numbers values = per_channel(op, op.constant(*side), x);
+  if (*side == 0) return affine(op, x, constant_of_channels(op, x, -1), values);
+  affine(op, x, {}, mapped(values, [](float value) { return -value; }));
+}
+
+void multiply(const Operation& op) {
+  const auto side = constant_side(op);
+  need(side.has_value(), "a product of two tensors that are computed");
+  const Tensor x = op.tensor(1 - *side);
+  affine(op, x, per_channel(op, op.constant(*side), x), {});
+}
+
+void divide(const Operation& op) {
+  need(constant_side(op) == 1, "a division by what is computed");
+  const Tensor x = op.tensor(0);
+  affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }), {});
+}
+
+void concat(const Operation& op) {
+  if (op.node.inputs() == 1) return identity(op);
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
+  const Tensor& first = inputs[0];
+  const auto axis = static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
+  Shape output = op.graph.shape(first);
+  output[Axis::C] = 0;
+  Draft draft{op.node.name(), LayerKind::Concat, {}, {}, Json::object(), {}};
+  for (const Tensor& x : inputs) {
+    need(op.keeps_channels(x) && op.channel_axis(x) == axis && x.channels_last == first.channels_last,
+         "a concatenation along another axis than the channels");
+    Shape expected = op.graph.shape(first);
+    expected[Axis::C] = op.channels(x);
+    need(op.graph.shape(x) == expected, "a concatenation of tensors of different extents");
+    output[Axis::C] += op.channels(x);
+    draft.inputs.push_back(x.draft);
+  }
+  draft.output = output;
+  Tensor made = first;
+  made.draft = op.graph.add(std::move(draft), 2).draft;
+  made.dims[axis] = output[Axis::C];
+  made.alone = true;
+  op.output(made);
+}
+
+void element_wise(const Operation& op) {
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < op.node.inputs(); ++i)
+    if (op.given(i) && !op.is_constant(i)) inputs.push_back(op.tensor(i));
+  need(!inputs.empty(), "nothing that it reads is computed");
+  const auto alike = [&](const Tensor& x) { return op.graph.shape(x) == op.graph.shape(inputs[0]); };
+  const bool joins_them = inputs.size() > 1 && std::all_of(inputs.begin(), inputs.end(), alike);
+  op.point_wise(joins_them ? LayerKind::Add : LayerKind::Clip, joins_them ? inputs : std::vector<Tensor>{inputs[0]});
+}
+
+}  // namespace stratplan::interop

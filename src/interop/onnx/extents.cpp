@@ -1,0 +1,74 @@
+#include "interop/onnx/extents.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <numeric>
+
+namespace stratplan::interop {
+
+std::int64_t within(std::int64_t position, std::int64_t extent) {
+  const std::int64_t place = position < 0 ? position + extent : position;
+  need(place >= 0 && place < extent, fmt::format("position {} of {}", position, extent));
+  return place;
+}
+
+std::vector<std::int64_t> from_front(std::vector<std::int64_t> axes, std::size_t rank) {
+  for (std::int64_t& axis : axes) axis = within(axis, static_cast<std::int64_t>(rank));
+  return axes;
+}
+
+Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
+  std::vector<bool> drop(extents.size(), false);
+  for (const std::int64_t axis : from_front(axes, extents.size())) drop[static_cast<std::size_t>(axis)] = true;
+  Extents result;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    need(!drop[i] || extents[i] == 1, fmt::format("a squeeze of an extent of {}", extents[i]));
+    if (!drop[i] && !(axes.empty() && extents[i] == 1)) result.push_back(extents[i]);
+  }
+  return result;
+}
+
+Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
+  Extents result(extents.size() + axes.size(), 0);
+  for (const std::int64_t axis : from_front(axes, result.size())) result[static_cast<std::size_t>(axis)] = 1;
+  auto next = extents.begin();
+  for (std::int64_t& extent : result)
+    if (extent == 0 && next != extents.end()) extent = *next++;
+  need(next == extents.end(), "an unsqueeze of one axis twice");
+  return result;
+}
+
+Extents flattened(const Extents& extents, std::int64_t axis) {
+  const std::int64_t rank = std::ssize(extents), at = axis < 0 ? axis + rank : axis;
+  need(at >= 0 && at <= rank, fmt::format("axis {} of {}", axis, rank));
+  const auto product = [](auto begin, auto end) { return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>()); };
+  return {product(extents.begin(), extents.begin() + at), product(extents.begin() + at, extents.end())};
+}
+
+Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
+  const std::int64_t elements = elements_of(extents);
+  std::int64_t known = 1;
+  auto open = target.end();
+  for (auto extent = target.begin(); extent != target.end(); ++extent) {
+    if (*extent == 0 && !zero_is_zero) {
+      need(extent - target.begin() < std::ssize(extents), "a reshape that keeps an axis which there is not");
+      *extent = extents[static_cast<std::size_t>(extent - target.begin())];
+    }
+    if (*extent == -1) {
+      need(open == target.end(), "a reshape with two open extents");
+      open = extent;
+    } else {
+      need(*extent >= 0 && !__builtin_mul_overflow(known, *extent, &known), fmt::format("a reshape to an extent of {}", *extent));
+    }
+  }
+  if (open != target.end()) {
+    need(known > 0 && elements % known == 0, fmt::format("a reshape of {} elements in runs of {}", elements, known));
+    *open = elements / known;
+  }
+  need(elements_of(target) == elements, fmt::format("a reshape of ({}) to ({})", fmt::join(extents, ", "), fmt::join(target, ", ")));
+  return target;
+}
+
+}  // namespace stratplan::interop

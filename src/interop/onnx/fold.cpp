@@ -1,0 +1,420 @@
+#include "interop/onnx/fold.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <numeric>
+
+#include "interop/onnx/extents.hpp"
+
+namespace stratplan::interop {
+namespace {
+
+using Inputs = std::vector<std::optional<Constant>>;
+using Places = std::vector<std::int64_t>;
+constexpr std::int64_t element_count_limit = std::int64_t{1} << 20;  ///< of ranges and steps, which are about extents
+
+const Constant& operand(const Inputs& inputs, std::size_t i) {
+  need(i < inputs.size() && inputs[i].has_value(), fmt::format("without input {}", i));
+  return *inputs[i];
+}
+
+/// Row-major distance between neighbours along each axis.
+Extents strides_of(const Extents& extents) {
+  Extents strides(extents.size(), 1);
+  for (std::size_t axis = extents.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * extents[axis];
+  return strides;
+}
+
+/// Calls visit(index) for each element in row-major order.
+template <class Visit>
+void for_each_index(const Extents& extents, Visit visit) {
+  Extents index(extents.size(), 0);
+  for (std::int64_t left = elements_of(extents); left > 0; --left) {
+    visit(index);
+    for (std::size_t axis = extents.size(); axis-- > 0 && ++index[axis] == extents[axis];) index[axis] = 0;
+  }
+}
+
+/// Elements of `source`: that of index i at the place `place(i)`, row-major.
+template <class Place>
+Constant picked(const Extents& extents, const Constant& source, Place place) {
+  return {extents, source.integral(), [extents, source, place] {
+            return std::visit(
+                [&](const auto& from) -> Constant::Values {
+                  std::decay_t<decltype(from)> values;
+                  values.reserve(static_cast<std::size_t>(elements_of(extents)));
+                  for_each_index(extents, [&](const Extents& index) { values.push_back(from[static_cast<std::size_t>(place(index))]); });
+                  return values;
+                },
+                source.values());
+          }};
+}
+
+Constant with_extents(const Constant& source, Extents extents) {
+  need(elements_of(extents) == source.elements(), "a reshape that changes the number of elements");
+  return {std::move(extents), source.integral(), [source] { return source.values(); }};
+}
+
+// ---------------------------------------------------------------- arithmetic
+
+Extents broadcast(const Extents& a, const Extents& b) {
+  Extents result(std::max(a.size(), b.size()), 1);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that do not go together", fmt::join(a, ", "), fmt::join(b, ", ")));
+    result[result.size() - 1 - i] = x == 1 ? y : x;
+  }
+  return result;
+}
+
+/// The constant as if it had these extents: its elements repeat along axes where it has one.
+Constant expanded(const Constant& source, const Extents& extents) {
+  if (source.extents() == extents) return source;
+  const Extents own = source.extents(), strides = strides_of(own);
+  const std::size_t missing = extents.size() - own.size();
+  return picked(extents, source, [own, strides, missing](const Extents& index) {
+    std::int64_t place = 0;
+    for (std::size_t axis = 0; axis < own.size(); ++axis) place += own[axis] == 1 ? 0 : index[axis + missing] * strides[axis];
+    return place;
+  });
+}
+
+template <class Number>
+Number apply(const std::string& op, Number a, Number b) {
+  if (op == "Add") return a + b;
+  if (op == "Sub") return a - b;
+  if (op == "Mul") return a * b;
+  if (op == "Min") return std::min(a, b);
+  if (op == "Max") return std::max(a, b);
+  if (op == "Equal") return a == b;
+  if (op == "Less") return a < b;
+  if (op == "Greater") return a > b;
+  if constexpr (std::is_integral_v<Number>) {
+    need(b != 0, "a division by zero");
+    need(!(a == std::numeric_limits<Number>::min() && b == -1), "a division that overflows");
+    return op == "Div" ? a / b : ((a % b) + b) % b;
+  } else {
+    return op == "Div" ? a / b : a - std::floor(a / b) * b;
+  }
+}
+
+/// Integers wrap around rather than overflow: no behaviour of the program may depend on a file's arithmetic.
+std::int64_t apply_wrapping(const std::string& op, std::int64_t a, std::int64_t b) {
+  const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
+  if (op == "Add") return static_cast<std::int64_t>(x + y);
+  if (op == "Sub") return static_cast<std::int64_t>(x - y);
+  if (op == "Mul") return static_cast<std::int64_t>(x * y);
+  return apply<std::int64_t>(op, a, b);
+}
+
+bool compares(const std::string& op) { return op == "Equal" || op == "Less" || op == "Greater"; }
+
+Constant binary(const std::string& op, const Constant& first, const Constant& second) {
+  const Extents extents = broadcast(first.extents(), second.extents());
+  const Constant a = expanded(first, extents), b = expanded(second, extents);
+  const bool integral = a.integral() && b.integral();
+  return {extents, integral || compares(op), [op, a, b, integral]() -> Constant::Values {
+            std::vector<std::int64_t> integers;
+            std::vector<float> numbers;
+            if (integral) {
+              const auto x = std::get<std::vector<std::int64_t>>(a.values()), y = std::get<std::vector<std::int64_t>>(b.values());
+              for (std::size_t i = 0; i < x.size(); ++i) integers.push_back(apply_wrapping(op, x[i], y[i]));
+              return integers;
+            }
+            const auto x = a.floats(), y = b.floats();
+            for (std::size_t i = 0; i < x.size(); ++i) numbers.push_back(apply(op, x[i], y[i]));
+            if (!compares(op)) return numbers;
+            integers.assign(numbers.begin(), numbers.end());
+            return integers;
+          }};
+}
+
+float apply(const std::string& op, float x) {
+  if (op == "Floor") return std::floor(x);
+  if (op == "Ceil") return std::ceil(x);
+  if (op == "Sqrt") return std::sqrt(x);
+  if (op == "Reciprocal") return 1 / x;
+  return -x;
+}
+
+Constant unary(const std::string& op, const Constant& x) {
+  return {x.extents(), x.integral(), [op, x]() -> Constant::Values {
+            if (x.integral()) {
+              auto values = std::get<std::vector<std::int64_t>>(x.values());
+              if (op == "Neg")
+                for (auto& value : values) value = apply_wrapping("Sub", 0, value);
+              return values;
+            }
+            auto values = x.floats();
+            for (float& value : values) value = apply(op, value);
+            return values;
+          }};
+}
+
+Constant cast(const Node& node, const Constant& x) {
+  const std::int64_t type = node.integer("to", onnx::TensorProto::FLOAT);
+  const bool integral = type != onnx::TensorProto::FLOAT && type != onnx::TensorProto::DOUBLE && type != onnx::TensorProto::FLOAT16 &&
+                        type != onnx::TensorProto::BFLOAT16;
+  if (integral == x.integral()) return x;
+  if (!integral) return {x.extents(), false, [x] { return Constant::Values(x.floats()); }};
+  return {x.extents(), true, [x] { return Constant::Values(x.integers()); }};
+}
+
+Constant where(const Constant& condition, const Constant& yes, const Constant& no) {
+  const Extents extents = broadcast(condition.extents(), broadcast(yes.extents(), no.extents()));
+  const Constant chosen = expanded(condition, extents), a = expanded(yes, extents), b = expanded(no, extents);
+  need(a.integral() == b.integral(), "a choice between integers and other numbers");
+  return {extents, a.integral(), [chosen, a, b] {
+            const auto choice = chosen.integers();
+            Constant::Values values = a.values();
+            std::visit(
+                [&](auto& list) {
+                  const auto other = std::get<std::decay_t<decltype(list)>>(b.values());
+                  for (std::size_t i = 0; i < list.size(); ++i)
+                    if (choice[i] == 0) list[i] = other[i];
+                },
+                values);
+            return values;
+          }};
+}
+
+// ---------------------------------------------------------------- order
+
+Constant gather(const Node& node, const Constant& data, const Constant& positions) {
+  const Extents& from = data.extents();
+  const auto axis = static_cast<std::size_t>(from_front({node.integer("axis", 0)}, from.size())[0]);
+  Extents extents(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
+  extents.insert(extents.end(), positions.extents().begin(), positions.extents().end());
+  extents.insert(extents.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
+  std::vector<std::int64_t> places = positions.integers();
+  for (auto& place : places) place = within(place, from[axis]);
+  const Extents strides = strides_of(from), inner = strides_of(positions.extents());
+  const std::size_t count = inner.size();
+  return picked(extents, data, [=](const Extents& index) {
+    std::int64_t which = 0, place = 0;
+    for (std::size_t i = 0; i < count; ++i) which += index[axis + i] * inner[i];
+    for (std::size_t i = 0; i < axis; ++i) place += index[i] * strides[i];
+    for (std::size_t i = axis + 1; i < strides.size(); ++i) place += index[i + count - 1] * strides[i];
+    return place + places[static_cast<std::size_t>(which)] * strides[axis];
+  });
+}
+
+/// An attribute of old versions, an input of newer ones.
+std::vector<std::int64_t> attribute_or_input(const Node& node, const char* attribute, const Inputs& inputs, std::size_t i) {
+  if (i < inputs.size() && inputs[i]) return inputs[i]->integers();
+  return node.integers(attribute);
+}
+
+Constant slice(const Node& node, const Inputs& inputs) {
+  const Constant& data = operand(inputs, 0);
+  const Extents from = data.extents();
+  const auto starts = attribute_or_input(node, "starts", inputs, 1), ends = attribute_or_input(node, "ends", inputs, 2);
+  auto axes = attribute_or_input(node, "axes", inputs, 3), steps = attribute_or_input(node, "steps", inputs, 4);
+  if (axes.empty()) {
+    axes.resize(starts.size());
+    std::iota(axes.begin(), axes.end(), 0);
+  }
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  need(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
+       "starts, ends, axes and steps of different numbers");
+  axes = from_front(axes, from.size());
+  Extents extents = from, first(from.size(), 0), step(from.size(), 1);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<std::size_t>(axes[i]);
+    const std::int64_t extent = from[axis], by = steps[i];
+    need(by != 0 && by > -element_count_limit && by < element_count_limit, fmt::format("a step of {}", by));
+    const auto clamped = [&](std::int64_t position) {
+      const std::int64_t place = position < 0 ? std::max(position, -extent - 1) + extent : position;
+      return by > 0 ? std::clamp<std::int64_t>(place, 0, extent) : std::clamp<std::int64_t>(place, -1, extent - 1);
+    };
+    first[axis] = clamped(starts[i]);
+    step[axis] = by;
+    const std::int64_t distance = clamped(ends[i]) - first[axis];
+    extents[axis] = std::max<std::int64_t>(0, by > 0 ? (distance + by - 1) / by : (distance + by + 1) / by);
+  }
+  return picked(extents, data, [strides = strides_of(from), first, step](const Extents& index) {
+    std::int64_t place = 0;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) place += (first[axis] + index[axis] * step[axis]) * strides[axis];
+    return place;
+  });
+}
+
+Constant transpose(const Node& node, const Constant& data) {
+  const Extents from = data.extents();
+  std::vector<std::int64_t> order(from.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  order = from_front(node.integers("perm", order), from.size());
+  need(order.size() == from.size(), "a permutation of another number of axes");
+  Extents extents;
+  const Extents strides = strides_of(from);
+  for (const std::int64_t axis : order) extents.push_back(from[static_cast<std::size_t>(axis)]);
+  return picked(extents, data, [order, strides](const Extents& index) {
+    std::int64_t place = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) place += index[i] * strides[static_cast<std::size_t>(order[i])];
+    return place;
+  });
+}
+
+/// Two constants along an axis.
+Constant joined(const Constant& a, const Constant& b, std::size_t axis) {
+  Extents extents = a.extents();
+  need(b.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
+  for (std::size_t i = 0; i < extents.size(); ++i) need(i == axis || extents[i] == b.extents()[i], "a concatenation of tensors of different extents");
+  need(a.integral() == b.integral(), "a concatenation of integers and other numbers");
+  extents[axis] += b.extents()[axis];
+  return {extents, a.integral(), [a, b, axis] {
+            const auto inner = [axis](const Constant& part) {
+              return std::accumulate(part.extents().begin() + static_cast<std::ptrdiff_t>(axis), part.extents().end(), std::int64_t{1},
+                                     std::multiplies<>());
+            };
+            return std::visit(
+                [&](const auto& x) -> Constant::Values {
+                  const auto y = std::get<std::decay_t<decltype(x)>>(b.values());
+                  std::decay_t<decltype(x)> values;
+                  const std::int64_t p = inner(a), q = inner(b), rows = p > 0 ? a.elements() / p : q > 0 ? b.elements() / q : 0;
+                  for (std::int64_t row = 0; row < rows; ++row) {
+                    values.insert(values.end(), x.begin() + row * p, x.begin() + (row + 1) * p);
+                    values.insert(values.end(), y.begin() + row * q, y.begin() + (row + 1) * q);
+                  }
+                  return values;
+                },
+                a.values());
+          }};
+}
+
+Constant concat(const Node& node, const Inputs& inputs) {
+  Constant result = operand(inputs, 0);
+  const auto axis = static_cast<std::size_t>(from_front({node.integer("axis", 0)}, result.extents().size())[0]);
+  for (std::size_t i = 1; i < inputs.size(); ++i) result = joined(result, operand(inputs, i), axis);
+  return result;
+}
+
+// ---------------------------------------------------------------- new ones
+
+Constant literal(const Node& node) {
+  if (const auto tensor = node.tensor("value")) return *tensor;
+  if (node.has("value_int")) return Constant::of({}, std::vector<std::int64_t>{node.integer("value_int", 0)});
+  if (node.has("value_float")) return Constant::of({}, std::vector<float>{static_cast<float>(node.number("value_float", 0))});
+  if (const auto integers = node.integers("value_ints"); !integers.empty()) return Constant::of({std::ssize(integers)}, integers);
+  if (const auto numbers = node.numbers("value_floats"); !numbers.empty()) return Constant::of({std::ssize(numbers)}, numbers);
+  throw Inexpressible{"a constant without numbers"};
+}
+
+Constant filled(const Node& node, const Constant& shape) {
+  const Extents extents = shape.integers();
+  const auto value = node.tensor("value");
+  if (value && value->integral()) {
+    return {extents, true, [count = elements_of(extents), number = static_cast<std::int64_t>(value->scalar())] {
+              return Constant::Values(std::vector<std::int64_t>(static_cast<std::size_t>(count), number));
+            }};
+  }
+  return {extents, false, [count = elements_of(extents), number = value ? static_cast<float>(value->scalar()) : 0.0f] {
+            return Constant::Values(std::vector<float>(static_cast<std::size_t>(count), number));
+          }};
+}
+
+Constant range(const Constant& start, const Constant& limit, const Constant& step) {
+  need(start.integral() && limit.integral() && step.integral(), "a range of other numbers than integers");
+  std::vector<std::int64_t> values;
+  const std::int64_t first = start.integers().at(0), end = limit.integers().at(0), by = step.integers().at(0);
+  for (const std::int64_t number : {first, end, by})
+    need(by != 0 && std::abs(number) < element_count_limit, fmt::format("a range from {} to {} by {}", first, end, by));
+  for (std::int64_t at = first; by > 0 ? at < end : at > end; at += by) values.push_back(at);
+  return Constant::of({std::ssize(values)}, values);
+}
+
+Constant product(const Node& node, const Constant& x) {
+  need(x.extents().size() <= 1, "a product along some axes");
+  std::int64_t result = 1;
+  for (const std::int64_t value : x.integers()) result = apply_wrapping("Mul", result, value);
+  return Constant::of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(), std::vector<std::int64_t>{result});
+}
+
+using Folding = Constant (*)(const Node&, const Inputs&, std::int64_t opset);
+
+Constant fold_binary(const Node& node, const Inputs& inputs, std::int64_t) {
+  Constant result = operand(inputs, 0);
+  for (std::size_t i = 1; i < inputs.size(); ++i) result = binary(node.op(), result, operand(inputs, i));
+  return result;
+}
+Constant fold_unary(const Node& node, const Inputs& inputs, std::int64_t) { return unary(node.op(), operand(inputs, 0)); }
+
+const std::map<std::string, Folding>& foldings() {
+  static const std::map<std::string, Folding> table{
+      {"Constant", [](const Node& node, const Inputs&, std::int64_t) { return literal(node); }},
+      {"ConstantOfShape", [](const Node& node, const Inputs& in, std::int64_t) { return filled(node, operand(in, 0)); }},
+      {"Identity", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
+      {"Dropout", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
+      {"Cast", [](const Node& node, const Inputs& in, std::int64_t) { return cast(node, operand(in, 0)); }},
+      {"Shape",
+       [](const Node& node, const Inputs& in, std::int64_t) {
+         const Extents& extents = operand(in, 0).extents();
+         const std::int64_t rank = std::ssize(extents);
+         const auto place = [rank](std::int64_t position) { return std::clamp<std::int64_t>(position < 0 ? position + rank : position, 0, rank); };
+         const std::int64_t first = place(node.integer("start", 0)), end = std::max(first, place(node.integer("end", rank)));
+         return Constant::of({end - first}, Places(extents.begin() + first, extents.begin() + end));
+       }},
+      {"Size", [](const Node&, const Inputs& in, std::int64_t) { return Constant::of({}, Places{operand(in, 0).elements()}); }},
+      {"Gather", [](const Node& node, const Inputs& in, std::int64_t) { return gather(node, operand(in, 0), operand(in, 1)); }},
+      {"Slice", [](const Node& node, const Inputs& in, std::int64_t) { return slice(node, in); }},
+      {"Concat", [](const Node& node, const Inputs& in, std::int64_t) { return concat(node, in); }},
+      {"Transpose", [](const Node& node, const Inputs& in, std::int64_t) { return transpose(node, operand(in, 0)); }},
+      {"Squeeze",
+       [](const Node& node, const Inputs& in, std::int64_t) {
+         const Constant& x = operand(in, 0);
+         return with_extents(x, squeezed(x.extents(), attribute_or_input(node, "axes", in, 1)));
+       }},
+      {"Unsqueeze",
+       [](const Node& node, const Inputs& in, std::int64_t) {
+         const Constant& x = operand(in, 0);
+         return with_extents(x, unsqueezed(x.extents(), attribute_or_input(node, "axes", in, 1)));
+       }},
+      {"Flatten",
+       [](const Node& node, const Inputs& in, std::int64_t) {
+         const Constant& x = operand(in, 0);
+         return with_extents(x, flattened(x.extents(), node.integer("axis", 1)));
+       }},
+      {"Reshape",
+       [](const Node& node, const Inputs& in, std::int64_t) {
+         const Constant& x = operand(in, 0);
+         return with_extents(x, reshaped(x.extents(), attribute_or_input(node, "shape", in, 1), node.integer("allowzero", 0) != 0));
+       }},
+      {"Expand",
+       [](const Node&, const Inputs& in, std::int64_t) {
+         const Constant& x = operand(in, 0);
+         return expanded(x, broadcast(x.extents(), operand(in, 1).integers()));
+       }},
+      {"Where", [](const Node&, const Inputs& in, std::int64_t) { return where(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+      {"Range", [](const Node&, const Inputs& in, std::int64_t) { return range(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+      {"ReduceProd", [](const Node& node, const Inputs& in, std::int64_t) { return product(node, operand(in, 0)); }},
+      {"Add", fold_binary},
+      {"Sub", fold_binary},
+      {"Mul", fold_binary},
+      {"Div", fold_binary},
+      {"Mod", fold_binary},
+      {"Min", fold_binary},
+      {"Max", fold_binary},
+      {"Equal", fold_binary},
+      {"Less", fold_binary},
+      {"Greater", fold_binary},
+      {"Floor", fold_unary},
+      {"Ceil", fold_unary},
+      {"Sqrt", fold_unary},
+      {"Neg", fold_unary},
+      {"Reciprocal", fold_unary},
+  };
+  return table;
+}
+
+}  // namespace
+
+bool folds(const Node& node) { return node.domain().empty() && foldings().contains(node.op()); }
+
+Constant fold(const Node& node, const Inputs& inputs, std::int64_t opset) { return foldings().at(node.op())(node, inputs, opset); }
+
+}  // namespace stratplan::interop

@@ -1,0 +1,113 @@
+#include "interop/onnx/model.hpp"
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+
+#include <fstream>
+#include <limits>
+#include <set>
+
+#include "interop/onnx/tensor_values.hpp"
+#include "model/base/error.hpp"
+
+namespace stratplan::interop {
+namespace {
+
+const std::string nothing;
+
+onnx::ModelProto parse(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  if (!stream) throw InputError(file, "", "can not be opened");
+  google::protobuf::io::IstreamInputStream bytes(&stream);
+  google::protobuf::io::CodedInputStream coded(&bytes);
+  coded.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  onnx::ModelProto model;
+  if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
+    throw InputError(file, "", "expected an ONNX model: it can not be parsed as one");
+  if (!model.has_graph() || model.graph().node_size() == 0) throw InputError(file, "", "expected an ONNX model: there is no graph in it");
+  return model;
+}
+
+}  // namespace
+
+const std::string& Node::input(int i) const { return i < node_.input_size() ? node_.input(i) : nothing; }
+const std::string& Node::output(int i) const { return i < node_.output_size() ? node_.output(i) : nothing; }
+
+const onnx::AttributeProto* Node::find(const std::string& attribute) const {
+  for (const auto& candidate : node_.attribute())
+    if (candidate.name() == attribute) return &candidate;
+  return nullptr;
+}
+
+std::int64_t Node::integer(const std::string& attribute, std::int64_t otherwise) const {
+  const auto* found = find(attribute);
+  return found ? found->i() : otherwise;
+}
+
+double Node::number(const std::string& attribute, double otherwise) const {
+  const auto* found = find(attribute);
+  return found ? static_cast<double>(found->f()) : otherwise;
+}
+
+std::string Node::text(const std::string& attribute, const std::string& otherwise) const {
+  const auto* found = find(attribute);
+  return found ? found->s() : otherwise;
+}
+
+std::vector<std::int64_t> Node::integers(const std::string& attribute, const std::vector<std::int64_t>& otherwise) const {
+  const auto* found = find(attribute);
+  if (!found) return otherwise;
+  return {found->ints().begin(), found->ints().end()};
+}
+
+std::vector<float> Node::numbers(const std::string& attribute) const {
+  const auto* found = find(attribute);
+  if (!found) return {};
+  return {found->floats().begin(), found->floats().end()};
+}
+
+std::optional<Constant> Node::tensor(const std::string& attribute) const {
+  const auto* found = find(attribute);
+  if (!found || !found->has_t()) return {};
+  return constant_of(found->t(), file_);
+}
+
+Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
+  for (const auto& node : proto_.graph().node()) nodes_.emplace_back(node, file_);
+  find_inputs();
+}
+
+void Model::find_inputs() {
+  std::set<std::string> initialized;
+  for (const auto& tensor : proto_.graph().initializer()) initialized.insert(tensor.name());
+  for (const auto& input : proto_.graph().input()) {
+    if (initialized.contains(input.name())) continue;
+    GraphInput found{input.name(), {}, {}};
+    for (const auto& dim : input.type().tensor_type().shape().dim()) {
+      found.extents.push_back(dim.has_dim_value() && dim.dim_value() > 0 ? dim.dim_value() : 0);
+      found.symbols.push_back(dim.dim_param());
+    }
+    inputs_.push_back(std::move(found));
+  }
+}
+
+std::int64_t Model::opset() const {
+  for (const auto& set : proto_.opset_import())
+    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
+  return 1;
+}
+
+std::vector<std::string> Model::outputs() const {
+  std::vector<std::string> names;
+  for (const auto& output : proto_.graph().output()) names.push_back(output.name());
+  return names;
+}
+
+std::map<std::string, Constant> Model::constants() const {
+  std::map<std::string, Constant> constants;
+  for (const auto& tensor : proto_.graph().initializer()) constants.emplace(tensor.name(), constant_of(tensor, file_));
+  return constants;
+}
+
+}  // namespace stratplan::interop

@@ -1,0 +1,64 @@
+#pragma once
+// Which operators become layers, and how; one function each, grouped by file.
+#include <string>
+
+#include "interop/onnx/operation.hpp"
+
+namespace stratplan::interop {
+
+/// Makes the node's output. Throws Inexpressible.
+using Translation = void (*)(const Operation&);
+
+/// Nothing if no layer computes the operator.
+Translation translation_of(const Node& node);
+
+// windows.cpp
+void convolution(const Operation& op);
+void transposed_convolution(const Operation& op);
+void max_pool(const Operation& op);
+void average_pool(const Operation& op);
+void global_average_pool(const Operation& op);
+void global_max_pool(const Operation& op);
+void reduce_mean(const Operation& op);
+void pad(const Operation& op);
+void resize(const Operation& op);
+
+// normalizations.cpp
+void batch_normalization(const Operation& op);
+void instance_normalization(const Operation& op);
+void group_normalization(const Operation& op);
+void local_response_normalization(const Operation& op);
+
+// elements.cpp
+void relu(const Operation& op);
+void leaky_relu(const Operation& op);
+void sigmoid(const Operation& op);
+void hyperbolic_tangent(const Operation& op);
+void elu(const Operation& op);
+void prelu(const Operation& op);
+void clip(const Operation& op);
+void softmax(const Operation& op);
+void dropout(const Operation& op);
+void identity(const Operation& op);
+void add(const Operation& op);
+void subtract(const Operation& op);
+void multiply(const Operation& op);
+void divide(const Operation& op);
+void concat(const Operation& op);
+/// Of an unknown operator that the user asked to take for one: passes its inputs on, or their sum.
+void element_wise(const Operation& op);
+/// Whether a Softmax or LogSoftmax runs over the channels of each position, as the cross-entropy's own does.
+bool is_over_channels(const Operation& op);
+
+// matrices.cpp
+void gemm(const Operation& op);
+void matrix_product(const Operation& op);
+
+// views.cpp
+void flatten(const Operation& op);
+void reshape(const Operation& op);
+void squeeze(const Operation& op);
+void unsqueeze(const Operation& op);
+void transpose(const Operation& op);
+
+}  // namespace stratplan::interop

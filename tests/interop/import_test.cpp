@@ -1,0 +1,378 @@
+// Models of several nodes: what exporters write around the layers, and what becomes of values, names, batches and losses.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "model/network/onnx.hpp"
+#include "support/message_of.hpp"
+#include "support/onnx_model.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::float_tensor;
+using test::integer_tensor;
+using test::Integers;
+using test::OnnxModel;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+ImportRequest with_values() { return {.file = {}, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}; }
+ImportRequest of_batch(std::int64_t batch) { return {.file = {}, .batch = batch, .input_size = {}, .element_wise = {}}; }
+
+ImportedModel imported(const OnnxModel& model, ImportRequest request = {}) {
+  const test::TemporaryFolder folder;
+  request.file = model.write(folder / "model.onnx");
+  return import_onnx(request);
+}
+
+std::string refusal(const OnnxModel& model, const ImportRequest& request = {}) {
+  return test::message_of<InputError>([&] { imported(model, request); });
+}
+
+/// "input convolution relu ...", and names where they are asked for.
+std::string kinds(const ImportedModel& model) {
+  std::string text;
+  for (const Json& layer : model.network["layers"]) text += (text.empty() ? "" : " ") + layer["kind"].get<std::string>();
+  return text;
+}
+
+std::vector<std::string> names(const ImportedModel& model) {
+  std::vector<std::string> all;
+  for (const Json& layer : model.network["layers"]) all.push_back(layer["name"]);
+  return all;
+}
+
+std::vector<float> values(const ImportedModel& model, const std::string& name) {
+  for (const ImportedTensor& tensor : model.weights)
+    if (tensor.name == name) return tensor.values;
+  return {};
+}
+
+/// x (N, 2, 2, 2), convolved to 3 channels "c".
+OnnxModel beginning(std::int64_t samples = 1, std::int64_t opset = 13) {
+  OnnxModel model(opset);
+  model.input("x", {samples, 2, 2, 2}).floats("w", {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6}).node("Conv", {"x", "w"}, {"c"});
+  return model;
+}
+
+TEST(Import, FoldsTheShapeArithmeticAroundAFlatten) {
+  OnnxModel model = beginning(-1);
+  model.node("Shape", {"c"}, {"shape"}).integers("zero", {0}).node("Gather", {"shape", "zero"}, {"n"}, {{"axis", 0}});
+  model.integers("open", {-1}).node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}}).node("Reshape", {"c", "target"}, {"flat"});
+  model.floats("b", {12, 2}).node("MatMul", {"flat", "b"}, {"y"}).output("y");
+  const ImportedModel result = imported(model, of_batch(5));
+  EXPECT_EQ(kinds(result), "input convolution fully_connected softmax_cross_entropy");
+  EXPECT_EQ(result.network["batch"], 5);
+  EXPECT_EQ(read_imported(result, "model.onnx").layers[2].weights(), (Shape{{2, 3, 1, 2, 2}}));
+}
+
+TEST(Import, FoldsSlicesCastsAndArithmeticOfShapes) {
+  OnnxModel model = beginning();
+  model.node("Shape", {"c"}, {"shape"}).integers("two", {2}).integers("four", {4}).node("Slice", {"shape", "two", "four"}, {"size"});
+  model.node("Cast", {"size"}, {"f"}, {{"to", 1}}).floats("factor", {}, {2}).node("Mul", {"f", "factor"}, {"g"}).node("Floor", {"g"}, {"h"});
+  model.node("Cast", {"h"}, {"larger"}, {{"to", 7}}).node("Slice", {"shape", "none", "two"}, {"front"}).integers("none", {0});
+  model.node("Concat", {"front", "larger"}, {"sizes"}, {{"axis", 0}}).node("Resize", {"c", "", "", "sizes"}, {"y"}, {{"mode", "linear"}}).output("y");
+  const ImportedModel result = imported(model);
+  EXPECT_EQ(kinds(result), "input convolution upsample mean_squared_error");
+  EXPECT_EQ(result.network["layers"][2]["scale"], 2);
+}
+
+TEST(Import, WeightsMayBeMadeByConstantOfShapeAndTransposed) {
+  OnnxModel model;
+  model.input("x", {1, 2}).integers("s", {3, 2}).node("ConstantOfShape", {"s"}, {"w"}, {{"value", float_tensor("", {1}, {0.25f})}});
+  model.node("Transpose", {"w"}, {"t"}, {{"perm", Integers{1, 0}}}).node("MatMul", {"x", "t"}, {"y"}).output("y");
+  EXPECT_THAT(values(imported(model, with_values()), "y.weights"), ElementsAre(0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f));
+  OnnxModel turned;
+  turned.input("x", {1, 2}).floats("w", {3, 2}, {1, 2, 3, 4, 5, 6}).node("Transpose", {"w"}, {"t"}).node("MatMul", {"x", "t"}, {"y"}).output("y");
+  EXPECT_THAT(values(imported(turned, with_values()), "y.weights"), ElementsAre(1, 2, 3, 4, 5, 6));
+}
+
+TEST(Import, GemmScalesItsValues) {
+  OnnxModel model;
+  model.input("x", {1, 2}).floats("b", {2, 3}, {1, 2, 3, 4, 5, 6}).floats("c", {3}, {1, 2, 3});
+  model.node("Gemm", {"x", "b", "c"}, {"y"}, {{"alpha", 2.0f}, {"beta", 3.0f}}).output("y");
+  const ImportedModel result = imported(model, with_values());
+  EXPECT_THAT(values(result, "y.weights"), ElementsAre(2, 8, 4, 10, 6, 12));
+  EXPECT_THAT(values(result, "y.bias"), ElementsAre(3, 6, 9));
+}
+
+TEST(Import, ASumWithAConstantIsTheBiasOfTheLayerBefore) {
+  OnnxModel model = beginning();
+  model.floats("b", {3, 1, 1}, {7, 8, 9}).node("Add", {"b", "c"}, {"y"}).output("y");
+  const ImportedModel result = imported(model, with_values());
+  EXPECT_EQ(kinds(result), "input convolution softmax_cross_entropy");
+  EXPECT_THAT(values(result, "c.bias"), ElementsAre(7, 8, 9));
+  // But not where somebody else reads what it makes.
+  model.node("Relu", {"c"}, {"r"}).node("Add", {"r", "y"}, {"z"}).model.mutable_graph()->mutable_output(0)->set_name("z");
+  EXPECT_EQ(kinds(imported(model)), "input convolution convolution relu add softmax_cross_entropy");
+}
+
+TEST(Import, KnowsPyTorchsGroupNormalization) {
+  OnnxModel model;
+  model.input("x", {-1, 4, 3, 3}).integers("target", {0, 2, -1}).node("Reshape", {"x", "target"}, {"r"});
+  model.floats("one", {2}, {1, 1}).floats("zero", {2}, {0, 0}).node("InstanceNormalization", {"r", "one", "zero"}, {"n"}, {{"epsilon", 1e-3f}});
+  model.node("Shape", {"x"}, {"s"}).node("Reshape", {"n", "s"}, {"back"}).floats("g", {4, 1, 1}, {1, 2, 3, 4}).floats("b", {4, 1, 1}, {5, 6, 7, 8});
+  model.node("Mul", {"back", "g"}, {"m"}).node("Add", {"m", "b"}, {"y"}).output("y");
+  ImportRequest request = with_values();
+  request.batch = 2;
+  const ImportedModel result = imported(model, request);
+  EXPECT_EQ(kinds(result), "input group_norm mean_squared_error");
+  EXPECT_EQ(result.network["layers"][1]["groups"], 2);
+  EXPECT_THAT(values(result, "n.scale"), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(values(result, "n.shift"), ElementsAre(5, 6, 7, 8));
+}
+
+TEST(Import, ChannelsMayBeLastInTheModel) {
+  OnnxModel model;  // as Keras exports: turned at the beginning, and back before the matrix
+  model.input("x", {1, 2, 2, 3}).node("Transpose", {"x"}, {"t"}, {{"perm", Integers{0, 3, 1, 2}}}).node("Relu", {"t"}, {"r"});
+  model.node("Transpose", {"r"}, {"back"}, {{"perm", Integers{0, 2, 3, 1}}}).node("Flatten", {"back"}, {"flat"});
+  model.floats("b", {12, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).node("MatMul", {"flat", "b"}, {"y"}).output("y");
+  const ImportedModel result = imported(model, with_values());
+  EXPECT_EQ(kinds(result), "input relu fully_connected mean_squared_error");
+  EXPECT_EQ(result.network["layers"][0]["channels"], 3);
+  EXPECT_EQ(result.network["layers"][0]["size"], Json({2, 2}));
+  EXPECT_THAT(values(result, "y.weights"), ElementsAre(0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11));
+}
+
+TEST(Import, BatchNormalizationBringsItsStatistics) {
+  OnnxModel model = beginning(1, 9);
+  for (const char* name : {"s", "b", "m", "v"}) model.floats(name, {3});
+  model.node("BatchNormalization", {"c", "s", "b", "m", "v"}, {"y"}, {{"momentum", 0.95f}}).output("y");
+  const ImportedModel result = imported(model, with_values());
+  EXPECT_EQ(result.network["running_momentum"], 0.05);
+  EXPECT_THAT(values(result, "y.running_var"), ElementsAre(0.5f, 1, 1.5f));
+  EXPECT_THAT(result.notes, Not(Contains(HasSubstr("batch normalization"))));
+}
+
+TEST(Import, WarnsWhereBatchNormalizationMayHaveBeenFolded) {
+  OnnxModel model;
+  model.input("x", {1, 2, 2, 2}).floats("w", {3, 2, 1, 1}).floats("b", {3}).node("Conv", {"x", "w", "b"}, {"y"}).output("y");
+  EXPECT_THAT(imported(model).notes, Contains(HasSubstr("do_constant_folding=False")));
+  EXPECT_THAT(imported(beginning().output("c")).notes, Not(Contains(HasSubstr("do_constant_folding=False"))));
+}
+
+TEST(Import, InitializersMayBeListedAsInputs) {
+  OnnxModel model = beginning();
+  model.input("w", {3, 2, 1, 1}).output("c");
+  EXPECT_EQ(kinds(imported(model)), "input convolution softmax_cross_entropy");
+}
+
+TEST(Import, NamesAreTheNodesAndUnique) {
+  OnnxModel model;
+  model.input("x", {1, 2, 2, 2})
+      .node("Relu", {"x"}, {"a"})
+      .node("Relu", {"a"}, {"b"})
+      .node("Relu", {"b"}, {"c"})
+      .node("Relu", {"c"}, {"loss"})
+      .output("loss");
+  for (const int i : {0, 1}) model.model.mutable_graph()->mutable_node(i)->set_name("block/relu");
+  model.model.mutable_graph()->mutable_node(2)->set_name("odd\n\xff");
+  EXPECT_THAT(names(imported(model)), ElementsAre("x", "block/relu", "block/relu_2", "odd_\xef\xbf\xbd", "loss", "loss_2"));
+}
+
+TEST(Import, PutsALossBehindTheModel) {
+  struct Row {
+    const char* op;  // the last
+    ImportedLoss asked;
+    const char* kinds;
+    const char* note;
+  };
+  const Row table[] = {
+      {"Relu", ImportedLoss::FromModel, "input convolution relu mean_squared_error", "a loss was added behind y: mean_squared_error"},
+      {"Softmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "the softmax at the end, y, is part of the loss"},
+      {"LogSoftmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "the softmax at the end, y, is part of the loss"},
+      {"Softmax", ImportedLoss::MeanSquaredError, "input convolution softmax mean_squared_error", "a loss was added behind y"},
+      {"Softmax", ImportedLoss::Dice, "input convolution softmax dice_loss", "dice_loss"},
+      {"Identity", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "a loss was added behind c: softmax_cross_entropy"},
+      {"Identity", ImportedLoss::CrossEntropy, "input convolution softmax_cross_entropy", "softmax_cross_entropy"},
+  };
+  for (const Row& row : table) {
+    OnnxModel model = beginning();
+    model.node(row.op, {"c"}, {"y"}, {{"axis", 1}}).output("y");
+    const ImportedModel result = imported(model, {.file = {}, .batch = {}, .input_size = {}, .loss = row.asked, .element_wise = {}});
+    EXPECT_EQ(kinds(result), row.kinds) << row.op;
+    EXPECT_THAT(result.notes, Contains(HasSubstr(row.note))) << row.op;
+  }
+}
+
+TEST(Import, TrainsTheFirstOutputAndNeedsNothingElse) {
+  OnnxModel model = beginning();
+  model.node("LSTM", {"c"}, {"other"}).output("c").output("other");
+  const ImportedModel result = imported(model);
+  EXPECT_EQ(kinds(result), "input convolution softmax_cross_entropy");
+  EXPECT_THAT(result.notes, Contains(HasSubstr("left out: other")));
+}
+
+TEST(Import, ListsAllThatNoLayerComputes) {
+  OnnxModel model = beginning();
+  model.node("Erf", {"c"}, {"e"}).node("Softmax", {"e"}, {"s"}).node("LRN", {"c"}, {"l"}, {{"size", 2}}).node("Add", {"s", "l"}, {"y"}).output("y");
+  model.model.mutable_graph()->mutable_node(1)->set_domain("com.example");
+  EXPECT_THAT(refusal(model),
+              HasSubstr("2 nodes that no layer computes: e (com.example::Erf, opset 13); l (LRN, opset 13): a sum over 2 channels, an even number"));
+}
+
+TEST(Import, TakesUnknownOperatorsForElementWiseOnesIfAsked) {
+  OnnxModel model = beginning();
+  model.node("Erf", {"c"}, {"e"}).node("Mul", {"e", "c"}, {"y"}).output("y");
+  const ImportedModel result = imported(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"e", "y"}});
+  EXPECT_EQ(kinds(result), "input convolution clip add softmax_cross_entropy");
+  EXPECT_THAT(result.notes, Contains(HasSubstr("e (Erf) is taken for an element-wise layer")));
+  EXPECT_THAT(refusal(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"f"}}), HasSubstr("there is no node f"));
+}
+
+TEST(Import, TheBatchMayBeOpenOrWrittenIntoAReshape) {
+  EXPECT_THAT(refusal(beginning(-1).output("c")), HasSubstr("the batch is left open (\"N\" of x): --batch says"));
+  EXPECT_EQ(imported(beginning(-1).output("c"), of_batch(6)).network["batch"], 6);
+  EXPECT_EQ(imported(beginning(4).output("c")).network["batch"], 4);
+  EXPECT_EQ(imported(beginning(4).output("c"), of_batch(6)).network["batch"], 6);
+  struct Row {
+    std::int64_t samples;
+    Integers target;
+  };
+  const Row table[] = {{-1, {1, -1}}, {-1, {8, 12}}, {-1, {-1, 12}}, {4, {4, -1}}, {4, {-1, 12}}};
+  for (const Row& row : table) {
+    OnnxModel model = beginning(row.samples);
+    model.integers("t", row.target).node("Reshape", {"c", "t"}, {"f"}).floats("b", {12, 2}).node("MatMul", {"f", "b"}, {"y"}).output("y");
+    EXPECT_EQ(kinds(imported(model, of_batch(8))), "input convolution fully_connected softmax_cross_entropy") << row.samples << " " << row.target[0];
+  }
+}
+
+TEST(Import, OpenSizesAreAskedFor) {
+  OnnxModel model;
+  model.input("x", {1, 2, -1, -1}).node("Relu", {"x"}, {"y"}).output("y");
+  EXPECT_THAT(refusal(model), HasSubstr("an extent is left open (\"N\" of x): --input-size says it"));
+  EXPECT_EQ(imported(model, {.file = {}, .batch = {}, .input_size = {5, 6}, .element_wise = {}}).network["layers"][0]["size"], Json({5, 6}));
+  EXPECT_THAT(refusal(model, {.file = {}, .batch = {}, .input_size = {5, 6, 7}, .element_wise = {}}),
+              HasSubstr("2 spatial axes, the size asked for has 3"));
+}
+
+TEST(Import, ExtentsBeyond32BitsAreCounted) {
+  OnnxModel model;
+  model.input("x", {1, 2, 4096, 4096, 4096})
+      .floats("w", {3, 2, 1, 1, 1})
+      .node("Conv", {"x", "w"}, {"c"})
+      .node("GlobalAveragePool", {"c"}, {"y"})
+      .output("y");
+  const Network network = read_imported(imported(model), "model.onnx");
+  EXPECT_EQ(network.layers[1].output.elements(), std::int64_t{3} << 36);
+}
+
+TEST(Import, FilesThatAreNoModelsAreRefused) {
+  const test::TemporaryFolder folder;
+  const auto message = [](const std::string& file) {
+    return test::message_of<InputError>([&] { import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}}); });
+  };
+  EXPECT_THAT(message(folder / "nowhere.onnx"), HasSubstr("can not be opened"));
+  EXPECT_THAT(message(folder.write("text.onnx", "{}")), HasSubstr("expected an ONNX model"));
+  EXPECT_THAT(message(folder.write("empty.onnx", "")), HasSubstr("there is no graph in it"));
+  const std::string whole = beginning().output("c").model.SerializeAsString();
+  for (std::size_t length = 0; length < whole.size(); ++length)  // truncated anywhere: a model or a message, never a crash
+    try {
+      import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)), .batch = {}, .input_size = {}, .element_wise = {}});
+    } catch (const InputError&) {
+    }
+}
+
+// ---------------------------------------------------------------- tensors
+
+TEST(Tensors, OfAllTypesAreRead) {
+  struct Row {
+    int type;
+    std::string raw;  // of 1 and -2, or of 1 and 254
+    float second;
+  };
+  const auto bytes = [](auto a, auto b) {
+    std::string raw(reinterpret_cast<const char*>(&a), sizeof a);
+    return raw.append(reinterpret_cast<const char*>(&b), sizeof b);
+  };
+  const Row table[] = {
+      {onnx::TensorProto::FLOAT, bytes(1.0f, -2.0f), -2},
+      {onnx::TensorProto::DOUBLE, bytes(1.0, -2.0), -2},
+      {onnx::TensorProto::FLOAT16, bytes(std::uint16_t{0x3c00}, std::uint16_t{0xc000}), -2},
+      {onnx::TensorProto::FLOAT16, bytes(std::uint16_t{0x3c00}, std::uint16_t{1}), 0x1p-24f},
+      {onnx::TensorProto::BFLOAT16, bytes(std::uint16_t{0x3f80}, std::uint16_t{0xc000}), -2},
+      {onnx::TensorProto::INT64, bytes(std::int64_t{1}, std::int64_t{-2}), -2},
+      {onnx::TensorProto::INT32, bytes(1, -2), -2},
+      {onnx::TensorProto::INT8, bytes(std::int8_t{1}, std::int8_t{-2}), -2},
+      {onnx::TensorProto::UINT8, bytes(std::uint8_t{1}, std::uint8_t{254}), 254},
+  };
+  for (const Row& row : table) {
+    OnnxModel model = beginning();
+    onnx::TensorProto& tensor = *model.model.mutable_graph()->mutable_initializer(0);
+    tensor.Clear();
+    tensor.set_name("w");
+    tensor.set_data_type(row.type);
+    for (const int extent : {1, 2, 1, 1}) tensor.add_dims(extent);
+    tensor.set_raw_data(row.raw);
+    EXPECT_THAT(values(imported(model.output("c"), with_values()), "c.weights"), ElementsAre(1, row.second)) << row.type;
+    tensor.set_raw_data(row.raw + "x");
+    EXPECT_THAT(refusal(model), HasSubstr("tensor w: ")) << row.type;
+  }
+}
+
+class ExternalData : public testing::Test {
+ protected:
+  /// A convolution whose weights, 1 to 6, lie in `location`; the model is in folder/model.
+  std::string model(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+    std::filesystem::create_directories(folder / "model/data");
+    OnnxModel result = beginning();
+    onnx::TensorProto& tensor = *result.model.mutable_graph()->mutable_initializer(0);
+    tensor.clear_float_data();
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    const auto entry = [&](const char* key, const std::string& value) {
+      if (value.empty()) return;
+      onnx::StringStringEntryProto& added = *tensor.add_external_data();
+      added.set_key(key);
+      added.set_value(value);
+    };
+    entry("location", location);
+    entry("offset", offset);
+    entry("length", length);
+    return result.output("c").write(folder / "model/model.onnx");
+  }
+  std::string refused(const std::string& file) {
+    return test::message_of<InputError>([&] { import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}); });
+  }
+  static std::string six(std::size_t before) {
+    const float numbers[] = {1, 2, 3, 4, 5, 6};
+    return std::string(before, 'x') + std::string(reinterpret_cast<const char*>(numbers), sizeof numbers);
+  }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(ExternalData, AreReadFromBelowTheModelsFolderAlone) {
+  const std::string file = model("data/w.bin", "8", "24");
+  folder.write("model/data/w.bin", six(8));
+  EXPECT_THAT(values(import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}), "c.weights"),
+              ElementsAre(1, 2, 3, 4, 5, 6));
+  folder.write("outside.bin", six(0));
+  EXPECT_THAT(refused(model("../outside.bin")), HasSubstr("it leads upwards"));
+  EXPECT_THAT(refused(model("data/../../outside.bin")), HasSubstr("it leads upwards"));
+  EXPECT_THAT(refused(model((folder / "outside.bin"))), HasSubstr("not a relative path"));
+  EXPECT_THAT(refused(model("")), HasSubstr("not a relative path"));
+  std::filesystem::create_symlink(folder / "outside.bin", folder / "model/link.bin");
+  EXPECT_THAT(refused(model("link.bin")), HasSubstr("a link leads out of the folder"));
+  std::filesystem::create_hard_link(folder / "outside.bin", folder / "model/hard.bin");
+  EXPECT_THAT(refused(model("hard.bin")), HasSubstr("neither device nor hard link"));
+  EXPECT_THAT(refused(model("data")), HasSubstr("expected a file of its own"));
+}
+
+TEST_F(ExternalData, MustHoldWhatTheShapeSays) {
+  folder.write("w.bin", "");
+  model("w.bin");
+  folder.write("model/w.bin", six(0));
+  EXPECT_THAT(refused(model("w.bin", "1")), HasSubstr("expected 24 bytes from byte 1, but the file has 24"));
+  EXPECT_THAT(refused(model("w.bin", "9223372036854775807")), HasSubstr("expected 24 bytes from byte"));
+  EXPECT_THAT(refused(model("w.bin", "", "20")), HasSubstr("found a length of 20"));
+  EXPECT_THAT(refused(model("w.bin", "-4")), HasSubstr("expected a whole number as the offset"));
+}
+
+TEST_F(ExternalData, AreNotOpenedForPlanning) { EXPECT_EQ(read_network(model("nowhere.bin")).layers[1].weights(), (Shape{{3, 2, 1, 1, 1}})); }
+
+}  // namespace
+}  // namespace stratplan

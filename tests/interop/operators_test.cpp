@@ -1,0 +1,341 @@
+// Every operator that becomes a layer, and what none does: one node between an input and the loss.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/network/onnx.hpp"
+#include "support/message_of.hpp"
+#include "support/onnx_model.hpp"
+#include "support/temporary_folder.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::Attribute;
+using test::Integers;
+using test::OnnxModel;
+using testing::HasSubstr;
+
+/// A constant input: floats 0.5, 1, ... of these extents, or these integers.
+struct Given {
+  Integers extents;
+  Integers integers{};
+  std::vector<float> floats{};
+};
+
+struct Case {
+  const char* what;
+  std::int64_t opset;
+  const char* op;
+  std::vector<Attribute> attributes;
+  Integers x;                    ///< extents of the input, sample first
+  std::vector<Given> constants;  ///< inputs behind x; an entry without anything: left out
+  const char* expected;          ///< of a layer: its entry in network.json but for name and inputs; of a refusal: the reason
+};
+
+OnnxModel model_of(const Case& c) {
+  OnnxModel model(c.opset);
+  model.input("x", c.x);
+  std::vector<std::string> inputs{"x"};
+  for (std::size_t i = 0; i < c.constants.size(); ++i) {
+    const Given& given = c.constants[i];
+    const std::string name = given.extents.empty() && given.integers.empty() && given.floats.empty() ? "" : "c" + std::to_string(i);
+    inputs.push_back(name);
+    if (!given.integers.empty())
+      model.integers(name, given.integers);
+    else if (!name.empty())
+      model.floats(name, given.extents, given.floats);
+  }
+  model.node(c.op, inputs, {"y"}, c.attributes).output("y");
+  return model;
+}
+
+ImportedModel imported(const OnnxModel& model, ImportRequest request = {}) {
+  const test::TemporaryFolder folder;
+  request.file = model.write(folder / "model.onnx");
+  return import_onnx(request);
+}
+
+const Integers image{2, 3, 9, 8}, volume{2, 3, 4, 5, 6};
+const Given kernel{{4, 3, 3, 3}};
+
+TEST(Operators, BecomeLayers) {
+  const Case table[] = {
+      // what, opset, operator, attributes, x, constants, layer
+      {"plain", 11, "Conv", {}, image, {kernel}, R"({"kind":"convolution","filters":4,"kernel":3})"},
+      {"bias", 11, "Conv", {}, image, {kernel, {{4}}}, R"({"kind":"convolution","filters":4,"kernel":3,"bias":true})"},
+      {"asymmetric pads",
+       11,
+       "Conv",
+       {{"pads", Integers{1, 0, 2, 1}}},
+       image,
+       {kernel},
+       R"({"kind":"convolution","filters":4,"kernel":3,"padding":[[1,2],[0,1]]})"},
+      {"SAME_UPPER: the odd row behind",
+       11,
+       "Conv",
+       {{"auto_pad", "SAME_UPPER"}, {"strides", Integers{2, 2}}},
+       {2, 3, 8, 9},
+       {kernel},
+       R"({"kind":"convolution","filters":4,"kernel":3,"stride":2,"padding":[[0,1],1]})"},
+      {"SAME_LOWER: the odd row before",
+       11,
+       "Conv",
+       {{"auto_pad", "SAME_LOWER"}, {"strides", Integers{2, 2}}},
+       {2, 3, 8, 9},
+       {kernel},
+       R"({"kind":"convolution","filters":4,"kernel":3,"stride":2,"padding":[[1,0],1]})"},
+      {"VALID", 11, "Conv", {{"auto_pad", "VALID"}}, image, {kernel}, R"({"kind":"convolution","filters":4,"kernel":3})"},
+      {"dilated, in groups",
+       11,
+       "Conv",
+       {{"group", 3}, {"dilations", Integers{2, 1}}},
+       image,
+       {{{6, 1, 3, 3}}},
+       R"({"kind":"convolution","filters":6,"kernel":3,"dilation":[2,1],"groups":3})"},
+      {"three axes",
+       11,
+       "Conv",
+       {{"pads", Integers{1, 1, 1, 1, 1, 1}}},
+       volume,
+       {{{4, 3, 3, 3, 3}}},
+       R"({"kind":"convolution","filters":4,"kernel":3,"padding":1})"},
+      {"one axis",
+       11,
+       "Conv",
+       {{"pads", Integers{1, 1}}},
+       {2, 3, 7},
+       {{{4, 3, 3}}},
+       R"({"kind":"convolution","filters":4,"kernel":[1,3],"padding":[0,1]})"},
+      {"weights (C, F)",
+       11,
+       "ConvTranspose",
+       {{"strides", Integers{2, 2}}},
+       image,
+       {{{3, 4, 2, 2}}},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":2,"stride":2})"},
+      {"output_padding",
+       11,
+       "ConvTranspose",
+       {{"strides", Integers{2, 2}}, {"pads", Integers{1, 1, 1, 1}}, {"output_padding", Integers{1, 1}}},
+       image,
+       {{{3, 4, 3, 3}}},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":1,"output_padding":1})"},
+      {"output_shape: the odd row before",
+       11,
+       "ConvTranspose",
+       {{"strides", Integers{2, 2}}, {"output_shape", Integers{18, 16}}},
+       image,
+       {{{3, 4, 3, 3}}},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":[[1,0],[1,0]]})"},
+      {"SAME_UPPER: the odd row behind",
+       11,
+       "ConvTranspose",
+       {{"strides", Integers{2, 2}}, {"auto_pad", "SAME_UPPER"}},
+       image,
+       {{{3, 4, 3, 3}}},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":[[0,1],[0,1]]})"},
+      {"stride 1 by default", 12, "MaxPool", {{"kernel_shape", Integers{3, 3}}}, image, {}, R"({"kind":"max_pool","kernel":3,"stride":1})"},
+      {"ceil_mode: one window more",
+       12,
+       "MaxPool",
+       {{"kernel_shape", Integers{3, 3}}, {"strides", Integers{2, 2}}, {"ceil_mode", 1}},
+       {2, 3, 9, 8},
+       {},
+       R"({"kind":"max_pool","kernel":3,"stride":2,"padding":[0,[0,1]]})"},
+      {"ceil_mode: none that begins behind the input",
+       12,
+       "MaxPool",
+       {{"kernel_shape", Integers{2, 2}}, {"strides", Integers{2, 2}}, {"pads", Integers{1, 1, 1, 1}}, {"ceil_mode", 1}},
+       {2, 3, 4, 4},
+       {},
+       R"({"kind":"max_pool","kernel":2,"padding":1})"},
+      {"padding is not counted",
+       11,
+       "AveragePool",
+       {{"kernel_shape", Integers{3, 3}}, {"pads", Integers{1, 1, 1, 1}}},
+       image,
+       {},
+       R"({"kind":"average_pool","kernel":3,"stride":1,"padding":1,"count_padding":false})"},
+      {"padding is counted",
+       11,
+       "AveragePool",
+       {{"kernel_shape", Integers{3, 3}}, {"pads", Integers{1, 1, 1, 1}}, {"count_include_pad", 1}},
+       image,
+       {},
+       R"({"kind":"average_pool","kernel":3,"stride":1,"padding":1})"},
+      {"of everything", 11, "AveragePool", {{"kernel_shape", Integers{9, 8}}}, image, {}, R"({"kind":"global_average_pool"})"},
+      {"", 11, "GlobalAveragePool", {}, image, {}, R"({"kind":"global_average_pool"})"},
+      {"", 11, "GlobalMaxPool", {}, image, {}, R"({"kind":"max_pool","kernel":[9,8]})"},
+      {"over all positions", 13, "ReduceMean", {{"axes", Integers{-2, -1}}, {"keepdims", 0}}, image, {}, R"({"kind":"global_average_pool"})"},
+      {"axes as an input", 18, "ReduceMean", {}, image, {{{}, {3, 2}}}, R"({"kind":"global_average_pool"})"},
+      {"statistics", 9, "BatchNormalization", {{"epsilon", 0.001f}}, image, {{{3}}, {{3}}, {{3}}, {{3}}}, R"({"kind":"batch_norm","epsilon":0.001})"},
+      {"", 9, "InstanceNormalization", {}, image, {{{3}}, {{3}}}, R"({"kind":"instance_norm"})"},
+      {"a scale for each group", 18, "GroupNormalization", {{"num_groups", 2}}, {1, 4, 5, 5}, {{{2}}, {{2}}}, R"({"kind":"group_norm","groups":2})"},
+      {"a scale for each channel",
+       21,
+       "GroupNormalization",
+       {{"num_groups", 2}},
+       {1, 4, 5, 5},
+       {{{4}}, {{4}}},
+       R"({"kind":"group_norm","groups":2})"},
+      {"",
+       9,
+       "LRN",
+       {{"size", 3}, {"alpha", 1e-4f}},
+       image,
+       {},
+       R"({"kind":"local_response_norm","local_size":3,"alpha":0.0001,"beta":0.75,"k":1.0})"},
+      {"", 9, "Relu", {}, image, {}, R"({"kind":"relu"})"},
+      {"", 9, "LeakyRelu", {{"alpha", 0.2f}}, image, {}, R"({"kind":"leaky_relu","slope":0.2})"},
+      {"", 9, "Sigmoid", {}, image, {}, R"({"kind":"sigmoid"})"},
+      {"", 9, "Tanh", {}, image, {}, R"({"kind":"tanh"})"},
+      {"", 9, "Elu", {}, image, {}, R"({"kind":"elu","alpha":1.0})"},
+      {"a slope for each channel", 9, "PRelu", {}, image, {{{3, 1, 1}}}, R"({"kind":"prelu"})"},
+      {"one slope", 9, "PRelu", {}, image, {{{1}}}, R"({"kind":"prelu"})"},
+      {"limits as attributes", 6, "Clip", {{"min", 0.0f}, {"max", 6.0f}}, image, {}, R"({"kind":"clip","min":0.0,"max":6.0})"},
+      {"limits as inputs", 11, "Clip", {}, image, {{{}}, {{1}, {}, {6}}}, R"({"kind":"clip","max":6.0})"},
+      {"over the channels of each position", 13, "Softmax", {{"axis", 1}}, image, {}, R"({"kind":"softmax"})"},
+      {"ratio as an attribute", 10, "Dropout", {{"ratio", 0.3f}}, image, {}, R"({"kind":"dropout","probability":0.3})"},
+      {"ratio as an input", 13, "Dropout", {}, image, {{{1}, {}, {0.3f}}}, R"({"kind":"dropout","probability":0.3})"},
+      {"rows and columns", 13, "Pad", {}, image, {{{}, {0, 0, 1, 2, 0, 0, 3, 2}}}, R"({"kind":"pad","padding":[[1,3],2]})"},
+      {"pads as an attribute", 2, "Pad", {{"pads", Integers{0, 0, 1, 1, 0, 0, 1, 1}}}, image, {}, R"({"kind":"pad","padding":1})"},
+      {"some axes", 18, "Pad", {}, image, {{{}, {1, 2}}, {{}}, {{}, {-1}}}, R"({"kind":"pad","padding":[0,[1,2]]})"},
+      {"old, floor", 9, "Upsample", {}, image, {{{4}, {}, {1, 1, 2, 2}}}, R"({"kind":"upsample","scale":2})"},
+      {"nearest by floor",
+       11,
+       "Resize",
+       {{"coordinate_transformation_mode", "asymmetric"}, {"nearest_mode", "floor"}},
+       image,
+       {{{}}, {{4}, {}, {1, 1, 2, 3}}},
+       R"({"kind":"upsample","scale":[2,3]})"},
+      {"linear to sizes",
+       13,
+       "Resize",
+       {{"mode", "linear"}},
+       image,
+       {{{}}, {{}}, {{}, {2, 3, 18, 16}}},
+       R"({"kind":"upsample","scale":2,"mode":"linear"})"},
+      {"rows of weights are filters",
+       13,
+       "Gemm",
+       {{"transB", 1}},
+       {2, 6},
+       {{{5, 6}}, {{5}}},
+       R"({"kind":"fully_connected","filters":5,"bias":true})"},
+      {"columns are", 13, "Gemm", {}, {2, 6}, {{{6, 5}}}, R"({"kind":"fully_connected","filters":5})"},
+      {"", 13, "MatMul", {}, {2, 6}, {{{6, 5}}}, R"({"kind":"fully_connected","filters":5})"},
+      {"a factor for each channel", 13, "Mul", {}, image, {{{3, 1, 1}}}, R"({"kind":"convolution","filters":3,"kernel":1,"groups":3})"},
+      {"one factor", 13, "Div", {}, image, {{{1}}}, R"({"kind":"convolution","filters":3,"kernel":1,"groups":3})"},
+      {"a summand for each channel",
+       13,
+       "Sub",
+       {},
+       image,
+       {{{1, 3, 1, 1}}},
+       R"({"kind":"convolution","filters":3,"kernel":1,"groups":3,"bias":true})"},
+  };
+  for (const Case& c : table) {
+    const std::string what = std::string(c.op) + ", " + c.what;
+    try {
+      const ImportedModel model = imported(
+          model_of(c), {.file = {}, .batch = {}, .input_size = {}, .loss = ImportedLoss::MeanSquaredError, .element_wise = {}, .values = true});
+      ASSERT_EQ(model.network["layers"].size(), 3) << what;
+      Json layer = model.network["layers"][1];
+      EXPECT_EQ(layer["name"], "y") << what;
+      layer.erase("name");
+      EXPECT_EQ(layer.dump(), c.expected) << what;
+      const Network network = read_imported(model, "model.onnx");  // whose shapes are worked out anew
+      EXPECT_EQ(network.batch, c.x[0]) << what;
+      std::int64_t values = 0;
+      for (const ImportedTensor& tensor : model.weights) values += tensor.name.find("running") == std::string::npos ? std::ssize(tensor.values) : 0;
+      EXPECT_EQ(values, network.parameter_count()) << what;
+    } catch (const Error& error) {
+      ADD_FAILURE() << what << ": " << error.what();
+    }
+  }
+}
+
+TEST(Operators, WithNothingToDoMakeNoLayer) {
+  const Case table[] = {
+      {"", 13, "Identity", {}, image, {}, ""},
+      {"to the same", 13, "Cast", {{"to", 1}}, image, {}, ""},
+      {"nothing is dropped", 10, "Dropout", {{"ratio", 0.0f}}, image, {}, ""},
+      {"no limits", 11, "Clip", {}, image, {}, ""},
+      {"by one", 13, "Resize", {}, image, {{{}}, {{4}, {}, {1, 1, 1, 1}}}, ""},
+      {"by nothing", 13, "Pad", {}, image, {{{}, {0, 0, 0, 0, 0, 0, 0, 0}}}, ""},
+      {"", 13, "Flatten", {}, image, {}, ""},
+      {"(0, -1)", 13, "Reshape", {}, image, {{{}, {0, -1}}}, ""},
+      {"(N, -1)", 13, "Reshape", {}, image, {{{}, {2, -1}}}, ""},
+      {"positions alone", 13, "Reshape", {}, image, {{{}, {0, 0, -1}}}, ""},
+      {"of nothing", 13, "Squeeze", {}, image, {}, ""},
+      {"", 13, "Unsqueeze", {}, image, {{{}, {2}}}, ""},
+      {"to channels last", 13, "Transpose", {{"perm", Integers{0, 2, 3, 1}}}, image, {}, ""},
+      {"of one", 13, "Sum", {}, image, {}, ""},
+  };
+  for (const Case& c : table) {
+    const std::string what = std::string(c.op) + ", " + c.what;
+    try {
+      EXPECT_EQ(imported(model_of(c)).network["layers"].size(), 2) << what;
+    } catch (const Error& error) {
+      ADD_FAILURE() << what << ": " << error.what();
+    }
+  }
+}
+
+TEST(Operators, AreRefusedWithTheReason) {
+  const Case table[] = {
+      // what, opset, operator, attributes, x, constants, reason
+      {"", 13, "LSTM", {}, image, {}, "a node that no layer computes: y (LSTM, opset 13)"},
+      {"channels", 11, "Conv", {}, image, {{{4, 2, 3, 3}}}, "y (Conv, opset 11): 4 filters of 2 channels in 1 groups for an input of 3 channels"},
+      {"window", 11, "Conv", {}, image, {{{4, 3, 10, 3}}}, "a window of 10 over 9 positions"},
+      {"strides", 11, "Conv", {{"strides", Integers{0, 1}}}, image, {kernel}, "strides of 0"},
+      {"strides of one axis", 11, "Conv", {{"strides", Integers{2}}}, image, {kernel}, "strides of 1 numbers, expected 2"},
+      {"negative pads", 11, "Conv", {{"pads", Integers{-1, 0, 0, 0}}}, image, {kernel}, "pads of -1"},
+      {"auto_pad", 11, "Conv", {{"auto_pad", "FULL"}}, image, {kernel}, "auto_pad FULL"},
+      {"bias", 11, "Conv", {}, image, {kernel, {{3}}}, "a bias of 3 elements for 4 filters"},
+      {"without weights", 11, "Conv", {}, image, {}, "without input 1"},
+      {"counting some padding",
+       11,
+       "AveragePool",
+       {{"kernel_shape", Integers{3, 3}}, {"strides", Integers{2, 2}}, {"ceil_mode", 1}, {"count_include_pad", 1}},
+       {2, 3, 8, 8},
+       {},
+       "windows rounded up that count padding"},
+      {"one axis", 13, "ReduceMean", {{"axes", Integers{2}}}, image, {}, "a mean over other axes than all positions"},
+      {"statistics of positions", 7, "BatchNormalization", {{"spatial", 0}}, image, {{{3}}, {{3}}, {{3}}, {{3}}}, "statistics for each position"},
+      {"even", 9, "LRN", {{"size", 4}}, image, {}, "a sum over 4 channels, an even number"},
+      {"over positions", 13, "Softmax", {{"axis", 2}}, image, {}, "a softmax over other axes than the channels"},
+      {"over everything", 11, "Softmax", {{"axis", 1}}, image, {}, "a softmax over other axes than the channels"},
+      {"for each position", 9, "PRelu", {}, image, {{{3, 9, 8}}}, "a constant for each position"},
+      {"reflected", 13, "Pad", {{"mode", "reflect"}}, image, {{{}, {0, 0, 1, 1, 0, 0, 1, 1}}}, "padding of mode reflect"},
+      {"ones", 13, "Pad", {}, image, {{{}, {0, 0, 1, 1, 0, 0, 1, 1}}, {{1}, {}, {1}}}, "padding with another value than zero"},
+      {"cropping", 13, "Pad", {}, image, {{{}, {0, 0, -1, 0, 0, 0, 0, 0}}}, "padding that takes away"},
+      {"channels", 13, "Pad", {}, image, {{{}, {0, 1, 0, 0, 0, 0, 0, 0}}}, "padding of samples or channels"},
+      {"cubic", 13, "Resize", {{"mode", "cubic"}}, image, {{{}}, {{4}, {}, {1, 1, 2, 2}}}, "mode cubic"},
+      {"aligned corners",
+       13,
+       "Resize",
+       {{"mode", "linear"}, {"coordinate_transformation_mode", "align_corners"}},
+       image,
+       {{{}}, {{4}, {}, {1, 1, 2, 2}}},
+       "linear with coordinates align_corners"},
+      {"by halves", 13, "Resize", {}, image, {{{}}, {{4}, {}, {1, 1, 1.5f, 2}}}, "scales that are not whole numbers"},
+      {"transA", 13, "Gemm", {{"transA", 1}}, {2, 6}, {{{2, 5}}}, "samples that lie along columns (transA)"},
+      {"of an image", 13, "MatMul", {}, image, {{{8, 5}}}, "a matrix for each sample"},
+      {"bias", 13, "Gemm", {}, {2, 6}, {{{6, 5}}, {{2, 5}}}, "a bias for each element"},
+      {"of other size", 13, "MatMul", {}, {2, 6}, {{{7, 5}}}, "a matrix of 7 by 5 for 6 elements a sample"},
+      {"samples together", 13, "Reshape", {}, image, {{{}, {-1, 8}}}, "samples do not stay apart"},
+      {"elements", 13, "Reshape", {}, image, {{{}, {2, 5, -1}}}, "a reshape of 432 elements in runs of 10"},
+      {"rows and columns", 13, "Transpose", {{"perm", Integers{0, 1, 3, 2}}}, image, {}, "a permutation (0, 1, 3, 2) of elements within a sample"},
+      {"no such axis", 13, "Unsqueeze", {}, image, {{{}, {7}}}, "position 7 of 5"},
+      {"for each position", 13, "Mul", {}, image, {{{8}}}, "a constant for each position"},
+      {"of a constant", 13, "Gather", {}, image, {{{}, {0}}}, "y (Gather, opset 13): of what is computed"},
+      {"logarithm amid", 13, "LogSoftmax", {{"axis", 2}}, image, {}, "a logarithm of a softmax that is not the model's end"},
+  };
+  for (const Case& c : table) {
+    EXPECT_THAT(test::message_of<InputError>([&] { imported(model_of(c)); }), HasSubstr(c.expected)) << c.op << ", " << c.what;
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
