@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "cli/commands.hpp"
+#include "cli/execution_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 struct PlanOptions {
   NetworkOptions network;
+  ExecutionOptions execution;
   int ranks = 0;
   std::string machine = "local";
   std::string memory;
@@ -51,6 +53,7 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   plan.ranks_offered = options.ranks;
   plan.machine_name = machine.name;
   plan.machine_fingerprint = machine.fingerprint();
+  plan.execution = options.execution.execution(network);
   plan.prediction = predict(plan, network, machine);
   if (!options.memory.empty() && plan.prediction->memory > parse_bytes(options.memory))
     throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name, readable(plan.prediction->memory), options.memory));
@@ -130,6 +133,7 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
   if (const std::string overlap = overlap_text(plan.execution); !overlap.empty()) fmt::print("{}\n\n", overlap);
+  if (const std::string memory = memory_text(plan.execution); !memory.empty()) fmt::print("{}\n\n", memory);
   if (!result) {
     fmt::print("step    {} ms predicted\nmemory  {} per rank\n", milliseconds(plan.prediction->step), readable(plan.prediction->memory));
     return;
@@ -145,6 +149,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
   if (!options.uniform.empty()) parse_decomposition(options.uniform);  // a usage error comes before all others
   const Network network = options.network.read();
+  planning.execution = options.execution.execution(network);
   const MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution.threads_per_rank);
   check_writable(options.output);
 
@@ -169,7 +174,8 @@ constexpr const char* plan_footer = R"(Examples:
   stratplan plan resnet50 -n 2 -b 8 -o plan.json
   stratplan plan mesh2k -m lassen -n 1024 -b 128 --json
   stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
-  stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick)";
+  stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick
+  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all)";
 
 }  // namespace
 
@@ -180,6 +186,7 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
   add_memory(*command, options->memory);
+  options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform, "one decomposition for all layers, for example \"H2 W2\"");
   command->add_option("--strategy", options->strategy, "a well-known rule instead of the search: sample, lbann or one-weird-trick")
       ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))

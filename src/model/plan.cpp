@@ -9,6 +9,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/partition/recompute.hpp"
 #include "model/partition/slabs.hpp"
 
 namespace stratplan {
@@ -29,6 +30,7 @@ Json to_json(const Execution& execution) {
             {"gradients", name_of(execution.precision.gradients)}}}};
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
   if (!execution.slabs.empty()) json["slabs"] = execution.slabs;
+  if (!execution.recompute.empty()) json["recompute"] = execution.recompute;
   return json;
 }
 
@@ -65,6 +67,7 @@ class Reader {
     read_execution();
     read_layers();
     read_slabs();
+    read_recompute();
     check_stages();
     return {std::move(plan_), std::move(network_)};
   }
@@ -138,6 +141,15 @@ class Reader {
       const std::string pointer = fmt::format("/execution/slabs/{}", i);
       if (const auto rejection = check_slabs(network_, plan_.layers, find_layer(pointer, names[i]))) fail(pointer, rejection->reason);
       plan_.execution.slabs.insert(names[i]);
+    }
+  }
+
+  void read_recompute() {
+    const auto names = document_.value("execution", Json::object()).value("recompute", std::vector<std::string>());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const std::string pointer = fmt::format("/execution/recompute/{}", i);
+      if (const auto rejection = check_recompute(network_, find_layer(pointer, names[i]))) fail(pointer, rejection->reason);
+      plan_.execution.recompute.insert(names[i]);
     }
   }
 

@@ -86,4 +86,8 @@ std::string overlap_text(const Execution& execution) {
   return text;
 }
 
+std::string memory_text(const Execution& execution) {
+  return execution.recompute.empty() ? std::string() : fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", "));
+}
+
 }  // namespace stratplan

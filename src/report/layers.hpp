@@ -41,5 +41,7 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
 
 /// What goes on beside kernels, in a line; empty if nothing does.
 std::string overlap_text(const Execution& execution);
+/// What is done to need less memory, in a line; empty if nothing is.
+std::string memory_text(const Execution& execution);
 
 }  // namespace stratplan

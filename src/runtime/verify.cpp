@@ -51,7 +51,8 @@ struct Decision {
 
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
 BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
-  if (step.phase == Phase::Forward && kernel.activation != Activation::None) return step.writes[0];
+  if (step.phase != Phase::Forward) return -1;  // what is made again is as it was
+  if (kernel.activation != Activation::None) return step.writes[0];
   switch (kernel.kind) {
     case KernelKind::MaxPoolForward: return step.writes[1];
     case KernelKind::ReluForward:
@@ -166,8 +167,10 @@ template <class Each>
 Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings, DataSource& data,
                         Each each) {
   Undivided found;
+  Execution keeping = execution;  // decisions are replaced where they fall: nothing may be made again from before
+  keeping.recompute.clear();
   run_loopback(1, [&](Communicator& communicator) {
-    const Program program = lower(network, LayerDecompositions(network.layers.size()), execution, 0);
+    const Program program = lower(network, LayerDecompositions(network.layers.size()), keeping, 0);
     const std::vector<Decision> decisions = decisions_of(program, network);
     Executor executor(network, program, backend, communicator, data, settings);
     VanishingGradients vanishing(network, program);

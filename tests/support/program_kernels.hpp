@@ -279,7 +279,7 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
   const Region home = values_.of(step.layer).home.owned(rank);
   expect(compute.region == home && compute.global == layer.output, "dropout is misplaced in its global tensor");
   expect(compute.kernel.scalar == layer.probability, "another probability than the layer's");
-  if (step.phase == Phase::Forward) {
+  if (makes_output(rank, step)) {
     expect_input(rank, step.layer, 0, step.reads.at(0));
     return write_output(rank, step.layer, step.writes.at(0));
   }
@@ -290,7 +290,7 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
 /// Forward the layer of that name; backward the sum of several consumers' gradients.
 inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel) {
   expect(step.reads.size() == static_cast<std::size_t>(kernel.inputs), "an addition reads another number of buffers than it says");
-  if (step.phase == Phase::Forward) {
+  if (makes_output(rank, step)) {
     for (std::size_t input = 0; input < step.reads.size(); ++input) expect_input(rank, step.layer, input, step.reads[input]);
     return write_output(rank, step.layer, step.writes.at(0));
   }

@@ -271,6 +271,9 @@ class ProgramRun {
     write(rank, id, values_.of(layer).inputs[0].region(rank), [&](const Element& element) { return values_.contribution(layer, 0, rank, element); });
   }
 
+  /// Of kernels that are the same in both directions: whether this one is a layer's forward one, perhaps made again in the backward phase.
+  bool makes_output(int rank, const Step& step) const { return buffer(rank, step.writes.at(0)).tensor_class == TensorClass::Activation; }
+
   static constexpr double label = 5, position_of_maximum = 9;
   void run_kernel(int rank, const Step& step, const ComputeStep& compute);
   void run_pool(int rank, const Step& step, const Kernel& kernel);

@@ -53,6 +53,7 @@ inline void train_steps(Rank& rank, std::int64_t first, std::int64_t end) {
 struct Trained {
   std::vector<NamedTensor> gradients;  ///< of the last step, and its loss
   std::vector<NamedTensor> parameters;
+  std::vector<NamedTensor> running;  ///< statistics, of networks that keep any
 };
 
 /// One rank's two steps of training with `communicator`; what they came to, brought together with `gathering`, is on rank 0.
@@ -67,8 +68,31 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
     executor.poison();
     executor.run(step);
   }
-  auto gradients = gather_iteration(network, program, executor, gathering);
-  return {std::move(gradients), gather_parameters(network, program, executor, gathering, ParameterPart::Value)};
+  Trained trained;
+  trained.gradients = gather_iteration(network, program, executor, gathering);
+  trained.parameters = gather_parameters(network, program, executor, gathering, ParameterPart::Value);
+  trained.running = gather_running_statistics(network, program, executor, gathering);
+  return trained;
+}
+
+/// The same on all ranks of the decompositions, over loopback; rank 0's.
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+  Trained outcome;
+  run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
+    Trained mine = train_two_steps(network, decompositions, execution, backend_name, communicator, communicator);
+    if (communicator.rank() == 0) outcome = std::move(mine);
+  });
+  return outcome;
+}
+
+/// The first tensor that differs in any bit, or nothing.
+inline std::string first_difference(const Trained& a, const Trained& b) {
+  for (const auto part : {&Trained::gradients, &Trained::parameters, &Trained::running}) {
+    if ((a.*part).size() != (b.*part).size()) return "another number of tensors";
+    for (std::size_t i = 0; i < (a.*part).size(); ++i)
+      if ((a.*part)[i].values != (b.*part)[i].values) return (a.*part)[i].name;
+  }
+  return {};
 }
 
 }  // namespace stratplan::test

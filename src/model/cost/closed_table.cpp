@@ -98,7 +98,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
                          const MachineProfile& machine)
     : network_(network), blocks_(blocks), space_(space), execution_(execution), machine_(machine), edge_model_(space.ranks(), machine),
       placement_(machine.placement(space.ranks())) {
-  const std::vector<int> layers = layer_classes(network);
+  const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
   for (const Block& block : blocks) {
     const auto [found, fresh] = known.try_emplace(stratplan::class_of(network, layers, block), static_cast<int>(classes_.size()));

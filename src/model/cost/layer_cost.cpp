@@ -34,16 +34,15 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
 }
 
 /// Whether some consumer's backward phase reads its input: then that consumer counts it.
-bool kept_by_consumers(const Network& network, LayerIndex layer) {
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
   return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
-    const LayerKind kind = network.layer(consumer).kind;
-    return is_contraction(kind) || has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::LocalResponseNorm;
+    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
   });
 }
 
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
-std::string describe(const Network& network, LayerIndex index) {
+std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
   std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding,
                                  layer.epsilon, layer.slope, layer.probability);
@@ -54,8 +53,10 @@ std::string describe(const Network& network, LayerIndex index) {
   for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
   text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum, layer.groups, layer.response.size, layer.response.alpha,
                       layer.response.beta, layer.response.k);
-  for (const LayerIndex input : layer.inputs) text += network.layer(input).kind == LayerKind::Input ? " data" : " layer";
-  return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, index) ? " kept" : "");
+  for (const LayerIndex input : layer.inputs)
+    text += network.layer(input).kind == LayerKind::Input ? " data" : recomputation.dropped(input) ? " layer again" : " layer";
+  text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "", recomputation.remade(index) ? "remade" : "");
+  return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
 
 /// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it makes, those named `except` do not count.
@@ -126,11 +127,12 @@ std::vector<int> telling_ranks(const ProcessGrid& grid) {
   return {ranks.begin(), ranks.end()};
 }
 
-std::vector<int> layer_classes(const Network& network) {
+std::vector<int> layer_classes(const Network& network, const Execution& execution) {
+  const Recomputation recomputation(network, execution.recompute);
   std::map<std::string, int> known;
   std::vector<int> classes;
   for (LayerIndex index = 0; index < network.size(); ++index)
-    classes.push_back(known.try_emplace(describe(network, index), static_cast<int>(known.size())).first->second);
+    classes.push_back(known.try_emplace(describe(network, recomputation, index), static_cast<int>(known.size())).first->second);
   return classes;
 }
 
@@ -142,7 +144,7 @@ std::string class_of(const Network& network, const std::vector<int>& classes, co
 }
 
 LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
-    : network_(network), execution_(execution), machine_(machine), layer_classes_(layer_classes(network)) {}
+    : network_(network), execution_(execution), machine_(machine), recomputation_(network, execution.recompute), layer_classes_(layer_classes(network, execution)) {}
 
 StepCost LayerCosts::price(const Step& step, const Program& program) {
   const auto* compute = std::get_if<ComputeStep>(&step.body);
@@ -170,7 +172,7 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
     if (i >= fusions.size()) continue;  // edges keep nothing of their own
     const LayerIndex layer = fusions[i].last();
     cost.persistent += persistent_of(program);
-    const Bytes saved = saved_by(program, kept_by_consumers(network_, layer) ? network_.layer(layer).name + ".y" : std::string());
+    const Bytes saved = saved_by(program, kept_by_consumers(network_, recomputation_, layer) ? network_.layer(layer).name + ".y" : std::string());
     cost.saved += {saved.value / network_.training.micro_batches};  // one micro-batch's at a time
   }
   return cost;

@@ -8,6 +8,7 @@
 
 #include "model/cost/step_cost.hpp"
 #include "model/partition/lower.hpp"
+#include "model/partition/recompute.hpp"
 
 namespace stratplan {
 
@@ -31,8 +32,8 @@ std::vector<Program> block_programs(const Network& network, const Block& block, 
 std::vector<int> telling_ranks(const ProcessGrid& grid);
 
 /// By layer: equal numbers for layers that differ in name and place only.
-std::vector<int> layer_classes(const Network& network);
-/// The same text for blocks that differ in names and places only. `classes`: layer_classes(network).
+std::vector<int> layer_classes(const Network& network, const Execution& execution);
+/// The same text for blocks that differ in names and places only. `classes`: those of its layers.
 std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block);
 
 /// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so the repeated blocks of deep networks are cheap.
@@ -57,6 +58,7 @@ class LayerCosts {
   const Network& network_;
   const Execution& execution_;
   const MachineProfile& machine_;
+  Recomputation recomputation_;
   std::vector<int> layer_classes_;  ///< equal for layers that differ in name only
   std::map<Kernel, StepCost> kernels_;
   std::map<BlockKey, LayerCost> blocks_;

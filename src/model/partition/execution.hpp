@@ -24,6 +24,7 @@ struct Execution {
   bool fuse = true;                ///< layers of a block that one pass over memory can do together are done so (fusion.hpp)
   std::map<std::string, std::string> implementations{};  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
   std::set<std::string> slabs{};   ///< convolutions that compute what reads nothing received while the rest is on its way, as far as check_slabs() admits them
+  std::set<std::string> recompute{};  ///< layers whose outputs are not kept for the backward phase but made again there (recompute.hpp)
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

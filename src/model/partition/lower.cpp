@@ -100,6 +100,8 @@ Program lower_fusion(const Network& network, const Fusion& fusion, const Decompo
     for (const LayerIndex index : layers) lowering.layer_forward(index);
     if (!is_loss(network.layer(fusion.head).kind))
       last.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient, last.distributions.home.owned(rank), fusion.last())};
+    lowering.begin_backward();
+    if (lowering.recomputation().remade(fusion.last())) lowering.make_again(fusion.head);
     for (auto index = layers.rbegin(); index != layers.rend(); ++index) lowering.layer_backward(*index);
   }
   lowering.update();
@@ -121,6 +123,7 @@ Program lower_edge(const Network& network, LayerIndex producer, const Decomposit
     const BufferId gradient =
         lowering.add_buffer("d needed", TensorClass::ActivationGradient, lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
     lowering.begin_backward();
+    if (lowering.recomputation().brings_again(consumer, producer)) lowering.edge_forward(producer, consumer, input);
     lowering.finish_edge_backward(lowering.begin_edge_backward(producer, consumer, input, gradient));
   }
   return std::move(lowering.program);

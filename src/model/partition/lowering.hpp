@@ -7,6 +7,7 @@
 
 #include "model/partition/fusion.hpp"
 #include "model/partition/lower.hpp"
+#include "model/partition/recompute.hpp"
 #include "model/partition/slabs.hpp"
 #include "model/partition/transfer.hpp"
 
@@ -34,6 +35,8 @@ class Lowering {
     Fusion fusion;                        ///< of a head
     Slabs slabs;                          ///< with an interior: it is computed in these
     std::vector<std::pair<Region, BufferId>> arriving;  ///< of what it needs: what is still on its way, and into which buffers
+    bool made_again = false;                            ///< the output, in this backward phase
+    std::set<std::size_t> brought_again;                ///< which inputs
   };
 
   /// Lowers the forward phase of a trained network; to be called first.
@@ -68,6 +71,10 @@ class Lowering {
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
+  /// What is there again for the backward phase although it was not kept (recompute.hpp): a fusion's output; what a layer needs of a producer.
+  void make_again(LayerIndex head);
+  void bring_again(LayerIndex consumer, std::size_t input);
+  const Recomputation& recomputation() const { return recomputation_; }
   /// What follows is the pass of this micro-batch through the layers.
   void begin_micro_batch(std::int64_t micro_batch);
   /// What remains of the gradient reductions, and the optimizer's step.
@@ -100,7 +107,8 @@ class Lowering {
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to, const Region& destination, bool accumulate);
   void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
-  int tag(LayerIndex consumer, std::size_t input, bool backward) const;
+  enum class Way : int { Forward, Adjoint, Again };
+  int tag(LayerIndex consumer, std::size_t input, Way way) const;
 
   Kernel kernel_of(LayerIndex layer, KernelKind kind) const;
   BufferId add_output(LayerIndex head);
@@ -130,11 +138,13 @@ class Lowering {
   void backward_placement(LayerIndex layer, BufferId gradient);
   void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
   void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
+  void make_ready_for_backward(LayerIndex head);
   struct SetGroup {
     StatisticsSets sets;
     std::vector<int> ranks;
   };
   SetGroup statistics_sets(LayerIndex layer) const;
+  void sum_statistics(LayerIndex layer, const Kernel& kernel, const SetGroup& group);
 
   std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
   const ParameterSlice& parameter(LayerIndex layer, ParameterSlice::What what);
@@ -150,6 +160,7 @@ class Lowering {
 
   const Network& network_;
   const Execution& execution_;
+  Recomputation recomputation_;
   std::vector<std::unique_ptr<State>> states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
   std::vector<ReductionGroup> groups_;
   std::vector<std::size_t> group_of_parameter_;

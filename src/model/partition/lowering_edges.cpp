@@ -8,10 +8,10 @@ namespace stratplan {
 
 bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const { return layer(layer(index).inputs[input]).kind == LayerKind::Input; }
 
-int Lowering::tag(LayerIndex consumer, std::size_t input, bool backward) const {
+int Lowering::tag(LayerIndex consumer, std::size_t input, Way way) const {
   int edge = static_cast<int>(input);
   for (LayerIndex before = 0; before < consumer; ++before) edge += static_cast<int>(layer(before).inputs.size());
-  return 2 * edge + backward;
+  return 3 * edge + static_cast<int>(way);
 }
 
 /// One message per transfer to another rank, packed unless it is the whole of `from`.
@@ -43,7 +43,8 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   }
   producer_ = producer;
   const State& from = state(producer);
-  const bool in_slabs = layer(consumer).kind == LayerKind::Convolution && execution_.slabs.contains(layer(consumer).name);
+  const bool again = phase_ == Phase::Backward;
+  const bool in_slabs = !again && layer(consumer).kind == LayerKind::Convolution && execution_.slabs.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
   std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
@@ -57,7 +58,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
     parts.emplace_back(transfer.region, arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
-  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, false), std::move(sends), std::move(receives));
+  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward), std::move(sends), std::move(receives));
   // One part that is all that is needed, dense where it lies, is read in place.
   if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
     to.needed[input] = parts.front().second;
@@ -92,7 +93,7 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
     edge.received.push_back(arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
-  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, true), std::move(sends), std::move(receives));
+  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends), std::move(receives));
   edge.aliases = edge.received.size() == 1 && program.buffer(edge.received.front()).region == home.owned(program.rank);
   producer_ = -1;
   return edge;

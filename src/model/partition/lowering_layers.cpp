@@ -11,7 +11,7 @@
 namespace stratplan {
 
 Lowering::Lowering(const Network& network, const Execution& execution, int rank, int ranks)
-    : network_(network), execution_(execution), states_(static_cast<std::size_t>(network.size())) {
+    : network_(network), execution_(execution), recomputation_(network, execution.recompute), states_(static_cast<std::size_t>(network.size())) {
   program.rank = rank;
   program.ranks = ranks;
 }
@@ -114,8 +114,12 @@ Region Lowering::in_whole_batch(Region region) const {
 void Lowering::begin_micro_batch(std::int64_t micro_batch) {
   micro_batch_ = micro_batch;
   phase_ = Phase::Forward;
-  for (const auto& at : states_)
-    if (at) at->contributions.clear();
+  for (const auto& at : states_) {
+    if (!at) continue;
+    at->contributions.clear();
+    at->made_again = false;
+    at->brought_again.clear();
+  }
 }
 
 void Lowering::all_reduce_over(LayerIndex index, const DimList& dims, BufferId buffer) {
@@ -241,19 +245,25 @@ Lowering::SetGroup Lowering::statistics_sets(LayerIndex index) const {
 }
 
 /// Batch normalization; instance and group normalization are the same in sets of one sample, which no rank shares but with those that hold other positions.
+/// Made again in the backward phase it has its sums already.
 void Lowering::forward_normalization(LayerIndex index) {
-  State& at = state(index);
   const SetGroup group = statistics_sets(index);
   Kernel kernel = kernel_of(index, KernelKind::BatchNormStatistics);
   kernel.sets = group.sets;
+  if (phase_ == Phase::Forward) sum_statistics(index, kernel, group);
+  kernel.kind = KernelKind::BatchNormForward;
+  using What = ParameterSlice::What;
+  const State& at = state(index);
+  finish_normalization(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
+}
+
+void Lowering::sum_statistics(LayerIndex index, const Kernel& kernel, const SetGroup& group) {
+  State& at = state(index);
   at.sums = add_flat(layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
   add_kernel(index, kernel, {at.needed.front()}, {at.sums});
   CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(at.sums).region.elements(), {}};
   add_collective(index, Track::Halo, std::move(collective), at.sums, at.sums);
   if (at.moments >= 0) contribute_moments(index, group.sets);
-  kernel.kind = KernelKind::BatchNormForward;
-  using What = ParameterSlice::What;
-  finish_normalization(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
 }
 
 // ---------------------------------------------------------------- backward
@@ -288,6 +298,7 @@ void Lowering::layer_backward(LayerIndex index) {
   phase_ = Phase::Backward;
   if (at.head != index) return;
   if (is_loss(kind)) return reads_input_layer(index, 0) ? void() : pass_back(index, 0, at.loss_gradient);
+  make_ready_for_backward(index);
   const BufferId dy = gradient_of_output(at.fusion.last());
   if (is_contraction(kind)) return backward_contraction(index, dy);
   if (has_statistics(kind)) return backward_normalization(index, dy);

@@ -83,6 +83,36 @@ TEST(LayerCosts, EqualBlocksArePricedOnce) {
   EXPECT_NE(&costs.block(blocks[2], on("W2")), second);
 }
 
+/// A block that makes its convolution again: that much less is saved, that kernel more is done, and nothing else changes.
+TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
+  const Network network = residual_network();
+  const MachineProfile machine = round_machine();
+  const std::vector<Block> blocks = fold(network);
+  const Execution keeping, again{.precision = {}, .recompute = layers_to_recompute(network)};
+  EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"})) << "pooling reads nothing of the last one's output";
+  LayerCosts kept(network, keeping, machine), remade(network, again, machine);
+  for (const char* text : {"N1", "N2", "H2", "N2 H2"}) {
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      SCOPED_TRACE(text + (" " + network.layer(blocks[b].root()).name));
+      const LayerCost &before = kept.block(blocks[b], on(text)), &after = remade.block(blocks[b], on(text));
+      const std::int64_t output = 4 * 8 * 12 * 12 * 4 / on(text).grid.ranks();
+      EXPECT_EQ(before.saved.value - after.saved.value, b < 3 ? output : 0);  // of the last two, but what is added again is read
+      EXPECT_EQ(before.persistent.value, after.persistent.value);
+      EXPECT_EQ(before.forward.value, after.forward.value);
+      EXPECT_EQ(after.communication.value, before.communication.value);
+      Seconds again_forward{};
+      const std::vector<Program> programs = block_programs(network, blocks[b], on(text), keeping, 0);
+      for (std::size_t fusion = 0; b < 3 && fusion < (b < 2 ? 1 : 2); ++fusion)
+        for (const Step& step : programs[fusion].steps) {
+          const auto* compute = std::get_if<ComputeStep>(&step.body);
+          if (step.phase == Phase::Forward && compute && compute->kernel.kind != KernelKind::BatchNormStatistics)
+            again_forward += cost_of(step, {}, machine).seconds + machine.step_overhead.median;
+        }
+      EXPECT_NEAR(after.backward.value - before.backward.value, again_forward.value, 1e-12);
+    }
+  }
+}
+
 TEST(LayerCosts, TellingRanksOfALargeGrid) {
   EXPECT_EQ(telling_ranks(ProcessGrid::parse("N2 H4")).size(), 8u);
   EXPECT_EQ(telling_ranks(ProcessGrid::parse("H16")), (std::vector<int>{0, 1, 15}));
@@ -125,16 +155,17 @@ TEST(PlanTable, ItsSumIsWhatTheSimulatorSaysOfOneRank) {
   net.cross_entropy(net.fully_connected(net.global_average_pool(net.relu(net.convolution(x, 8, window3, true))), 10));
   const Network network = net.finish();
   const MachineProfile machine = round_machine();
-  const Execution execution;
   const std::vector<Block> blocks = fold(network);
   const std::vector<std::vector<Decomposition>> candidates(blocks.size(), {on("N1")});
-  const PlanTable table(network, blocks, candidates, execution, machine);
-  Seconds sum{};
-  for (int node = 0; node < table.nodes(); ++node) sum += table.node_cost(node, 0);
-  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) sum += table.edge_cost(edge, 0, 0);
-  const LayerDecompositions all = spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
-  const std::vector<Program> program{lower(network, all, execution, 0)};
-  EXPECT_NEAR(sum.value, simulate(program, machine).total.value, 1e-12);
+  for (const Execution& execution : {Execution{}, Execution{.precision = {}, .recompute = layers_to_recompute(network)}}) {
+    const PlanTable table(network, blocks, candidates, execution, machine);
+    Seconds sum{};
+    for (int node = 0; node < table.nodes(); ++node) sum += table.node_cost(node, 0);
+    for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) sum += table.edge_cost(edge, 0, 0);
+    const LayerDecompositions all = spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
+    const std::vector<Program> program{lower(network, all, execution, 0)};
+    EXPECT_NEAR(sum.value, simulate(program, machine).total.value, 1e-12);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "model/partition/lower.hpp"
+#include "model/partition/recompute.hpp"
 #include "model/partition/transfer.hpp"
 #include "support/networks.hpp"
 #include "support/program_run.hpp"
@@ -175,10 +176,14 @@ Work work_of_parts(const Network& network, const LayerDecompositions& decomposit
 }
 
 TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
+  const std::set<std::string> nothing;
   for (const Network& network : {small_network(6, 4), residual_network(6, 4)}) {
+    std::set<std::string> everything;  // made again
+    for (LayerIndex layer = 0; layer < network.size(); ++layer)
+      if (!check_recompute(network, layer)) everything.insert(network.layer(layer).name);
     for (const char* text : {"N1", "N2", "H3", "C2", "F2 C2", "C2 F2 all-reduce", "N2 H2", "H2 R2", "N3 | F2", "N5"}) {
-      for (const bool fuses : {true, false}) {
-        const Execution execution{.precision = {}, .fuse = fuses};
+      for (const auto& [fuses, names] : {std::pair(true, nothing), {false, nothing}, {true, everything}, {false, everything}}) {
+        const Execution execution{.precision = {}, .fuse = fuses, .recompute = names};
         const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
         for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank) {
           Work whole_iteration;

@@ -1,0 +1,44 @@
+#include "cli/execution_options.hpp"
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "model/base/error.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/partition/recompute.hpp"
+
+namespace stratplan {
+namespace {
+
+std::set<std::string> layers_of(const std::string& list, const Network& network) {
+  std::set<std::string> layers;
+  std::istringstream names(list);
+  for (std::string name; std::getline(names, name, ',');) {
+    const auto index = network.find(name);
+    if (!index) {
+      std::vector<std::string> known;
+      for (const Layer& layer : network.layers) known.push_back(layer.name);
+      throw UsageError(fmt::format("--recompute: {} has no layer \"{}\"{}", network.name, name, suggestion(name, known)));
+    }
+    if (const auto rejection = check_recompute(network, *index)) throw UsageError("--recompute: " + rejection->reason);
+    layers.insert(name);
+  }
+  return layers;
+}
+
+}  // namespace
+
+void ExecutionOptions::add(CLI::App& command) {
+  command.add_option("--recompute", recompute,
+                     "layers whose outputs are made again for the backward phase instead of being kept: names, separated by commas; all: in each "
+                     "block what only the block itself reads");
+}
+
+Execution ExecutionOptions::execution(const Network& network) const {
+  Execution execution;
+  execution.recompute = recompute == "all" ? layers_to_recompute(network) : layers_of(recompute, network);
+  return execution;
+}
+
+}  // namespace stratplan
