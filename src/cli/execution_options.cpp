@@ -7,6 +7,7 @@
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/partition/recompute.hpp"
+#include "model/partition/sharding.hpp"
 
 namespace stratplan {
 namespace {
@@ -33,11 +34,19 @@ void ExecutionOptions::add(CLI::App& command) {
   command.add_option("--recompute", recompute,
                      "layers whose outputs are made again for the backward phase instead of being kept: names, separated by commas; all: in each "
                      "block what only the block itself reads");
+  command
+      .add_option("--sharding", sharding,
+                  "ranks that hold the same parameters keep a share each: 0 of nothing, 1 of the optimizer's state, 2 also of gradients, 3 also of "
+                  "parameters")
+      ->check(CLI::Range(0, sharding_stages - 1))
+      ->capture_default_str();
 }
 
 Execution ExecutionOptions::execution(const Network& network) const {
   Execution execution;
   execution.recompute = recompute == "all" ? layers_to_recompute(network) : layers_of(recompute, network);
+  if (const auto rejection = check_sharding(network.training, sharding)) throw UsageError("--sharding: " + rejection->reason);
+  execution.sharding = sharding;
   return execution;
 }
 

@@ -9,12 +9,13 @@
 
 namespace stratplan {
 
-/// --recompute.
+/// --recompute, --sharding.
 struct ExecutionOptions {
   std::string recompute;
+  int sharding = 0;
 
   void add(CLI::App& command);
-  /// Throws UsageError: a layer that the network does not have, or that cannot be made again.
+  /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an optimizer that cannot work on shares.
   Execution execution(const Network& network) const;
 };
 

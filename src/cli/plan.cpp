@@ -175,7 +175,7 @@ constexpr const char* plan_footer = R"(Examples:
   stratplan plan mesh2k -m lassen -n 1024 -b 128 --json
   stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
   stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick
-  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all)";
+  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all --sharding 2)";
 
 }  // namespace
 

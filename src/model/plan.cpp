@@ -10,6 +10,7 @@
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/partition/recompute.hpp"
+#include "model/partition/sharding.hpp"
 #include "model/partition/slabs.hpp"
 
 namespace stratplan {
@@ -31,6 +32,7 @@ Json to_json(const Execution& execution) {
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
   if (!execution.slabs.empty()) json["slabs"] = execution.slabs;
   if (!execution.recompute.empty()) json["recompute"] = execution.recompute;
+  if (execution.sharding > 0) json["sharding"] = execution.sharding;
   return json;
 }
 
@@ -133,6 +135,8 @@ class Reader {
     plan_.execution.concurrent_tracks = execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
     plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
+    plan_.execution.sharding = execution.value("sharding", plan_.execution.sharding);
+    if (const auto rejection = check_sharding(network_.training, plan_.execution.sharding)) fail("/execution/sharding", rejection->reason);
   }
 
   void read_slabs() {

@@ -121,7 +121,7 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   const std::string overlap = overlap_text(result.planning.recommended.execution);
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);
-  if (!memory.empty()) lines.push_back(fmt::format("The recommended plan needs less memory by what is {}.", memory));
+  if (!memory.empty()) lines.push_back(fmt::format("The recommended plan, to need less memory: {}.", memory));
   for (const TunedPlan& tuned : result.plans)
     if (!tuned.aliases.empty()) lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
   const std::string faster = faster_remark(result);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "model/base/assert.hpp"
 
 namespace stratplan {
@@ -87,7 +89,11 @@ std::string overlap_text(const Execution& execution) {
 }
 
 std::string memory_text(const Execution& execution) {
-  return execution.recompute.empty() ? std::string() : fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", "));
+  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state", "parameters, gradients and the optimizer's state"};
+  std::vector<std::string> parts;
+  if (!execution.recompute.empty()) parts.push_back(fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", ")));
+  if (execution.sharding > 0) parts.push_back(fmt::format("shared out among ranks: {}", shared[static_cast<std::size_t>(execution.sharding)]));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 }  // namespace stratplan

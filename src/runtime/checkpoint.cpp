@@ -27,15 +27,14 @@ constexpr const char* format = "stratplan checkpoint 1";
 struct Part {
   ParameterPart part;
   std::string prefix;
-  BufferId ParameterSlice::*buffer;
 };
 
 std::vector<Part> parts_of(OptimizerKind optimizer) {
-  std::vector<Part> parts{{ParameterPart::Value, "", &ParameterSlice::value}};
+  std::vector<Part> parts{{ParameterPart::Value, ""}};
   const bool adam = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
   if (optimizer != OptimizerKind::Sgd)
-    parts.push_back({ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer.", &ParameterSlice::velocity});
-  if (adam) parts.push_back({ParameterPart::MeanSquare, "optimizer.exp_avg_sq.", &ParameterSlice::mean_square});
+    parts.push_back({ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
+  if (adam) parts.push_back({ParameterPart::MeanSquare, "optimizer.exp_avg_sq."});
   return parts;
 }
 
@@ -233,7 +232,7 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   const WholeTensors tensors(file, path.string());
   for (const Part& part : trains ? parts_of(network_.training.optimizer) : parts_of(OptimizerKind::Sgd))
     for (const ParameterSlice& slice : program_.parameters)
-      executor_.upload(slice.*part.buffer, tensors.block(part.prefix + slice.name(network_), slice.region, slice.global).data());
+      upload_block(program_, slice, part.part, tensors.block(part.prefix + slice.name(network_), slice.region, slice.global), executor_);
   for (const RunningStatistics& running : program_.running) {
     std::vector<float> both;
     for (const std::string& name : running_names(running, network_))

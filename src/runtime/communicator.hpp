@@ -31,7 +31,7 @@ class Communicator {
   virtual void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) = 0;
   /// `input` holds counts[0] + counts[1] + ... elements; the i-th member gets the sum of the i-th piece.
   virtual void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) = 0;
-  /// The i-th member gives counts[i] elements; all get the concatenation.
+  /// The i-th member gives counts[i] elements; all get the concatenation. `input` may be their place in `output`.
   virtual void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) = 0;
   /// All ranks have arrived.
   virtual void barrier() = 0;

@@ -43,17 +43,6 @@ bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t
   return true;
 }
 
-BufferId buffer_of(const ParameterSlice& slice, ParameterPart part) {
-  switch (part) {
-    case ParameterPart::Value: return slice.value;
-    case ParameterPart::Gradient: return slice.gradient;
-    case ParameterPart::Velocity: return slice.velocity;
-    case ParameterPart::MeanSquare: return slice.mean_square;
-  }
-  SP_ASSERT(false, "part={}", static_cast<int>(part));
-  return -1;
-}
-
 NamedTensor named(const ParameterSlice& slice, const Network& network, const std::vector<float>& channels_last) {
   NamedTensor tensor{slice.name(network), {slice.global[Axis::C]}, to_logical_order(channels_last, slice.global)};
   if (slice.what == ParameterSlice::What::Weights) tensor.shape.assign(slice.global.extent.begin(), slice.global.extent.end());
@@ -119,8 +108,7 @@ std::vector<NamedTensor> gather_parameters(const Network& network, const Program
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const ParameterSlice& slice = program.parameters[i];
-    std::vector<float> mine(static_cast<std::size_t>(slice.region.elements()));
-    executor.download(buffer_of(slice, part), mine.data());
+    std::vector<float> mine = download_block(program, slice, part, executor, communicator);
     if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine)) tensors.push_back(named(slice, network, *tensor));
   }
   return tensors;

@@ -5,11 +5,10 @@
 #include <vector>
 
 #include "runtime/executor.hpp"
+#include "runtime/parameter_storage.hpp"
 #include "runtime/tensor.hpp"
 
 namespace stratplan {
-
-enum class ParameterPart : int { Value, Gradient, Velocity, MeanSquare };
 
 /// On rank 0: every parameter tensor, or its gradient or a part of its optimizer's state (which the optimizer must have), in the program's order, named "conv1.weights" and the like: weights as (F, C, kD, kH, kW),
 /// others as (C). Empty on the other ranks. Called by all ranks. Throws CommunicationError.

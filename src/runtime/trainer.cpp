@@ -7,18 +7,20 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/philox.hpp"
+#include "runtime/parameter_storage.hpp"
 #include "runtime/tensor.hpp"
 
 namespace stratplan {
 namespace {
 
 /// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest weights might be the most memory that a run ever takes.
-/// To be ended by flush().
+/// Of what is added the buffer holds the elements `held`. To be ended by flush().
 class Writer {
  public:
-  Writer(Executor& executor, BufferId buffer) : executor_(executor), buffer_(buffer) { piece_.reserve(1 << 16); }
+  Writer(Executor& executor, BufferId buffer, Interval held) : executor_(executor), buffer_(buffer), held_(held) { piece_.reserve(1 << 16); }
 
   void add(float value) {
+    if (const std::int64_t element = added_++; element < held_.begin || element >= held_.end) return;
     piece_.push_back(value);
     if (piece_.size() == piece_.capacity()) flush();
   }
@@ -33,12 +35,14 @@ class Writer {
  private:
   Executor& executor_;
   BufferId buffer_;
+  Interval held_;
+  std::int64_t added_ = 0;
   Bytes begin_{};
   std::vector<float> piece_;
 };
 
-void write_weights(const ParameterSlice& slice, double fan_in, const RandomStream& stream, Executor& executor) {
-  Writer writer(executor, slice.value);
+void write_weights(const Program& program, const ParameterSlice& slice, double fan_in, const RandomStream& stream, Executor& executor) {
+  Writer writer(executor, slice.value, held(program, slice, ParameterPart::Value));
   const double deviation = std::sqrt(2 / fan_in);
   for_each_row(slice.region, slice.global, [&](std::int64_t, std::int64_t global, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) writer.add(static_cast<float>(deviation * stream.normal(static_cast<std::uint64_t>(global + i))));
@@ -47,8 +51,8 @@ void write_weights(const ParameterSlice& slice, double fan_in, const RandomStrea
 }
 
 /// One value, then perhaps another, so many elements each.
-void write_constants(Executor& executor, BufferId buffer, std::initializer_list<float> values, std::int64_t elements) {
-  Writer writer(executor, buffer);
+void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values, std::int64_t elements) {
+  Writer writer(executor, buffer, {0, std::ssize(values) * elements});
   for (const float value : values)
     for (std::int64_t i = 0; i < elements; ++i) writer.add(value);
   writer.flush();
@@ -111,13 +115,13 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
     using What = ParameterSlice::What;
-    const std::int64_t elements = slice.region.elements();
+    const auto elements = [&](ParameterPart part) { return held(program, slice, part).size(); };
     if (slice.what == What::Weights)
-      write_weights(slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)), executor);
+      write_weights(program, slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)), executor);
     else
-      write_constants(executor, slice.value, {slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F}, elements);
-    for (const BufferId state : {slice.velocity, slice.mean_square})
-      if (state >= 0) write_constants(executor, state, {0.0F}, elements);
+      write_constants(executor, slice.value, {slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F}, elements(ParameterPart::Value));
+    for (const ParameterPart part : {ParameterPart::Velocity, ParameterPart::MeanSquare})
+      if (buffer_of(slice, part) >= 0) write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
   }
   for (const RunningStatistics& running : program.running)  // mean 0, variance 1
     write_constants(executor, running.value, {0.0F, 1.0F}, running.region.elements());

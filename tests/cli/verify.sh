@@ -45,4 +45,16 @@ grids=(H4 W4 "H2 W2" "N2 H2" "C2 H2" "C4" "F4" "C2 F2" "N2 C2" "H2 R2" "N2 W2")
 for i in "${!layers[@]}"; do regrid "${layers[i]}" "${grids[i]}"; done
 check "neighbours differ" test "$(grep -o '"grid": "[^"]*"' "$plan" | head -11 | uniq | wc -l)" = 11
 verify "a plan whose layers all differ"
+
+# What saves memory changes no numbers.
+while read -r network size ranks options; do
+  expect 0 "" sp plan "$network" -n "$ranks" -b 4 --input-size "$size" $options -o "$plan"
+  verify "$network on $ranks ranks with $options"
+done <<'CASES'
+tiny 8,8 2 --uniform N2 --sharding 1 --optimizer adam
+tiny 8,8 4 --uniform N4 --sharding 3 --recompute all
+resnet18 64,64 2 --uniform H2 --recompute all
+resnet18 64,64 2 --uniform N2 --sharding 2
+resnet18 64,64 4 --uniform N4 --sharding 3 --recompute all
+CASES
 finish

@@ -110,6 +110,7 @@ TEST(Plan, WhatSavesMemorySurvivesWritingAndReading) {
   Plan plan = uniform_plan(network, Decomposition::parse("N2"));
   plan.network_source = "tiny";
   plan.execution.recompute = {"conv1", "pool1"};
+  plan.execution.sharding = 2;
   const TemporaryFolder folder;
   write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
@@ -185,8 +186,10 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})", "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",
        "at /execution/recompute/1: layer loss cannot be made again: a loss makes its gradient in the forward phase"},
-      {R"(, "decomposition": "N2", "execution": {"recompute": ["data"]}})", "at /execution/recompute/0: layer data cannot be made again: it is data"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv3"]}})", "at /execution/recompute/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
+      {R"(, "decomposition": "N2", "execution": {"sharding": 4}})", "at /execution/sharding: expected an integer >= 0 and <= 3, found 4"},
+      {R"(, "decomposition": "N2", "training": {"optimizer": "lars"}, "execution": {"sharding": 1}})",
+       "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: lars takes the norms of whole tensors"},
       {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})", "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})", "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",

@@ -136,6 +136,18 @@ TEST_P(CommunicatorOver, ReduceScatterAndAllGatherOfUnevenPieces) {
   });
 }
 
+TEST_P(CommunicatorOver, AllGatherInPlace) {
+  const std::vector<std::int64_t> counts{2, 0, 1};
+  run(3, [&](Communicator& communicator) {
+    const std::array<std::vector<std::int32_t>, 3> given{{{1, 2, -1}, {-1, -1, -1}, {-1, -1, 3}}};
+    constexpr std::array begin{0, 2, 2};
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    std::vector<std::int32_t> all = given[rank];
+    communicator.all_gather(Track::Compute, communicator.group({0, 1, 2}), all.data() + begin[rank], all.data(), counts, DataType::I32);
+    EXPECT_THAT(all, ElementsAre(1, 2, 3));
+  });
+}
+
 TEST_P(CommunicatorOver, SumsAreInRankOrder) {
   // (1 + 2^24) - 2^24 is 0 in float; any other order gives 1.
   run(3, [](Communicator& communicator) {

@@ -23,10 +23,11 @@ struct Rank {
 };
 
 /// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference backend.
-inline void on_ranks(const Network& network, const std::string& grid, const TrainingSettings& settings, const std::function<void(Rank&)>& body) {
+inline void on_ranks(const Network& network, const std::string& grid, const TrainingSettings& settings, const std::function<void(Rank&)>& body,
+                     const Execution& execution = {}) {
   const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
-    const Program program = lower(network, decompositions, Execution{}, communicator.rank());
+    const Program program = lower(network, decompositions, execution, communicator.rank());
     const auto backend = make_reference_backend();
     SyntheticData data(settings.seed);
     Executor executor(network, program, *backend, communicator, data, settings);

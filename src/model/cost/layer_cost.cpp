@@ -54,7 +54,7 @@ std::string describe(const Network& network, const Recomputation& recomputation,
   text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum, layer.groups, layer.response.size, layer.response.alpha,
                       layer.response.beta, layer.response.k);
   for (const LayerIndex input : layer.inputs)
-    text += network.layer(input).kind == LayerKind::Input ? " data" : recomputation.dropped(input) ? " layer again" : " layer";
+    text += fmt::format(" {}{}", network.layer(input).kind == LayerKind::Input ? "data" : "layer", recomputation.dropped(input) ? " again" : "");
   text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "", recomputation.remade(index) ? "remade" : "");
   return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }

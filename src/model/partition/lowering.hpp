@@ -3,6 +3,7 @@
 // call lower(), lower_layer() or lower_edge().
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model/partition/fusion.hpp"
@@ -93,9 +94,15 @@ class Lowering {
     std::vector<int> ranks;
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
     BufferId accumulated = -1;  ///< gradients of the micro-batches before this one, if there is more than one
-    std::int64_t elements = 0;
+    std::int64_t elements = 0;  ///< of all slices; of a bucket with what makes its shares equal
+    std::int64_t filled = 0;    ///< by slices
     std::int64_t reduced = 0;   ///< elements that collectives cover already
     std::int64_t complete = 0;  ///< elements whose local gradients are there
+    std::vector<std::size_t> parameters{};  ///< in the order of their slices
+    // Of a bucket that is shared out (sharding.hpp); value and gradient may come and go.
+    std::int64_t share = 0, first_of_share = 0;
+    BufferId value_share = -1, gradient_share = -1;
+    std::optional<Phase> gathered{};  ///< the phase whose values are there
   };
 
   Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes);
@@ -149,8 +156,23 @@ class Lowering {
   std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
   const ParameterSlice& parameter(LayerIndex layer, ParameterSlice::What what);
   ReductionGroup& group_of(const std::vector<int>& ranks);
+  void add_group_buffers(ReductionGroup& group, std::int64_t number);
+  void add_slices(std::size_t parameter);
+  bool shares(const ReductionGroup& group, int stage) const;
+  void divide(ReductionGroup& group, std::int64_t aligned_elements) const;
+  static std::vector<std::int64_t> kept_by_members(const ReductionGroup& group, std::int64_t first, std::int64_t elements);
+  BufferId slice_of_share(const ReductionGroup& group, BufferId share, std::int64_t first, const ParameterSlice& slice);
+  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::* part, const char* prefix);
+  void begin_buckets();
+  BufferId value_of(LayerIndex layer, ParameterSlice::What what);
+  void gather_values(const ReductionGroup& group, BufferId share, LayerIndex layer, Track track);
+  void scatter_when_complete(ReductionGroup& group, const ParameterSlice& slice, std::int64_t end);
+  void scatter_gradients(ReductionGroup& group, LayerIndex layer);
+  void keep_shares();
+  void update_share(const ReductionGroup& group);
   void gradient_complete(const ParameterSlice& parameter);
   void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
+  void update_flat(const ReductionGroup& group, BufferId value, BufferId gradient);
   void update_group(const ReductionGroup& group);
   void update_by_tensor();
   std::vector<BufferId> squared_norms();
@@ -164,6 +186,7 @@ class Lowering {
   std::vector<std::unique_ptr<State>> states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
   std::vector<ReductionGroup> groups_;
   std::vector<std::size_t> group_of_parameter_;
+  std::vector<std::int64_t> first_element_;  ///< by parameter: in its group
   std::vector<BufferId> accumulated_;  ///< by parameter: its slice of the group's
   std::int64_t micro_batch_ = 0;
   struct RunningGroup {

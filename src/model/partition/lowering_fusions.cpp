@@ -63,7 +63,7 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
     add_collective(index, Track::Halo, std::move(collective), sums, sums);
     const BufferId dx = input_gradient(index, 0);
     kernel.kind = KernelKind::BatchNormBackward;
-    reads = {x, dy, at.sums, sums, parameter(index, What::Scale).value};
+    reads = {x, dy, at.sums, sums, value_of(index, What::Scale)};
     if (kernel.activation != Activation::None) reads.push_back(state(fusion.activation).home);
     add_kernel(index, kernel, std::move(reads), {dx});
     pass_back(index, 0, dx);

@@ -120,6 +120,7 @@ void Lowering::begin_micro_batch(std::int64_t micro_batch) {
     at->made_again = false;
     at->brought_again.clear();
   }
+  begin_buckets();
 }
 
 void Lowering::all_reduce_over(LayerIndex index, const DimList& dims, BufferId buffer) {
@@ -178,7 +179,7 @@ void Lowering::layer_forward(LayerIndex layer_done) {
     case LayerKind::Clip: return forward(KernelKind::ClipForward);
     case LayerKind::Softmax: return forward(KernelKind::SoftmaxForward);
     case LayerKind::LocalResponseNorm: return forward(KernelKind::LocalResponseForward);
-    case LayerKind::PReLU: reads.push_back(parameter(index, ParameterSlice::What::Slope).value); return forward(KernelKind::PreluForward);
+    case LayerKind::PReLU: reads.push_back(value_of(index, ParameterSlice::What::Slope)); return forward(KernelKind::PreluForward);
     default: SP_ASSERT(false, "layer {} of kind {}", layer(index).name, name_of(kind));
   }
 }
@@ -193,8 +194,8 @@ void Lowering::forward_contraction(LayerIndex index) {
       scatters ? add_buffer(layer(index).name + ".partial", TensorClass::Activation, at.distributions.raw.owned(program.rank), index) : add_output(index);
   Kernel kernel = kernel_of(index, transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
   kernel.bias = layer(index).bias && !partial && !transposed;
-  std::vector<BufferId> reads{at.needed.front(), parameter(index, ParameterSlice::What::Weights).value};
-  if (kernel.bias) reads.push_back(parameter(index, ParameterSlice::What::Bias).value);
+  std::vector<BufferId> reads{at.needed.front(), value_of(index, ParameterSlice::What::Weights)};
+  if (kernel.bias) reads.push_back(value_of(index, ParameterSlice::What::Bias));
   const bool bias_follows = layer(index).bias && !kernel.bias;
   if (!bias_follows) activate(at.fusion, kernel);
   contract(index, kernel, reads, raw);
@@ -205,7 +206,7 @@ void Lowering::forward_contraction(LayerIndex index) {
     bias.kind = KernelKind::BiasAdd;
     bias.x = bias.y = program.buffer(y).region.shape();
     activate(at.fusion, bias);
-    add_kernel(index, bias, {y, parameter(index, ParameterSlice::What::Bias).value}, {y});
+    add_kernel(index, bias, {y, value_of(index, ParameterSlice::What::Bias)}, {y});
   }
 }
 
@@ -254,7 +255,7 @@ void Lowering::forward_normalization(LayerIndex index) {
   kernel.kind = KernelKind::BatchNormForward;
   using What = ParameterSlice::What;
   const State& at = state(index);
-  finish_normalization(index, kernel, {at.needed.front(), at.sums, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
+  finish_normalization(index, kernel, {at.needed.front(), at.sums, value_of(index, What::Scale), value_of(index, What::Shift)});
 }
 
 void Lowering::sum_statistics(LayerIndex index, const Kernel& kernel, const SetGroup& group) {
@@ -341,7 +342,7 @@ void Lowering::backward_prelu(LayerIndex index, BufferId dy) {
   PendingEdge edge;
   if (!reads_input_layer(index, 0)) {
     const BufferId dx = input_gradient(index, 0);
-    add_kernel(index, kernel_of(index, KernelKind::PreluBackward), {x, dy, slope.value}, {dx});
+    add_kernel(index, kernel_of(index, KernelKind::PreluBackward), {x, dy, value_of(index, ParameterSlice::What::Slope)}, {dx});
     const LayerIndex producer = layer(index).inputs.front();
     if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
   }
@@ -381,7 +382,7 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   if (!reads_input_layer(index, 0)) {
     const BufferId dx = input_gradient(index, 0);
     const KernelKind pass = transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData;
-    add_kernel(index, kernel_of(index, pass), {raw, parameter(index, What::Weights).value}, {dx});
+    add_kernel(index, kernel_of(index, pass), {raw, value_of(index, What::Weights)}, {dx});
     if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
   }
   std::vector<BufferId> factors{at.needed.front(), raw};

@@ -35,14 +35,27 @@ bool is_whole(const ParameterSlice& slice) { return slice.region == whole(slice.
 
 }  // namespace
 
-void Lowering::update_group(const ReductionGroup& group) {
-  std::vector<BufferId> reads{group.value, group.gradient}, writes{group.value};
+void Lowering::update_flat(const ReductionGroup& group, BufferId value, BufferId gradient) {
+  std::vector<BufferId> reads{value, gradient}, writes{value};
   for (const BufferId state : {group.velocity, group.mean_square}) {
     if (state < 0) continue;
     reads.push_back(state);
     writes.push_back(state);
   }
-  add_kernel(-1, flat_kernel(update_kernel(network_.training.optimizer), group.elements), std::move(reads), std::move(writes));
+  add_kernel(-1, flat_kernel(update_kernel(network_.training.optimizer), program.buffer(value).region.elements()), std::move(reads), std::move(writes));
+}
+
+void Lowering::update_group(const ReductionGroup& group) { update_flat(group, group.value, group.gradient); }
+
+/// Behind it all ranks have all values again, unless those are gathered when they are needed.
+void Lowering::update_share(const ReductionGroup& group) {
+  Shape run;
+  run[Axis::C] = group.share;
+  const auto own = [&](BufferId all) { return add_slice(all, group.first_of_share, "own share of " + program.buffer(all).name, whole(run), -1); };
+  const BufferId gradient = shares(group, 2) ? group.gradient_share : own(group.gradient);
+  const BufferId value = shares(group, 3) ? group.value_share : own(group.value);
+  update_flat(group, value, gradient);
+  if (!shares(group, 3)) gather_values(group, value, -1, Track::Gradient);
 }
 
 void Lowering::update_by_tensor() {

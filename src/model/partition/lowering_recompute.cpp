@@ -9,6 +9,7 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   const LayerIndex producer = layer(consumer).inputs[input];
   if (state(producer).head == to.head || !recomputation_.dropped(producer)) return;
   if (!to.brought_again.insert(input).second) return;
+  if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
   if (!state(producer).placed) {  // given, as it was before
     to.needed[input] = add_buffer("x", TensorClass::Activation, to.distributions.inputs[input].region(program.rank), consumer);
     return;

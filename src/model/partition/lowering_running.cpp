@@ -72,7 +72,7 @@ void Lowering::infer_batch_norm(LayerIndex index) {
   State& at = state(index);
   SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics", layer(index).name);
   finish_normalization(index, kernel_of(index, KernelKind::BatchNormInference),
-                       {at.needed.front(), at.running, parameter(index, What::Scale).value, parameter(index, What::Shift).value});
+                       {at.needed.front(), at.running, value_of(index, What::Scale), value_of(index, What::Shift)});
 }
 
 }  // namespace stratplan

@@ -105,6 +105,10 @@ struct ParameterSlice {
   BufferId gradient = -1;
   BufferId velocity = -1;     ///< or Adam's running mean; -1 under plain SGD
   BufferId mean_square = -1;  ///< Adam; -1 under the others
+  /// The ranks that keep a share each of what is sharded of it, and how many of its elements, one after the other; none if all keep all. Buffers of what is
+  /// sharded hold this rank's share.
+  std::vector<int> sharers{};
+  std::vector<std::int64_t> shares{};
   /// "conv1.weights"
   std::string name(const Network& network) const;
 };
@@ -123,6 +127,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
   std::map<std::string, std::string> implementations;  ///< Execution's
+  int sharding = 0;                                    ///< Execution's: from which stage on what of a parameter is shared out
   bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any

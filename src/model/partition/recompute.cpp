@@ -61,10 +61,8 @@ bool Recomputation::brings_again(LayerIndex consumer, LayerIndex producer) const
 
 std::optional<Rejection> check_recompute(const Network& network, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  const auto reject = [&](std::string_view reason) { return Rejection{fmt::format("layer {} cannot be made again: {}", layer.name, reason)}; };
-  if (layer.kind == LayerKind::Input) return reject("it is data");
-  if (is_loss(layer.kind)) return reject("a loss makes its gradient in the forward phase");
-  return {};
+  if (!is_loss(layer.kind)) return {};
+  return Rejection{fmt::format("layer {} cannot be made again: a loss makes its gradient in the forward phase", layer.name)};
 }
 
 /// A block may make its last output again if no other reads that in its backward phase, nor to make something again in its turn.
@@ -96,6 +94,10 @@ std::set<std::string> layers_to_recompute(const Network& network) {
   std::set<std::string> names;
   for (const LayerIndex layer : recomputable(network, fold(network)))
     if (layer >= 0) names.insert(network.layer(layer).name);
+  const auto reads = [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)); };
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    if (network.layer(index).kind == LayerKind::Input && std::ranges::any_of(network.consumers(index), reads))
+      names.insert(network.layer(index).name);
   return names;
 }
 

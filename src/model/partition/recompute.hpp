@@ -3,7 +3,8 @@
 // reads them: memory for time. What is summed over ranks for a normalization is small and kept, so only halo exchanges are repeated, and sums over C parts.
 //
 // Naming a layer names those before it in its block (block.hpp), for they would be kept for its sake alone. Inputs that another block makes are kept if that
-// layer is not named; if it is, it is made again first, and so on: a run of blocks whose outputs are named is made again from what lies before it.
+// layer is not named; if it is, it is made again first, and so on: a run of blocks whose outputs are named is made again from what lies before it. Data are
+// loaded again, for they are at hand until the step's end.
 //
 //   conv1 bn1 relu1 | conv2 bn2 relu2 | fc          kept                          made again, before the backward phase of
 //   nothing named                                   conv1, relu1, conv2, relu2    -
@@ -51,7 +52,7 @@ std::optional<Rejection> check_recompute(const Network& network, LayerIndex laye
 /// Per block the layer to name so that it makes again all that it alone keeps, whatever the other blocks do: what others read stays. -1: it keeps nothing so.
 std::vector<LayerIndex> recomputable(const Network& network, const std::vector<Block>& blocks);
 
-/// The names of all of those.
+/// The names of all of those, and of data that the backward phase reads.
 std::set<std::string> layers_to_recompute(const Network& network);
 
 }  // namespace stratplan

@@ -56,7 +56,7 @@ void sum(const Meeting& meeting, std::int64_t begin, std::int64_t count, void* r
 }
 
 void copy(void* to, const void* from, std::int64_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
 void perform(const Meeting& meeting) {

@@ -113,7 +113,8 @@ class SocketCommunicator final : public Communicator {
     const Members& members = groups_[static_cast<std::size_t>(group)];
     const std::int64_t bytes = counts[members.index] * size_of(type);
     auto* values = static_cast<std::byte*>(output);
-    if (bytes > 0) std::memcpy(values + begin_of(members, counts, type), input, static_cast<std::size_t>(bytes));
+    std::byte* const own = values + begin_of(members, counts, type);
+    if (bytes > 0 && input != own) std::memcpy(own, input, static_cast<std::size_t>(bytes));
     collect_pieces(members, values, counts, type, call_of(Verb::AllGather, type, counts));
   }
 

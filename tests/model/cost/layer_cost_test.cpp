@@ -88,7 +88,9 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
   const std::vector<Block> blocks = fold(network);
-  const Execution keeping, again{.precision = {}, .recompute = layers_to_recompute(network)};
+  Execution keeping, again;
+  for (const LayerIndex layer : recomputable(network, blocks))
+    if (layer >= 0) again.recompute.insert(network.layer(layer).name);
   EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"})) << "pooling reads nothing of the last one's output";
   LayerCosts kept(network, keeping, machine), remade(network, again, machine);
   for (const char* text : {"N1", "N2", "H2", "N2 H2"}) {
@@ -111,6 +113,25 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
       EXPECT_NEAR(after.backward.value - before.backward.value, again_forward.value, 1e-12);
     }
   }
+}
+
+/// Values, gradients, velocities of the stem: 224 weights, 16 scales, 16 shifts, each fusion's in four shares that are multiples of 16.
+TEST(LayerCosts, ShardingKeepsShares) {
+  const Network network = residual_network();
+  const MachineProfile machine = round_machine();
+  const Block stem = fold(network).front();
+  constexpr std::int64_t all = 256 + 64, share = all / 4;  // 216 weights in 256, scales and shifts in 64
+  const std::int64_t expected[] = {3 * (224 + 16 + 16), 2 * all + share, all + 2 * share, 3 * share};
+  Seconds communication[4];
+  for (const int sharding : {0, 1, 2, 3}) {
+    const Execution execution{.precision = {}, .sharding = sharding};
+    LayerCosts costs(network, execution, machine);
+    EXPECT_EQ(costs.block(stem, on("N4")).persistent.value, 4 * expected[sharding]) << sharding;
+    communication[sharding] = costs.block(stem, on("N4")).communication;
+  }
+  EXPECT_GT(communication[1], communication[0]);  // what is updated is gathered
+  EXPECT_LT(communication[2], communication[1]);  // what is scattered is half of an all-reduce
+  EXPECT_GT(communication[3], communication[2]);  // gathered twice
 }
 
 TEST(LayerCosts, TellingRanksOfALargeGrid) {

@@ -124,6 +124,10 @@ TEST(Ranks, UnevenPieces) {
   EXPECT_EQ(mine, std::vector<float>(expected.begin() + first, expected.begin() + first + world->rank()));
   world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F32);
   EXPECT_EQ(all, expected);
+  std::vector<float> in_place(all.size(), -1);
+  std::copy(mine.begin(), mine.end(), in_place.begin() + first);
+  world->all_gather(Track::Compute, group, in_place.data() + first, in_place.data(), counts, DataType::F32);
+  EXPECT_EQ(in_place, expected);
 }
 
 TEST(Ranks, AGroupOfOneCopies) {
@@ -134,6 +138,8 @@ TEST(Ranks, AGroupOfOneCopies) {
   world->reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts, DataType::I32);
   world->all_gather(Track::Gradient, alone, input.data(), gathered.data(), counts, DataType::I32);
   EXPECT_EQ(output, input);
+  EXPECT_EQ(gathered, input);
+  world->all_gather(Track::Gradient, alone, gathered.data(), gathered.data(), counts, DataType::I32);
   EXPECT_EQ(gathered, input);
 }
 

@@ -293,12 +293,14 @@ void MpiCommunicator::all_gather(Track, Group group, const void* input, void* ou
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;
   const auto [comm, size, index] = members(group);
-  if (size == 1)
-    std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
-  else
-    check(MPI_Allgatherv(input, pieces.counts[static_cast<std::size_t>(index)], mpi_type(type), output, pieces.counts.data(), pieces.begins.data(),
+  const auto own = static_cast<std::size_t>(index);
+  const bool in_place = input == static_cast<std::byte*>(output) + pieces.begins[own] * size_of(type);
+  if (size > 1)
+    check(MPI_Allgatherv(in_place ? MPI_IN_PLACE : input, pieces.counts[own], mpi_type(type), output, pieces.counts.data(), pieces.begins.data(),
                          mpi_type(type), comm),
           "MPI_Allgatherv", rank_);
+  else if (!in_place)
+    std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
 }
 
 }  // namespace
