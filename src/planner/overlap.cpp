@@ -44,7 +44,7 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
 }
 
 Prediction play(Plan& plan, const Network& network, const MachineProfile& machine) {
-  const std::vector<Program> programs = programs_of(plan, network);
+  const std::vector<Program> programs = modelled_programs(plan, network);
   plan.execution.implementations = fastest_implementations(programs, machine);
   return predict(programs, machine);
 }
@@ -57,8 +57,8 @@ std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, c
   if (cut.execution.slabs.empty()) return {};
   std::set<LayerIndex> layers;
   for (const std::string& name : cut.execution.slabs) layers.insert(*network.find(name));
-  const auto at_once = forward_times(programs_of(plan, network), layers, machine);
-  const auto in_slabs = forward_times(programs_of(cut, network), layers, machine);
+  const auto at_once = forward_times(modelled_programs(plan, network), layers, machine);
+  const auto in_slabs = forward_times(modelled_programs(cut, network), layers, machine);
   std::set<std::string> paying;
   for (const LayerIndex layer : layers)
     if (in_slabs.at(layer) < at_once.at(layer)) paying.insert(network.layer(layer).name);

@@ -8,10 +8,13 @@
 #include "model/base/error.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
+#include "model/cost/simulator.hpp"
+#include "model/partition/lower.hpp"
 #include "planner/baselines.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
+#include "planner/wide_search.hpp"
 
 namespace stratplan {
 
@@ -57,6 +60,7 @@ class Planning {
   }
 
   PlanningResult run() {
+    if (ranks_ >= wide_ranks && machine_.kernels.empty()) return run_widely();
     const Space space = space_of(network_, ranks_, machine_);
     result_.blocks = space.blocks.size();
     result_.candidates = space.legal;
@@ -69,6 +73,35 @@ class Planning {
   }
 
  private:
+  /// Over more ranks than can be tried one by one, on a machine of which rates are known rather than kernels.
+  PlanningResult run_widely() {
+    const std::vector<Block> blocks = fold(network_);
+    price_baselines();
+    std::vector<LayerDecompositions> known;
+    for (const Considered& baseline : result_.baselines)
+      if (baseline.plan && baseline.plan->ranks == ranks_) known.push_back(baseline.plan->layers);
+    const auto start = Clock::now();
+    const WideOutcome outcome = search_widely(network_, blocks, ranks_, machine_, options_.execution, result_.memory_limit, known);
+    result_.search_seconds = since(start);
+    result_.blocks = blocks.size();
+    result_.candidates = outcome.candidates;
+    result_.rejections = outcome.rejections;
+    result_.objective = outcome.objective;
+    result_.lower_bound = outcome.lower_bound;
+    result_.gap = outcome.lower_bound.value > 0 ? outcome.objective / outcome.lower_bound - 1 : 0;
+    result_.optimal = result_.gap <= 1e-12;
+    for (std::size_t i = 0; i < outcome.found.size(); ++i) {
+      Plan plan;
+      plan.ranks = ranks_;
+      plan.layers = outcome.found[i];
+      add_searched(priced(i == 0 ? "searched" : fmt::format("searched, {}", i + 1), std::move(plan)));
+    }
+    if (!recommend())
+      throw InfeasibleError(fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan found needs {}", network_.name, network_.batch,
+                                        mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_)));
+    return std::move(result_);
+  }
+
   Plan plan_of(const Space& space, const std::vector<int>& assignment, int ranks) const {
     std::vector<Decomposition> roots;
     for (std::size_t i = 0; i < assignment.size(); ++i) roots.push_back(space.candidates[i][static_cast<std::size_t>(assignment[i])]);
@@ -92,7 +125,7 @@ class Planning {
     return plan;
   }
 
-  Bytes peak_of(const Plan& plan) const { return peak_memory(programs_of(plan, network_), machine_).total(); }
+  Bytes peak_of(const Plan& plan) const { return peak_memory(modelled_programs(plan, network_), machine_).total(); }
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
@@ -155,7 +188,9 @@ class Planning {
 
   void price_baselines() {
     const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
-    for (Baseline& baseline : baselines(network_, ranks_, machine_, options_.execution, plan_fits)) {
+    std::vector<Baseline> all = baselines(network_, ranks_, machine_, options_.execution, plan_fits);
+    if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);
+    for (Baseline& baseline : all) {
       Considered considered{baseline.name, {}, {}, baseline.reason};
       if (baseline.plan) considered = priced(baseline.name, std::move(*baseline.plan));
       considered.aliases = std::move(baseline.aliases);
@@ -166,6 +201,21 @@ class Planning {
     }
   }
 
+  /// Of the plans on fewer ranks only the best by its first rank alone: a look at each costs more than it tells.
+  void keep_best_on_fewer_ranks(std::vector<Baseline>& all) const {
+    std::string best;
+    Seconds least{};
+    const auto fewer = [&](const Baseline& baseline) { return baseline.plan && baseline.plan->ranks < ranks_; };
+    for (const Baseline& baseline : all) {
+      if (!fewer(baseline)) continue;
+      const Seconds step = simulate({lower(network_, baseline.plan->layers, baseline.plan->execution, 0)}, machine_).total;
+      if (!best.empty() && step >= least) continue;
+      least = step;
+      best = baseline.name;
+    }
+    std::erase_if(all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
+  }
+
   /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no better than doing it on one.
   static bool better(const Plan& a, const Plan& b) {
     constexpr double alike = 1 + 1e-12;
@@ -174,13 +224,18 @@ class Planning {
   }
 
   void recommend(const Space& space, const PlanTable& table) {
+    if (!recommend()) throw InfeasibleError(why_nothing_fits(space, table));
+  }
+
+  /// False if nothing is usable.
+  bool recommend() {
     const Considered* best = nullptr;
     for (const auto* list : {&result_.searched, &result_.baselines}) {
       for (const Considered& considered : *list) {
         if (considered.usable() && (!best || better(*considered.plan, *best->plan))) best = &considered;
       }
     }
-    if (!best) throw InfeasibleError(why_nothing_fits(space, table));
+    if (!best) return false;
     result_.recommended = *best->plan;
     result_.recommended.name = "recommended";
     result_.chosen = best->name;
@@ -192,6 +247,7 @@ class Planning {
           fmt::format("played through, \"{}\" takes {} per step on {} of the ranks; what the search put first takes {} on {}", best->name,
                       milliseconds(best->plan->prediction->step), best->plan->ranks, milliseconds(first.prediction->step), first.ranks);
     }
+    return true;
   }
 
   std::string why_nothing_fits(const Space& space, const PlanTable& table) {

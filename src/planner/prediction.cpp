@@ -9,9 +9,33 @@
 
 namespace stratplan {
 
+std::vector<int> modelled_ranks(int ranks) {
+  std::set<int> modelled;
+  if (ranks <= most_ranks_of_their_own) {
+    for (int rank = 0; rank < ranks; ++rank) modelled.insert(rank);
+    return {modelled.begin(), modelled.end()};
+  }
+  // The first blocks are the longest; where every other digit is the last, the rank has neighbours on both sides of most dimensions and half of its partners far off.
+  int alternating = 0, other = 0, rest = ranks, digits = 0;
+  for (int prime = 2; rest > 1; ++prime) {
+    for (; rest % prime == 0; rest /= prime, ++digits) {
+      alternating = alternating * prime + (digits % 2 == 0 ? prime - 1 : 0);
+      other = other * prime + (digits % 2 == 0 ? 0 : prime - 1);
+    }
+  }
+  modelled = {0, alternating, other, ranks - 1};
+  return {modelled.begin(), modelled.end()};
+}
+
 std::vector<Program> programs_of(const Plan& plan, const Network& network) {
   std::vector<Program> programs;
   for (int rank = 0; rank < plan.ranks; ++rank) programs.push_back(lower(network, plan.layers, plan.execution, rank));
+  return programs;
+}
+
+std::vector<Program> modelled_programs(const Plan& plan, const Network& network) {
+  std::vector<Program> programs;
+  for (const int rank : modelled_ranks(plan.ranks)) programs.push_back(lower(network, plan.layers, plan.execution, rank));
   return programs;
 }
 
@@ -20,7 +44,7 @@ Prediction predict(const std::vector<Program>& programs, const MachineProfile& m
 }
 
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine) {
-  return predict(programs_of(plan, network), machine);
+  return predict(modelled_programs(plan, network), machine);
 }
 
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs, const MachineProfile& machine) {

@@ -37,7 +37,7 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 }  // namespace
 
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const MachineProfile& machine, const std::string& file) {
-  const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
+  const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.step_medians;
   bool fits = measured.size() == prediction.programs.size();
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank) fits = measured[rank].size() == prediction.programs[rank].steps.size();

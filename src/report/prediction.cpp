@@ -21,9 +21,9 @@ std::size_t count_unmeasured(const std::vector<Program>& programs, const Machine
 
 }  // namespace
 
-PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine) {
+PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine, bool every_rank) {
   PlanPrediction result;
-  result.programs = programs_of(plan, network);
+  result.programs = every_rank ? programs_of(plan, network) : modelled_programs(plan, network);
   const Timeline timeline = simulate(result.programs, machine);
   result.steps = durations(timeline, result.programs);
   result.layers = times_by_layer(result.programs, result.steps, network.size());

@@ -10,6 +10,8 @@
 namespace stratplan {
 namespace {
 
+/// More candidates are taken in as long as the gap shrinks to this part of itself.
+constexpr double worthwhile = 0.95;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -158,15 +160,17 @@ class Bracketing {
 
   std::optional<Bracket> run(const std::vector<std::vector<int>>& known) {
     for (const std::vector<int>& assignment : known) offer(assignment);
-    bounds_ = completion_bounds(table_, infinity);
+    if (found_) improve();
+    bounds_ = completion_bounds(table_, found_ ? best_.cost : infinity);
     best_.lower_bound = *std::ranges::min_element(bounds_.front());
     for (std::size_t candidates = options_.first_candidates;; candidates *= 2) {
+      const double gap_before = found_ ? best_.gap() : infinity;
       const double left_out = choose(std::min(candidates, options_.most_candidates));
       const std::optional<double> optimum = solve();
       if (!optimum) return std::nullopt;
       improve();
       best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
-      if (best_.gap() <= options_.tolerance || candidates >= options_.most_candidates) break;
+      if (best_.gap() <= options_.tolerance || candidates >= options_.most_candidates || best_.gap() > gap_before * worthwhile) break;
     }
     for (const auto& chosen : chosen_) best_.examined += chosen.size();
     return best_;

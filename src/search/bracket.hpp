@@ -16,8 +16,8 @@ namespace stratplan {
 
 struct BracketOptions {
   double tolerance = 0.005;           ///< the gap at which to stop
-  std::size_t first_candidates = 48;  ///< per node, in the first exact search
-  std::size_t most_candidates = 400;  ///< per node, in the last
+  std::size_t first_candidates = 40;  ///< per node, in the first exact search
+  std::size_t most_candidates = 320;  ///< per node, in the last
   std::optional<Bytes> memory_limit;
 };
 

@@ -150,6 +150,8 @@ void ClosedTable::fill(int block_class) {
       const Decomposition root{space_.flat(static_cast<int>(totals)), landing};
       if (!check(network_, filled.block, root)) pieces[totals] = model.pieces(root);
     }
+    std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(landing)];
+    candidate_of.assign(space_.size(), -1);
     for (std::size_t grid = 0; grid < space_.size(); ++grid) {
       const int totals = space_.totals_of(grid);
       const auto& found = pieces[at(totals)];
@@ -160,6 +162,7 @@ void ClosedTable::fill(int block_class) {
       double critical = (found->forward + found->backward + found->update).value + machine_.step_overhead.median.value * static_cast<double>(found->steps);
       double reduction = 0;
       for (const BlockCollective& collective : found->collectives) (collective.gradient ? reduction : critical) += price(collective, grid);
+      candidate_of[grid] = static_cast<int>(filled.grid.size());
       filled.grid.push_back(static_cast<int>(grid));
       filled.landing.push_back(landing);
       filled.critical.push_back(static_cast<float>(critical));
@@ -240,11 +243,9 @@ Decomposition ClosedTable::decomposition_in(const Class& of, int candidate) cons
 
 Decomposition ClosedTable::decomposition(int node, int candidate) const { return decomposition_in(class_of(node), candidate); }
 
-std::optional<int> ClosedTable::find(int node, const Decomposition& decomposition) const {
-  const Class& of = class_of(node);
-  for (int candidate = 0; candidate < static_cast<int>(of.grid.size()); ++candidate)
-    if (of.landing[at(candidate)] == decomposition.landing && decomposition_in(of, candidate).grid == decomposition.grid) return candidate;
-  return {};
+std::optional<int> ClosedTable::find(int node, std::size_t grid, Landing landing) const {
+  const int candidate = class_of(node).candidate_of[static_cast<std::size_t>(landing)][grid];
+  return candidate < 0 ? std::nullopt : std::optional(candidate);
 }
 
 std::size_t ClosedTable::candidates() const {

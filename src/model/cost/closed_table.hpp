@@ -49,7 +49,8 @@ class ClosedTable final : public WideTable {
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
 
   Decomposition decomposition(int node, int candidate) const;
-  std::optional<int> find(int node, const Decomposition& decomposition) const;
+  /// The candidate with this grid of the space.
+  std::optional<int> find(int node, std::size_t grid, Landing landing) const;
   std::size_t candidates() const;  ///< of all nodes
   std::size_t rejections() const;
   /// The objective itself, not its bound: reductions go on behind the backward phase, layer by layer.
@@ -65,6 +66,7 @@ class ClosedTable final : public WideTable {
     Block block;                             ///< the first of its kind
     std::vector<int> grid;                   ///< by candidate: index in the space
     std::vector<Landing> landing;            ///< by candidate
+    std::array<std::vector<int>, 2> candidate_of;  ///< by landing and grid; -1: illegal
     std::vector<float> critical, reduction, hideable;
     std::vector<std::int64_t> memory;
     std::vector<double> weighted;

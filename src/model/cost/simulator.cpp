@@ -37,7 +37,7 @@ std::vector<int> partners_of(const ExchangeStep& exchange) {
   return partners;
 }
 
-/// A step on a rank.
+/// A step on a rank: the place of its program among those given.
 struct Place {
   int rank = 0;
   int step = 0;
@@ -47,7 +47,8 @@ class Simulation {
  public:
   Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
       : programs_(programs), concurrent_(programs.front().concurrent_tracks), machine_(machine), states_(programs.size()) {
-    for (std::size_t rank = 0; rank < programs.size(); ++rank) add_rank(static_cast<int>(rank));
+    for (std::size_t place = 0; place < programs.size(); ++place) place_of_.emplace(programs[place].rank, static_cast<int>(place));
+    for (std::size_t place = 0; place < programs.size(); ++place) add_rank(static_cast<int>(place));
   }
 
   Timeline run() {
@@ -81,6 +82,15 @@ class Simulation {
     std::size_t expected = 0;
   };
 
+  /// Of these ranks, the places of those that are simulated.
+  std::vector<int> places_of(const std::vector<int>& ranks) const {
+    std::vector<int> places;
+    for (const int rank : ranks)
+      if (const auto found = place_of_.find(rank); found != place_of_.end()) places.push_back(found->second);
+    return places;
+  }
+  std::vector<int> partners_here(const ExchangeStep& exchange) const { return places_of(partners_of(exchange)); }
+
   Node& node(Place place) { return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.step)]; }
   const Step& step(Place place) const {
     return programs_[static_cast<std::size_t>(place.rank)].steps[static_cast<std::size_t>(place.step)];
@@ -104,8 +114,10 @@ class Simulation {
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
   std::map<Kernel, StepCost> kernel_costs_;
-  std::map<std::vector<int>, std::vector<int>> calls_;  ///< per group: how many of its collectives each member has issued
-  std::map<std::pair<std::vector<int>, int>, int> meeting_of_;
+  std::map<int, int> place_of_;                         ///< by rank
+  std::map<std::vector<int>, int> groups_;              ///< numbers by members
+  std::map<std::pair<int, int>, int> calls_;            ///< by group and place: how many of its collectives the member has issued
+  std::map<std::pair<int, int>, int> meeting_of_;       ///< by group and call
   std::vector<Meeting> meetings_;
   std::map<std::pair<int, int>, Place> exchanges_;      ///< by tag and rank
 };
@@ -121,7 +133,7 @@ StepCost Simulation::price(Place place) {
 
 void Simulation::add_rank(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
-  SP_ASSERT(program.rank == rank && program.ranks == static_cast<int>(programs_.size()), "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
+  SP_ASSERT(rank == 0 || program.rank > programs_[static_cast<std::size_t>(rank) - 1].rank, "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
   states_[static_cast<std::size_t>(rank)].resize(program.steps.size());
   for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
     const Place place{rank, index};
@@ -130,8 +142,8 @@ void Simulation::add_rank(int rank) {
     if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body)) join_meeting(place, *collective);
     if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) {
       const bool fresh = exchanges_.try_emplace({exchange->tag, rank}, place).second;
-      SP_ASSERT(fresh, "rank {} has two exchanges with tag {}", rank, exchange->tag);
-      node(place).missing_partners = 1 + static_cast<int>(partners_of(*exchange).size());
+      SP_ASSERT(fresh, "rank {} has two exchanges with tag {}", program.rank, exchange->tag);
+      node(place).missing_partners = 1 + static_cast<int>(partners_here(*exchange).size());
     }
   }
   add_order(rank);
@@ -175,11 +187,10 @@ void Simulation::charge_reductions(int rank) {
 }
 
 void Simulation::join_meeting(Place place, const CollectiveStep& collective) {
-  std::vector<int>& calls = calls_.try_emplace(collective.group, collective.group.size(), 0).first->second;
-  const auto member = std::lower_bound(collective.group.begin(), collective.group.end(), place.rank) - collective.group.begin();
-  const int call = calls[static_cast<std::size_t>(member)]++;
-  const auto [found, fresh] = meeting_of_.try_emplace({collective.group, call}, static_cast<int>(meetings_.size()));
-  if (fresh) meetings_.push_back({{}, collective.group.size()});
+  const int group = groups_.try_emplace(collective.group, static_cast<int>(groups_.size())).first->second;
+  const int call = calls_[{group, place.rank}]++;
+  const auto [found, fresh] = meeting_of_.try_emplace({group, call}, static_cast<int>(meetings_.size()));
+  if (fresh) meetings_.push_back({{}, places_of(collective.group).size()});
   node(place).meeting = found->second;
 }
 
@@ -197,7 +208,7 @@ void Simulation::arrive(Place place) {
 }
 
 void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
-  std::vector<int> waiting = partners_of(exchange);
+  std::vector<int> waiting = partners_here(exchange);
   waiting.push_back(place.rank);
   // Everyone who waits for this rank, itself included, has one less to wait for.
   for (const int rank : waiting) {
@@ -206,7 +217,7 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
     Node& other = node(partner->second);
     if (--other.missing_partners > 0) continue;
     Uncertain start = other.arrival;
-    for (const int peer : partners_of(std::get<ExchangeStep>(step(partner->second).body)))
+    for (const int peer : partners_here(std::get<ExchangeStep>(step(partner->second).body)))
       start = greater_of(start, node(exchanges_.at({exchange.tag, peer})).arrival);
     finish(partner->second, {start.mean, 0});
   }
@@ -250,7 +261,7 @@ void Simulation::check_finished() const {
     const auto index = static_cast<std::size_t>(first - nodes.begin());
     const Step& waiting = programs_[rank].steps[index];
     const auto* exchange = std::get_if<ExchangeStep>(&waiting.body);
-    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", rank, index, waiting.layer,
+    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", programs_[rank].rank, index, waiting.layer,
                          exchange ? fmt::format("exchange with tag {}", exchange->tag) : std::string("a collective"));
   }
   SP_ASSERT(stuck.empty(), "deadlock{}", stuck);

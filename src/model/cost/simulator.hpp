@@ -18,8 +18,8 @@
 
 namespace stratplan {
 
-/// The total is the expected end of the slowest rank; an iteration starts on all at once. `programs`: one per rank, as lower() makes them. Takes time in
-/// proportion to the number of steps. Ranks that wait for each other for ever are a bug: the steps are named, and that is the end.
+/// The total is the expected end of the slowest rank; an iteration starts on all at once. `programs`: as lower() makes them, ascending by rank, of all ranks or of
+/// some that stand for all: then partners that are not among them are ready when the rank is. Takes time in proportion to the number of steps. Ranks that wait for each other for ever are a bug: the steps are named, and that is the end.
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// A duration or a point in time that varies.

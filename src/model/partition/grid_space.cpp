@@ -34,14 +34,6 @@ std::vector<Factors> factorizations(int ranks, const std::vector<Dim>& dims) {
   return found;
 }
 
-struct FactorsHash {
-  std::size_t operator()(const Factors& factors) const {
-    std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
-    for (const int factor : factors) hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
-    return hash;
-  }
-};
-
 void append_digits(const Factors& factors, int& stride, std::vector<GridDigit>& digits) {
   for (const Dim dim : all_dims) {
     const int parts = factors[static_cast<std::size_t>(dim)];
@@ -53,6 +45,18 @@ void append_digits(const Factors& factors, int& stride, std::vector<GridDigit>& 
 
 }  // namespace
 
+std::size_t GridSpace::FactorsHash::operator()(const Factors& factors) const {
+  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
+  for (const int factor : factors) hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
+  return hash;
+}
+
+GridSpace::Places GridSpace::places_of(const std::vector<Factors>& factors) {
+  Places places;
+  for (std::size_t i = 0; i < factors.size(); ++i) places.emplace(factors[i], static_cast<int>(i));
+  return places;
+}
+
 GridSpace::GridSpace(const Topology& topology, const std::vector<Dim>& dims) {
   SP_ASSERT(!topology.empty() && !dims.empty(), "levels={} dims={}", topology.size(), dims.size());
   ranks_ = std::accumulate(topology.begin(), topology.end(), 1, std::multiplies<>());
@@ -60,7 +64,9 @@ GridSpace::GridSpace(const Topology& topology, const std::vector<Dim>& dims) {
   levels_ = topology.size() > 1 ? 2 : 1;
   outer_ = factorizations(ranks_ / innermost_, dims);
   inner_ = factorizations(innermost_, dims);
-  std::unordered_map<Factors, int, FactorsHash> known;
+  outer_places_ = places_of(outer_);
+  inner_places_ = places_of(inner_);
+  Places known;
   first_digit_.push_back(0);
   for (const Factors& outer : outer_) {
     for (const Factors& inner : inner_) {
@@ -80,6 +86,23 @@ GridSpace::GridSpace(const Topology& topology, const std::vector<Dim>& dims) {
 std::vector<Factors> GridSpace::levels_of(std::size_t index) const {
   const Factors &outer = outer_[index / inner_.size()], &inner = inner_[index % inner_.size()];
   return levels_ == 1 ? std::vector<Factors>{inner} : std::vector<Factors>{outer, inner};
+}
+
+std::optional<std::size_t> GridSpace::find(const Factors& outer, const Factors& inner) const {
+  const auto outside = outer_places_.find(outer), inside = inner_places_.find(inner);
+  if (outside == outer_places_.end() || inside == inner_places_.end()) return {};
+  return static_cast<std::size_t>(outside->second) * inner_.size() + static_cast<std::size_t>(inside->second);
+}
+
+std::optional<std::size_t> GridSpace::find(const ProcessGrid& grid) const {
+  Factors outer, inner;
+  for (const Dim dim : all_dims) {
+    const auto d = static_cast<std::size_t>(dim);
+    inner[d] = levels_ == 1 ? grid.parts(dim) : grid.parts_from(dim, grid.levels() - 1);
+    outer[d] = grid.parts(dim) / inner[d];
+  }
+  const auto found = find(outer, inner);
+  return found && this->grid(*found) == grid ? found : std::nullopt;
 }
 
 }  // namespace stratplan

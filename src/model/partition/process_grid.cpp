@@ -157,6 +157,35 @@ std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   return members;
 }
 
+int ProcessGrid::nearest(int holder, const DimList& dims, int rank) const {
+  const auto varies = [&](const Digit& digit) { return std::find(dims.begin(), dims.end(), digit.dim) != dims.end(); };
+  // Up to the level at which a digit that does not vary differs, the nearest have the digits of `rank`; from there on all are alike.
+  int apart = levels(), below = ranks_;
+  for (const Digit& digit : digits_) {
+    below /= digit.parts;
+    if (varies(digit) || rank / below % digit.parts == holder / below % digit.parts) continue;
+    apart = digit.level;
+    break;
+  }
+  int alike = 1;
+  for (const Digit& digit : digits_)
+    if (varies(digit) && digit.level >= apart) alike *= digit.parts;
+  int turn = rank % alike, found = 0;
+  below = ranks_;
+  for (const Digit& digit : digits_) {
+    below /= digit.parts;
+    int index = holder / below % digit.parts;
+    if (varies(digit) && digit.level < apart) index = rank / below % digit.parts;
+    if (varies(digit) && digit.level >= apart) {
+      alike /= digit.parts;
+      index = turn / alike;
+      turn %= alike;
+    }
+    found += index * below;
+  }
+  return found;
+}
+
 ProcessGrid ProcessGrid::relabelled(const DimList& from, Dim to) const {
   ProcessGrid grid = *this;
   for (Digit& digit : grid.digits_)

@@ -80,6 +80,8 @@ class ProcessGrid {
   int rank_at(const std::array<int, dim_count>& indices) const;
   /// The ranks (ascending) that differ from `rank` only along `dims`.
   std::vector<int> group(int rank, const DimList& dims) const;
+  /// Of the ranks that differ from `holder` only along `dims`, one that shares the most outer levels with `rank`; of several the (rank modulo their number)-th.
+  int nearest(int holder, const DimList& dims, int rank) const;
   /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
   /// list a dimension twice in a level ("R2 H2 R2") and need not be in canonical order.
   ProcessGrid relabelled(const DimList& from, Dim to) const;

@@ -103,17 +103,7 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
 /// with it, else by rank number so that the load spreads.
 int nearest_copy(const ProcessGrid& grid, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
-  const std::vector<int> holders = grid.group(grid.rank_at(block_index), copies);
-  if (holders.size() == 1) return holders.front();
-  int best_levels = -1;
-  std::vector<int> nearest;
-  for (const int holder : holders) {
-    const int levels = grid.common_levels(holder, rank);
-    if (levels > best_levels) nearest.clear();
-    if (levels >= best_levels) nearest.push_back(holder);
-    best_levels = std::max(levels, best_levels);
-  }
-  return nearest[static_cast<std::size_t>(rank) % nearest.size()];
+  return grid.nearest(grid.rank_at(block_index), copies, rank);
 }
 
 Pieces owners(const Distribution& home, const Region& wanted) {
