@@ -206,6 +206,29 @@ TEST(ProcessGrid, CommonLevels) {
   EXPECT_EQ(ProcessGrid::parse("H4").common_levels(2, 2), 1);
 }
 
+/// The slow way: all holders, those with the most levels in common, and of these one by the rank's number.
+int nearest_by_trying(const ProcessGrid& grid, int holder, const DimList& dims, int rank) {
+  std::vector<int> nearest;
+  int most = -1;
+  for (const int other : grid.group(holder, dims)) {
+    const int levels = grid.common_levels(other, rank);
+    if (levels > most) nearest.clear();
+    if (levels >= most) nearest.push_back(other);
+    most = std::max(most, levels);
+  }
+  return nearest[static_cast<std::size_t>(rank) % nearest.size()];
+}
+
+TEST(ProcessGrid, TheNearestOfAGroupSharesTheMostLevels) {
+  for (const char* text : {"R8", "N2 | R4", "R2 | H2 R2", "R2 H3 | R2 W2", "H2 | R2 | R3 H2", "R4 | N4"}) {
+    const ProcessGrid grid = ProcessGrid::parse(text);
+    for (int rank = 0; rank < grid.ranks(); ++rank)
+      for (int holder = 0; holder < grid.ranks(); ++holder)
+        for (const DimList& dims : {DimList{Dim::R}, DimList{Dim::H, Dim::R}, DimList{}})
+          EXPECT_EQ(grid.nearest(holder, dims, rank), nearest_by_trying(grid, holder, dims, rank)) << text << ", of " << holder << " for " << rank;
+  }
+}
+
 TEST(ProcessGrid, PartsFromALevelOn) {
   const ProcessGrid grid = ProcessGrid::parse("H2 W2 | H3");
   EXPECT_EQ(grid.parts_from(Dim::H, 0), 6);

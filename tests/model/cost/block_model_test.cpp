@@ -1,0 +1,90 @@
+// The closed form of a block against the program that lower() makes of it.
+#include "model/cost/block_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include "model/cost/collective_cost.hpp"
+#include "model/cost/example_machine.hpp"
+#include "model/cost/layer_cost.hpp"
+#include "support/networks.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr Window same3{.kernel = 3, .pad_before = 1, .pad_after = 1};
+
+/// A bit of everything that the closed form speaks of.
+Network mixed_network(std::int64_t batch, std::int64_t set) {
+  test::NetworkBuilder net(batch, set);
+  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, test::planar(same3))));
+  const LayerIndex biased = net.relu(net.convolution(stem, 8, test::planar(same3), true));
+  const LayerIndex sum = net.relu(net.add({net.batch_norm(net.convolution(biased, 8, test::planar(same3))), stem}));
+  net.cross_entropy(net.fully_connected(net.global_average_pool(sum), 16));
+  return net.finish();
+}
+
+struct Priced {
+  double forward = 0, backward = 0, update = 0, communication = 0, gradients = 0;
+  std::int64_t steps = 0;
+};
+
+/// As the lowered programs of rank 0 have it; gradients by bytes, for they travel in other pieces.
+Priced lowered(const Network& network, const Block& block, const Decomposition& root, const MachineProfile& machine) {
+  Priced sum;
+  for (const Program& program : block_programs(network, block, root, Execution{}, 0)) {
+    for (const Step& step : program.steps) {
+      const double seconds = cost_of(step, program, machine).seconds.value;
+      const auto* collective = std::get_if<CollectiveStep>(&step.body);
+      if (collective && step.track == Track::Gradient) sum.gradients += static_cast<double>(collective->bytes().value);
+      else if (collective) sum.communication += seconds;
+      else (step.phase == Phase::Forward ? sum.forward : step.phase == Phase::Backward ? sum.backward : sum.update) += seconds;
+    }
+  }
+  return sum;
+}
+
+Priced closed(const Network& network, const Block& block, const Decomposition& root, const MachineProfile& machine) {
+  const BlockPieces pieces = BlockModel(network, block, Execution{}, machine).pieces(root);
+  Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.steps};
+  const Topology placement = machine.placement(root.grid.ranks());
+  for (const BlockCollective& collective : pieces.collectives) {
+    std::vector<int> group;
+    for (int rank = 0; rank < root.grid.ranks(); ++rank) {
+      bool member = true;
+      for (const Dim dim : all_dims) {
+        const int index = root.grid.index(dim, rank);
+        const bool varies = collective.dims.contains(dim) && !(dim == Dim::N && collective.samples > 0 && index >= collective.samples);
+        member = member && (index == 0 || varies);
+      }
+      if (member) group.push_back(rank);
+    }
+    const double bytes = static_cast<double>(collective.bytes.value) * collective.times;
+    if (collective.gradient) sum.gradients += bytes;
+    else sum.communication += collective_cost(collective.op, collective.type, collective.bytes, shape_of(group, placement), placement, machine).seconds.value *
+                              collective.times;
+  }
+  return sum;
+}
+
+TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
+  const MachineProfile machine = round_machine();
+  for (const std::int64_t set : {2, 8}) {
+    const Network network = mixed_network(8, set);
+    for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2", "N2 | C4", "N2 R2 | F2"}) {
+      const Decomposition root = Decomposition::parse(text);
+      for (const Block& block : fold(network)) {
+        if (check(network, block, root)) continue;
+        const std::string where = network.layer(block.root()).name + " on " + text;
+        const Priced a = lowered(network, block, root, machine), b = closed(network, block, root, machine);
+        EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
+        EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
+        EXPECT_NEAR(a.update, b.update, 1e-12) << where;
+        EXPECT_NEAR(a.communication, b.communication, 1e-12) << where;
+        EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
