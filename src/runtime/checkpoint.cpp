@@ -32,8 +32,7 @@ struct Part {
 std::vector<Part> parts_of(OptimizerKind optimizer) {
   std::vector<Part> parts{{ParameterPart::Value, ""}};
   const bool adam = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
-  if (optimizer != OptimizerKind::Sgd)
-    parts.push_back({ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
+  if (optimizer != OptimizerKind::Sgd) parts.push_back({ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
   if (adam) parts.push_back({ParameterPart::MeanSquare, "optimizer.exp_avg_sq."});
   return parts;
 }

@@ -50,6 +50,12 @@ void write_weights(const Program& program, const ParameterSlice& slice, double f
   writer.flush();
 }
 
+/// Of all that is not drawn at random.
+float start_of(ParameterSlice::What what) {
+  if (what == ParameterSlice::What::Scale) return 1.0F;
+  return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
+}
+
 /// One value, then perhaps another, so many elements each.
 void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values, std::int64_t elements) {
   Writer writer(executor, buffer, {0, std::ssize(values) * elements});
@@ -119,7 +125,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
     if (slice.what == What::Weights)
       write_weights(program, slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)), executor);
     else
-      write_constants(executor, slice.value, {slice.what == What::Scale ? 1.0F : slice.what == What::Slope ? 0.25F : 0.0F}, elements(ParameterPart::Value));
+      write_constants(executor, slice.value, {start_of(slice.what)}, elements(ParameterPart::Value));
     for (const ParameterPart part : {ParameterPart::Velocity, ParameterPart::MeanSquare})
       if (buffer_of(slice, part) >= 0) write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
   }

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "model/partition/recompute.hpp"
+#include "runtime/late_communicator.hpp"
 #include "runtime/verify.hpp"
 #include "support/any_network.hpp"
 #include "support/temporary_folder.hpp"
@@ -59,6 +60,23 @@ TEST(Sharding, GivesTheSameNumbersBitForBit) {
         EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution, "reference")), "") << "with recomputation";
       }
     }
+  }
+}
+
+/// Messages that nobody moves before somebody waits: what is on its way is neither read nor written over.
+TEST(Sharding, HoweverLateMessagesAre) {
+  const Network network = trained_with(OptimizerKind::Momentum);
+  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2 H2")).layers;
+  const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
+  for (const int sharding : {0, 1, 2, 3}) {
+    const Execution execution{
+        .bucket_bytes = {700}, .concurrent_tracks = true, .precision = {}, .recompute = layers_to_recompute(network), .sharding = sharding};
+    run_loopback(4, [&](Communicator& loopback) {
+      test::LateCommunicator communicator(loopback);
+      const test::Trained found = train_two_steps(network, decompositions, execution, "reference", communicator, communicator);
+      if (communicator.rank() > 0) return;
+      EXPECT_EQ(first_difference(expected, found), "") << sharding;
+    });
   }
 }
 

@@ -29,7 +29,7 @@ inline Network any_network() {
   constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
   NetworkBuilder net(4, any_int(0, 1) ? 2 : 4);
   const std::int64_t channels = any_int(2, 4);
-  LayerIndex x = net.relu(net.convolution(net.input({3, 1, 8, 5}), channels, same, true));
+  LayerIndex x = net.relu(net.convolution(net.input({3, 1, 6, 4}), channels, same, true));
   for (int blocks = any_int(1, 4); blocks > 0; --blocks) {
     const LayerIndex before = x;
     switch (any_int(0, 4)) {

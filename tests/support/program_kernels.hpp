@@ -399,7 +399,8 @@ inline void ProgramRun::finish() {
       const auto member = std::ranges::find(slice.sharers, rank) - slice.sharers.begin();
       const std::int64_t all = slice.region.elements(), share = slice.sharers.empty() ? all : slice.shares.at(static_cast<std::size_t>(member));
       expect(value.size() == (program.sharding < 3 ? all : share) && velocity.size() == share, name + "another share than the rank's");
-      expect(slice.sharers.empty() || std::accumulate(slice.shares.begin(), slice.shares.end(), std::int64_t{0}) == all, name + "shares that are not the whole");
+      expect(slice.sharers.empty() || std::accumulate(slice.shares.begin(), slice.shares.end(), std::int64_t{0}) == all,
+             name + "shares that are not the whole");
       for (std::int64_t i = 0; i < value.size(); ++i)
         if (value[i] != 1) fail(fmt::format("{}updated {} times", name, value[i]));
       for (std::int64_t i = 0; i < velocity.size(); ++i)

@@ -77,7 +77,8 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
 }
 
 /// The same on all ranks of the decompositions, over loopback; rank 0's.
-inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution,
+                               const char* backend_name) {
   Trained outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
     Trained mine = train_two_steps(network, decompositions, execution, backend_name, communicator, communicator);

@@ -36,9 +36,8 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
 /// Whether some consumer's backward phase reads its input: then that consumer counts it.
 bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
-  return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
-    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
-  });
+  return std::any_of(consumers.begin(), consumers.end(),
+                     [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
 }
 
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.

@@ -25,7 +25,7 @@ struct Execution {
   std::map<std::string, std::string> implementations{};  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
   std::set<std::string> slabs{};   ///< convolutions that compute what reads nothing received while the rest is on its way, as far as check_slabs() admits them
   std::set<std::string> recompute{};  ///< layers whose outputs are not kept for the backward phase but made again there (recompute.hpp)
-  int sharding = 0;                ///< what a rank keeps only its share of: 1 the optimizer's state, 2 also gradients, 3 also parameters (sharding.hpp)
+  int sharding = 0;  ///< what a rank keeps only its share of: 1 the optimizer's state, 2 also gradients, 3 also parameters (sharding.hpp)
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

@@ -162,7 +162,7 @@ class Lowering {
   void divide(ReductionGroup& group, std::int64_t aligned_elements) const;
   static std::vector<std::int64_t> kept_by_members(const ReductionGroup& group, std::int64_t first, std::int64_t elements);
   BufferId slice_of_share(const ReductionGroup& group, BufferId share, std::int64_t first, const ParameterSlice& slice);
-  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::* part, const char* prefix);
+  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::*part, const char* prefix);
   void begin_buckets();
   BufferId value_of(LayerIndex layer, ParameterSlice::What what);
   void gather_values(const ReductionGroup& group, BufferId share, LayerIndex layer, Track track);

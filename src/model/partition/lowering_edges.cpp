@@ -58,7 +58,8 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
     parts.emplace_back(transfer.region, arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
-  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward), std::move(sends), std::move(receives));
+  if (!sends.empty() || !receives.empty())
+    add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward), std::move(sends), std::move(receives));
   // One part that is all that is needed, dense where it lies, is read in place.
   if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
     to.needed[input] = parts.front().second;
@@ -93,7 +94,8 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
     edge.received.push_back(arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
-  if (!sends.empty() || !receives.empty()) add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends), std::move(receives));
+  if (!sends.empty() || !receives.empty())
+    add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends), std::move(receives));
   edge.aliases = edge.received.size() == 1 && program.buffer(edge.received.front()).region == home.owned(program.rank);
   producer_ = -1;
   return edge;

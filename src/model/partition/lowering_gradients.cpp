@@ -70,7 +70,8 @@ void Lowering::add_group_buffers(ReductionGroup& group, std::int64_t number) {
   if (shares(group, 1)) divide(group, slice_elements);
   const auto add = [&](const char* what, TensorClass tensor_class, int stage) {
     const bool shared = shares(group, stage);
-    const BufferId id = add_flat(fmt::format("{}{} of group {}", shared ? "share of " : "", what, number), tensor_class, shared ? group.share : group.elements, -1);
+    const BufferId id =
+        add_flat(fmt::format("{}{} of group {}", shared ? "share of " : "", what, number), tensor_class, shared ? group.share : group.elements, -1);
     program.buffer(id).persistent = true;
     return id;
   };

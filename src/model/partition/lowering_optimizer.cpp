@@ -42,7 +42,8 @@ void Lowering::update_flat(const ReductionGroup& group, BufferId value, BufferId
     reads.push_back(state);
     writes.push_back(state);
   }
-  add_kernel(-1, flat_kernel(update_kernel(network_.training.optimizer), program.buffer(value).region.elements()), std::move(reads), std::move(writes));
+  add_kernel(-1, flat_kernel(update_kernel(network_.training.optimizer), program.buffer(value).region.elements()), std::move(reads),
+             std::move(writes));
 }
 
 void Lowering::update_group(const ReductionGroup& group) { update_flat(group, group.value, group.gradient); }
