@@ -44,7 +44,6 @@ struct Passes {
   KernelKind forward, backward;
   bool has_backward = true;
   bool keeps_output = false;
-  bool keeps_input = false;
 };
 Passes passes_of(LayerKind kind) {
   using K = KernelKind;
@@ -61,8 +60,8 @@ Passes passes_of(LayerKind kind) {
     case LayerKind::Clip: return {K::ClipForward, K::ClipBackward, true, true};
     case LayerKind::Softmax: return {K::SoftmaxForward, K::SoftmaxBackward, true, true};
     case LayerKind::Dropout: return {K::Dropout, K::Dropout};
-    case LayerKind::LocalResponseNorm: return {K::LocalResponseForward, K::LocalResponseBackward, true, false, true};
-    case LayerKind::PReLU: return {K::PreluForward, K::PreluBackward, true, false, true};
+    case LayerKind::LocalResponseNorm: return {K::LocalResponseForward, K::LocalResponseBackward};
+    case LayerKind::PReLU: return {K::PreluForward, K::PreluBackward};
     case LayerKind::Add: return {K::Add, K::Add, false};
     default: SP_ASSERT(false, "layer kind {}", name_of(kind));
   }
@@ -81,16 +80,15 @@ KernelKind update_of(OptimizerKind optimizer) {
   return KernelKind::Sgd;
 }
 
-/// Buffers of a parameter's size that an optimizer keeps, its value and gradient included.
-int copies_of(const Training& training) {
-  const bool two = training.optimizer == OptimizerKind::Adam || training.optimizer == OptimizerKind::AdamW;
-  return 2 + (training.optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1) + (training.micro_batches > 1 ? 1 : 0);
+/// Buffers of a parameter's size that an optimizer keeps, beside its value and gradient.
+int states_of(OptimizerKind optimizer) {
+  const bool two = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
+  return optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1;
 }
 
-bool kept_by_consumers(const Network& network, LayerIndex layer) {
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
   return std::ranges::any_of(network.consumers(layer), [&](LayerIndex consumer) {
-    const LayerKind kind = network.layer(consumer).kind;
-    return is_contraction(kind) || has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::LocalResponseNorm;
+    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
   });
 }
 
@@ -98,12 +96,13 @@ bool kept_by_consumers(const Network& network, LayerIndex layer) {
 class FusionModel {
  public:
   FusionModel(const Network& network, const Fusion& fusion, const Decomposition& decomposition, const Execution& execution,
-              const MachineProfile& machine, BlockPieces& pieces)
-      : network_(network), fusion_(fusion), head_(network.layer(fusion.head)), decomposition_(decomposition), execution_(execution), machine_(machine),
+              const Recomputation& recomputation, const MachineProfile& machine, BlockPieces& pieces)
+      : network_(network), recomputation_(recomputation), remade_(recomputation.remade(fusion.last())), fusion_(fusion), head_(network.layer(fusion.head)), decomposition_(decomposition), execution_(execution), machine_(machine),
         made_(distribute(head_, decomposition)), home_(made_.home.owned(0).shape()), micro_batches_(network.training.micro_batches), pieces_(pieces) {}
 
   void add() {
     load_inputs();
+    keep_inputs();
     const LayerKind kind = head_.kind;
     if (is_contraction(kind)) add_contraction();
     else if (has_statistics(kind)) add_normalization();
@@ -126,6 +125,12 @@ class FusionModel {
   }
   void forward(const Kernel& kernel) { run(pieces_.forward, kernel, micro_batches_); }
   void backward(const Kernel& kernel) { run(pieces_.backward, kernel, micro_batches_); }
+  /// A kernel that makes the output; perhaps once more in the backward phase.
+  void make(const Kernel& kernel, std::int64_t times = 1) {
+    run(pieces_.forward, kernel, times * micro_batches_);
+    if (remade_) run(pieces_.backward, kernel, times * micro_batches_);
+  }
+  double times_made() const { return each_time() * (remade_ ? 2 : 1); }
   void update(const Kernel& kernel) { run(pieces_.update, kernel, 1); }
   void keep(Bytes bytes) { pieces_.saved += bytes; }
 
@@ -146,14 +151,30 @@ class FusionModel {
   }
   /// The last layer's output is read again in the backward phase; a consumer that needs it anyway counts it.
   void keep_output() {
-    if (!kept_by_consumers(network_, fusion_.last())) keep(floats(home_));
+    const bool counted = kept_by_consumers(network_, recomputation_, fusion_.last());
+    if (!counted && !recomputation_.dropped(fusion_.last())) keep(floats(home_));
+  }
+  /// What the backward phase reads of others' outputs, unless it is brought again.
+  void keep_inputs() {
+    for (const LayerIndex index : fusion_.layers()) {
+      const Layer& layer = network_.layer(index);
+      if (!backward_reads_input(layer) && !remade_) continue;
+      const LayerDistributions made = index == fusion_.head ? made_ : distribute(layer, decomposition_);
+      for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+        const bool inside = std::ranges::count(fusion_.layers(), layer.inputs[input]) > 0;
+        if (!inside && !recomputation_.dropped(layer.inputs[input])) keep(floats(made.inputs[input].region(0).shape()));
+      }
+    }
   }
 
   void load_inputs() {
     for (std::size_t input = 0; input < head_.inputs.size(); ++input) {
       if (!reads_data(input)) continue;
       const Region region = made_.inputs[input].region(0);
-      if (!region.empty()) forward(load_kernel({LoadStep::What::Samples, region, {}, 0}));
+      if (region.empty()) continue;
+      const Kernel load = load_kernel({LoadStep::What::Samples, region, {}, 0});
+      forward(load);
+      if (recomputation_.brings_again(fusion_.head, head_.inputs[input])) backward(load);
     }
   }
 
@@ -164,12 +185,12 @@ class FusionModel {
     product.bias = head_.bias && !partial && !transposed;
     const bool bias_follows = head_.bias && !product.bias;
     if (!bias_follows) activate(product);
-    forward(product);
+    make(product);
     if (partial) add_landing();
     if (bias_follows) {
       Kernel bias = same_shape(KernelKind::BiasAdd, home_);
       activate(bias);
-      forward(bias);
+      make(bias);
     }
     if (head_.bias) {
       Kernel bias = same_shape(KernelKind::BiasGradient, home_);
@@ -183,19 +204,18 @@ class FusionModel {
     }
     if (!reads_data(0)) backward(kernel(transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData));
     backward(kernel(KernelKind::ConvolutionBackwardFilter));
-    keep(floats(made_.inputs.front().region(0).shape()));
     if (fusion_.activation >= 0) keep_output();
   }
 
   void add_landing() {
     const Shape raw = made_.raw.owned(0).shape();
     const Bytes bytes = floats(raw);
-    if (decomposition_.landing == Landing::AllReduce) return communicate({.bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    if (decomposition_.landing == Landing::AllReduce) return communicate({.bytes = bytes, .dims = {Dim::C}, .times = times_made()});
     // Every member's channels are packed and unpacked on their own.
     Kernel pack = copy_kernel(raw, home_, home_, false), unpack = copy_kernel(home_, raw, home_, false);
-    run(pieces_.forward, pack, micro_batches_ * parts(Dim::C));
+    make(pack, parts(Dim::C));
     run(pieces_.backward, unpack, micro_batches_ * parts(Dim::C));
-    communicate({.op = Collective::ReduceScatter, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    communicate({.op = Collective::ReduceScatter, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
     communicate({.op = Collective::AllGather, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
   }
 
@@ -214,7 +234,7 @@ class FusionModel {
     pass.kind = KernelKind::BatchNormForward;
     activate(pass);
     pass.addend = fusion_.add >= 0;
-    forward(pass);
+    make(pass);
 
     pass.kind = KernelKind::BatchNormBackwardSums;
     pass.addend = pass.addend && pass.activation != Activation::None;
@@ -229,7 +249,6 @@ class FusionModel {
       pass.kind = KernelKind::BatchNormBackward;
       backward(pass);
     }
-    keep(floats(pass.x));
     keep({sums * 8});
     if (fusion_.activation >= 0) keep_output();
   }
@@ -252,14 +271,13 @@ class FusionModel {
     const Passes passes = passes_of(head_.kind);
     Kernel pass = kernel(passes.forward);
     pass.inputs = static_cast<int>(head_.inputs.size());
-    forward(pass);
+    make(pass);
     if (head_.kind == LayerKind::GlobalAveragePool)
-      communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = each_time()});
+      communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
     if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
     if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
-    if (head_.kind == LayerKind::MaxPool && !reads_data(0)) keep(floats(home_));  // positions of the maxima
+    if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep(floats(home_));  // positions of the maxima
     if (passes.keeps_output && !reads_data(0)) keep_output();
-    if (passes.keeps_input) keep(floats(pass.x));
   }
 
   void add_placement() {
@@ -268,10 +286,10 @@ class FusionModel {
       const Shape part = made_.inputs[input].region(0).shape();
       placed += part.elements();
       if (part.elements() == 0) continue;
-      forward(copy_kernel(part, home_, part, false));
+      make(copy_kernel(part, home_, part, false));
       if (!reads_data(input)) backward(copy_kernel(home_, part, part, false));
     }
-    if (placed < home_.elements()) forward(same_shape(KernelKind::Fill, home_));
+    if (placed < home_.elements()) make(same_shape(KernelKind::Fill, home_));
   }
 
   void add_loss() {
@@ -301,22 +319,57 @@ class FusionModel {
     const int per_channel = has_statistics(head_.kind) ? 2 : made_.channels ? 1 : 0;
     for (int i = 0; i < per_channel; ++i) slices.push_back(made_.channels->owned(0).shape());
     std::int64_t elements = 0;
+    for (const Shape& slice : slices) elements += padded(slice.elements());
+    if (elements == 0) return;
+    const std::int64_t members = parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W);
+    if (execution_.sharding > 0 && members > 1) return add_shares(slices, elements, members);
+    put_aside(slices);
+    update(flat(update_of(network_.training.optimizer), elements));
+    const int copies = 2 + states_of(network_.training.optimizer) + (micro_batches_ > 1 ? 1 : 0);
+    pieces_.persistent += Bytes{elements * 4 * copies};
+    reduce(Collective::AllReduce, elements, true, 1);
+  }
+
+  /// Of all micro-batches but the last gradients are put aside, and those of the last are added to them.
+  void put_aside(const std::vector<Shape>& slices) {
+    if (micro_batches_ == 1) return;
     for (const Shape& slice : slices) {
-      elements += padded(slice.elements());
-      // Of all micro-batches but the last gradients are put aside, and those of the last are added to them.
-      if (micro_batches_ == 1) continue;
       backward_once(copy_kernel(slice, slice, slice, false), 1);
       backward_once(copy_kernel(slice, slice, slice, true), micro_batches_ - 1);
     }
-    if (elements == 0) return;
-    update(flat(update_of(network_.training.optimizer), elements));
-    pieces_.persistent += Bytes{elements * 4 * copies_of(network_.training)};
+  }
+
+  /// Travels in buckets that several layers share.
+  void reduce(Collective op, std::int64_t elements, bool gradient, double times) {
     const Bytes bytes{elements * 4}, bucket = std::max(execution_.bucket_bytes, Bytes{4});
-    communicate({.bytes = bucket, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = true, .times = bytes / bucket});
+    communicate({.op = op, .bytes = bucket, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = gradient, .times = times * (bytes / bucket)});
+  }
+
+  /// As lowering_sharding.cpp does, of a bucket of this fusion's own.
+  void add_shares(const std::vector<Shape>& slices, std::int64_t filled, std::int64_t members) {
+    const std::int64_t quantum = 16 * members, all = (filled + quantum - 1) / quantum * quantum, share = all / members;
+    const int stage = execution_.sharding;
+    update(flat(update_of(network_.training.optimizer), share));
+    pieces_.persistent += Bytes{4 * ((stage < 3 ? all : share) + (stage < 2 ? all : share) + share * states_of(network_.training.optimizer))};
+    if (stage == 1) {
+      put_aside(slices);
+      if (micro_batches_ > 1) pieces_.persistent += Bytes{4 * all};
+      reduce(Collective::AllReduce, all, true, 1);
+    } else {
+      for (std::size_t i = 0; i < slices.size(); ++i) {
+        const std::int64_t gap = padded(slices[i].elements()) - slices[i].elements() + (i + 1 == slices.size() ? all - filled : 0);
+        if (gap > 0) backward(flat(KernelKind::Fill, gap));
+      }
+      backward_once(copy_kernel(flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, true), micro_batches_ - 1);
+      reduce(Collective::ReduceScatter, all, true, each_time());
+    }
+    reduce(Collective::AllGather, all, false, stage < 3 ? 1 : 2 * each_time());
   }
   void backward_once(const Kernel& kernel, std::int64_t times) { run(pieces_.backward, kernel, times); }
 
   const Network& network_;
+  const Recomputation& recomputation_;
+  const bool remade_;
   const Fusion& fusion_;
   const Layer& head_;
   const Decomposition& decomposition_;
@@ -335,7 +388,7 @@ BlockPieces BlockModel::pieces(const Decomposition& root) const {
   const std::vector<Decomposition> decompositions = spread(network_, block_, root);
   for (const Fusion& fusion : fuse(network_, block_, decompositions, execution_)) {
     const auto head = std::ranges::find(block_.layers, fusion.head) - block_.layers.begin();
-    FusionModel(network_, fusion, decompositions[static_cast<std::size_t>(head)], execution_, machine_, pieces).add();
+    FusionModel(network_, fusion, decompositions[static_cast<std::size_t>(head)], execution_, recomputation_, machine_, pieces).add();
   }
   return pieces;
 }

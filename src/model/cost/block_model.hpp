@@ -10,6 +10,7 @@
 #include "model/partition/execution.hpp"
 #include "model/partition/fusion.hpp"
 #include "model/partition/grid_space.hpp"
+#include "model/partition/recompute.hpp"
 
 namespace stratplan {
 
@@ -36,7 +37,7 @@ class BlockModel {
  public:
   /// All must outlive this.
   BlockModel(const Network& network, const Block& block, const Execution& execution, const MachineProfile& machine)
-      : network_(network), block_(block), execution_(execution), machine_(machine) {}
+      : network_(network), block_(block), execution_(execution), machine_(machine), recomputation_(network, execution.recompute) {}
 
   /// Requires that the decomposition is legal. Safe to call from several threads.
   BlockPieces pieces(const Decomposition& root) const;
@@ -46,6 +47,7 @@ class BlockModel {
   const Block& block_;
   const Execution& execution_;
   const MachineProfile& machine_;
+  const Recomputation recomputation_;
 };
 
 }  // namespace stratplan
