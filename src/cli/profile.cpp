@@ -1,4 +1,4 @@
-// stratplan profile: measures what a network's candidate plans need of this machine. `--request` is the part that runs on the ranks.
+// stratplan profile: measures what a network's candidate plans need of this machine, or the links of a cluster. `--request` and `--links` are the parts that run on the ranks.
 #include "profile/profile.hpp"
 
 #include <CLI/CLI.hpp>
@@ -12,6 +12,8 @@
 #include "cli/provenance.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
+#include "profile/cluster_profile.hpp"
+#include "profile/job_script.hpp"
 #include "runtime/comm/mpi.hpp"
 
 namespace stratplan {
@@ -23,6 +25,10 @@ struct ProfileOptions {
   std::string backend = default_backend();
   std::string request;
   std::string output;
+  bool links = false;
+  std::string largest = "4MiB";
+  BatchJob job;
+  std::string batch_system;
   bool json = false;
 };
 
@@ -65,7 +71,38 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
   }
 }
 
+/// One rank of the job that measures a cluster's links.
+void measure_links(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
+  const auto backend = make_backend(options.backend, 1);
+  ProgressLine line;
+  line.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
+  MachineProfile base = read_machine("local");
+  base.name = this_machine();
+  const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
+  const MachineProfile machine = profile_cluster(layout, parse_bytes(options.largest), *backend, communicator, base, make_provenance(command_line),
+                                                 [&](const std::string& what) { line.update(what); });
+  if (communicator.rank() == 0) {
+    write_document(options.output, "machine", to_json(machine));
+    if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
+  }
+  communicator.barrier();
+}
+
+void write_job(const ProfileOptions& options, const CommandLine& command_line) {
+  BatchJob job = options.job;
+  job.system = options.batch_system == "slurm" ? BatchSystem::Slurm : options.batch_system == "lsf" ? BatchSystem::Lsf : BatchSystem::Flux;
+  job.program = command_line.front();
+  if (!options.output.empty()) job.output = options.output;
+  fmt::print("{}", job_script(job));
+}
+
 void profile(const ProfileOptions& options, const CommandLine& command_line) {
+  if (!options.batch_system.empty()) return write_job(options, command_line);
+  if (options.links) {
+    if (!launched_by_mpi()) throw UsageError("--links is what ranks run: mpirun -n P stratplan profile --links, or the script that --job writes");
+    if (options.output.empty()) throw UsageError("--links needs --output");
+    return run_as_rank([&](Communicator& communicator, const FlightRecorder&) { measure_links(options, command_line, communicator); });
+  }
   if (!options.request.empty()) {
     if (options.output.empty()) throw UsageError("--request needs --output");
     const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) { measure(options, command_line, communicator); };
@@ -87,7 +124,17 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
   command->add_option("--request", options->request, "what to measure, as the launcher writes it; under mpirun")->group("");
   command->add_option("-o,--output", options->output, "also write the machine profile here");
   add_json(*command, options->json);
-  command->footer("Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 -b 16 -o machine.json");
+  command->add_option("--job", options->batch_system, "print the script of a job that measures a cluster's links: slurm, lsf or flux")
+      ->check(CLI::IsMember({"slurm", "lsf", "flux"}));
+  command->add_option("--nodes", options->job.nodes, "of that job")->check(positive())->capture_default_str();
+  command->add_option("--ranks-per-node", options->job.ranks_per_node, "of that job; with --links: so many ranks in turn are a node")->check(positive())->capture_default_str();
+  command->add_option("--minutes", options->job.minutes, "of that job")->check(positive())->capture_default_str();
+  command->add_flag("--links", options->links, "under mpirun or srun: measure messages within and across nodes, and collectives, into --output");
+  command->add_option("--largest", options->largest, "with --links: bytes that a rank sends in one operation")->capture_default_str();
+  command->footer(
+      "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 -b 16 -o machine.json\n"
+      "  stratplan profile --job slurm --nodes 8 --ranks-per-node 4 -o cluster.json > profile.sh\n"
+      "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
   command->callback([options, &command_line] { profile(*options, command_line); });
 }
 

@@ -12,6 +12,9 @@ using MeasureSize = std::function<Measurement(Bytes bytes)>;
 /// From `least` to `largest` (as far as slow_message allows) by factors of four, by two where the time falls or more than follows the size: protocols change there.
 SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure);
 
+/// A table of messages as a level's two numbers.
+void describe_link(Level& level, const SizeTable& one_way);
+
 struct LinkProfile {
   SizeTable one_way, both_ways;                  ///< empty unless asked for
   std::map<std::string, SizeTable> collectives;  ///< by collective_key

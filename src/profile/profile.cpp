@@ -23,14 +23,6 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
   return fresh;
 }
 
-/// The neighbours' link as a level's two numbers.
-void describe_link(Level& level, const SizeTable& one_way) {
-  const auto& [least, latency] = one_way.points.front();
-  const auto& [most, longest] = one_way.points.back();
-  level.latency = latency.median;
-  if (longest.median > latency.median) level.bandwidth_bytes_per_s = static_cast<double>((most - least).value) / (longest.median - latency.median).value;
-}
-
 /// No estimate shall exceed what was seen: rates are raised to the best of all kernels.
 void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {

@@ -28,4 +28,12 @@ check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")
 expect 0 "" sp plan "$data/small.json" -n 2 --uniform W2 -o "$scratch/other.json"
 expect 3 "rank 1 runs another plan" mpirun -q -n 1 "$program" run "$plan" --steps 1 : -n 1 "$program" run "$scratch/other.json" --steps 1
 expect 5 "stdout/timings\.json" sp run "$plan" --steps 1 -o "$scratch/stdout/timings.json"
+
+# Links of a cluster, for which two ranks in turn are a node; the file is a machine that plans are made for.
+expect 0 "" mpirun -n 4 "$program" profile --links --ranks-per-node 2 --largest 64KiB -o "$scratch/links.json"
+check "collectives of one rank per node" grep -q '"all_reduce f32 2x1"' "$scratch/links.json"
+check "pairs across nodes" grep -q '"2 pairs per node across"' "$scratch/links.json"
+expect 0 "" sp plan "$data/small.json" -n 4 -m "$scratch/links.json"
+expect 2 "what ranks run" sp profile --links -o "$scratch/links.json"
+expect 2 "needs --output" mpirun -q -n 2 "$program" profile --links
 finish

@@ -107,7 +107,7 @@ struct Rates {
 /// Each unit works through its share of the tiles, one after the other; sums are split over several tiles where there are fewer than units, and the parts added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
-  const double whole = product.count * ceiling(product.rows * tile.per_row) * ceiling(product.columns * tile.per_column);
+  const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) * ceiling(product.columns * tile.per_column));
   const double loading = 1 + rates.tile_edge * (tile.per_row + tile.per_column);
   const double seconds_per_term = 2 * tile.rows * tile.columns * loading * rates.unit_seconds_per_flop;
   if (2 * whole > rates.units) return ceiling(whole * rates.per_unit) * (product.depth + rates.prologue) * seconds_per_term;

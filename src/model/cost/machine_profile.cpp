@@ -204,9 +204,10 @@ Json to_json(const MachineProfile& machine) {
                       {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s}});
     if (level.shared_bytes_per_s > 0) levels.back()["shared_bytes_per_s"] = level.shared_bytes_per_s;
   }
-  Json kernels = Json::object(), collectives = Json::object();
+  Json kernels = Json::object(), collectives = Json::object(), exchanges = Json::object();
   for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
   for (const auto& [key, table] : machine.collectives) collectives[key] = to_json(table);
+  for (const auto& [key, table] : machine.exchanges) exchanges[key] = to_json(table);
   Json json{{"schema_version", 1},
           {"name", machine.name},
           {"assumed", machine.assumed},
@@ -220,6 +221,7 @@ Json to_json(const MachineProfile& machine) {
           {"both_ways", to_json(machine.both_ways)},
           {"collectives", std::move(collectives)},
           {"kernels", std::move(kernels)}};
+  if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
   return json;
@@ -240,9 +242,11 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
   if (const auto math = document.find("math"); math != document.end()) machine.device.math = math_of(math->get<std::string>());
   machine.threads_per_rank = document.value("threads_per_rank", 1);
   machine.measured_ranks = document.value("measured_ranks", 0);
-  const Json kernels = document.value("kernels", Json::object()), collectives = document.value("collectives", Json::object());
+  const Json none = Json::object(), kernels = document.value("kernels", none), collectives = document.value("collectives", none);
+  const Json exchanges = document.value("exchanges", none);
   for (const auto& [key, entry] : kernels.items()) machine.kernels.emplace(key, measurement_from(entry));
   for (const auto& [key, entry] : collectives.items()) machine.collectives.emplace(key, table_from(entry, file, "/collectives/" + escaped(key)));
+  for (const auto& [key, entry] : exchanges.items()) machine.exchanges.emplace(key, table_from(entry, file, "/exchanges/" + escaped(key)));
   machine.one_way = table_from(document.value("one_way", Json::array()), file, "/one_way");
   machine.both_ways = table_from(document.value("both_ways", Json::array()), file, "/both_ways");
   if (const auto overhead = document.find("step_overhead"); overhead != document.end()) machine.step_overhead = measurement_from(*overhead);

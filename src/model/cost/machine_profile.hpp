@@ -82,8 +82,9 @@ struct MachineProfile {
   int threads_per_rank = 1;
   int measured_ranks = 0;                         ///< how many ranks measured at once; 0: none
   std::map<std::string, Measurement> kernels;     ///< by Kernel::key()
-  std::map<std::string, SizeTable> collectives;   ///< by "all_reduce f32 2": operation, type, group size; bytes as CollectiveStep::bytes
+  std::map<std::string, SizeTable> collectives;   ///< by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight nodes; bytes as CollectiveStep::bytes
   SizeTable one_way;                              ///< one message between two ranks
+  std::map<std::string, SizeTable> exchanges;     ///< of a cluster, by "4 peers", "2 pairs per node across": messages both ways, all ranks at once; bytes of one message
   SizeTable both_ways;                            ///< two ranks send each other one message of this size at once
   Measurement step_overhead;                      ///< host time to issue one step
   std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured

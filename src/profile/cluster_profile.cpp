@@ -1,0 +1,193 @@
+#include "profile/cluster_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "model/base/error.hpp"
+#include "model/cost/collective_cost.hpp"
+#include "profile/device_profile.hpp"
+#include "profile/link_profile.hpp"
+#include "profile/link_profiler.hpp"
+
+namespace stratplan {
+namespace {
+
+/// There are many tables, and a cluster's network is quieter than two processes that share a core.
+constexpr StoppingRule cluster_rule{
+    .least_samples = 10, .least_expensive = 2, .most_samples = 200, .enough = {0.002}, .patience = {0.02}, .precision = 0.05};
+
+/// 1, 2, 4, ... below `most`, and `most` itself.
+std::vector<int> doubling(int least, int most) {
+  std::set<int> numbers;
+  for (int number = least; number < most; number *= 2) numbers.insert(number);
+  if (most >= least) numbers.insert(most);
+  return {numbers.begin(), numbers.end()};
+}
+
+std::vector<int> neighbours(int rank, int count, int ranks) {
+  if (count == 1) return {rank ^ 1};
+  std::set<int> peers;
+  for (int distance = 1; distance <= count / 2; ++distance)
+    for (const int peer : {(rank + distance) % ranks, (rank - distance + ranks) % ranks}) peers.insert(peer);
+  return {peers.begin(), peers.end()};
+}
+
+}  // namespace
+
+std::string ExchangePattern::name() const {
+  switch (kind) {
+    case Kind::Within: return "pairs within a node";
+    case Kind::Across: return fmt::format("{} pair{} per node across", count, count == 1 ? "" : "s");
+    case Kind::Peers: break;
+  }
+  return fmt::format("{} peer{}", count, count == 1 ? "" : "s");
+}
+
+std::vector<int> ExchangePattern::peers(int rank, const ClusterLayout& layout) const {
+  const int node = rank / layout.ranks_per_node, place = rank % layout.ranks_per_node;
+  switch (kind) {
+    case Kind::Within: {
+      const bool last_of_odd = (place ^ 1) >= layout.ranks_per_node;
+      return last_of_odd ? std::vector<int>{} : std::vector{node * layout.ranks_per_node + (place ^ 1)};
+    }
+    case Kind::Across: return place < count ? std::vector{(node ^ 1) * layout.ranks_per_node + place} : std::vector<int>{};
+    case Kind::Peers: break;
+  }
+  return neighbours(rank, count, layout.ranks);
+}
+
+std::vector<ExchangePattern> exchange_patterns(const ClusterLayout& layout) {
+  using enum ExchangePattern::Kind;
+  constexpr int most_peers = 64;
+  std::vector<ExchangePattern> patterns;
+  if (layout.ranks_per_node > 1) patterns.push_back({Within, layout.ranks_per_node / 2});
+  if (layout.nodes() > 1)
+    for (const int pairs : doubling(1, layout.ranks_per_node)) patterns.push_back({Across, pairs});
+  for (int peers = 1; peers <= std::min(most_peers, layout.ranks - 1); peers *= 2) patterns.push_back({Peers, peers});
+  return patterns;
+}
+
+Topology ClusterLayout::topology() const {
+  Topology groups{nodes(), std::min(ranks, ranks_per_node)};
+  std::erase(groups, 1);
+  return groups;
+}
+
+std::vector<GroupLayout> group_layouts(const ClusterLayout& layout) {
+  const int per_node = layout.ranks_per_node, nodes = layout.ranks / per_node;
+  std::vector<GroupLayout> groups;
+  for (const int size : doubling(2, per_node))
+    if (per_node % size == 0) groups.push_back({size, 1});
+  for (const int size : doubling(2, nodes)) groups.push_back({size * per_node, 1});
+  if (per_node > 1)
+    for (const int size : doubling(2, nodes)) groups.push_back({size, per_node});
+  return groups;
+}
+
+std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels) {
+  std::size_t level = 0;
+  while (level + 1 < levels && shape.members[level] == 1) ++level;
+  std::string members = std::to_string(shape.members[level]);
+  while (++level < levels) members += "x" + std::to_string(shape.members[level]);
+  return fmt::format("{} {} {}", name_of(op), name_of(type), members);
+}
+
+std::string collective_key(Collective op, DataType type, const GroupLayout& group, const ClusterLayout& layout) {
+  std::vector<int> ranks;
+  for (int i = 0; i < group.size; ++i) ranks.push_back(i * group.stride);
+  const Topology topology = layout.topology();
+  return collective_key(op, type, shape_of(ranks, topology), topology.size());
+}
+
+namespace {
+
+/// The tables, one after the other.
+class ClusterProfiler {
+ public:
+  ClusterProfiler(const ClusterLayout& layout, Bytes largest, Backend& backend, const Team& team,
+                  const std::function<void(const std::string&)>& progress)
+      : layout_(layout), largest_(largest), team_(team), progress_(progress), links_(backend, team, largest, cluster_rule) {}
+
+  SizeTable one_way(const ExchangePattern& pattern) {
+    const std::vector<int> peers = pattern.peers(team_.rank(), layout_);
+    const int partner = peers.empty() ? team_.size() : peers.front();
+    return table("messages one way, " + pattern.name(), {4}, largest_, [&](Bytes bytes) { return links_.one_way(partner, bytes); });
+  }
+
+  SizeTable exchange(const ExchangePattern& pattern) {
+    const int messages = pattern.kind == ExchangePattern::Kind::Peers ? pattern.count : 1;
+    return table("exchange, " + pattern.name(), {4}, largest_ / messages,
+                 [&](Bytes bytes) { return links_.exchange(pattern.peers(team_.rank(), layout_), bytes); });
+  }
+
+  SizeTable collective(Collective op, const GroupLayout& group) {
+    const CollectiveRequest request{op, DataType::F32, group.size, largest_};
+    const Bytes least{std::max<std::int64_t>(8, group.size * size_of(request.type))};
+    return table(collective_key(op, request.type, group, layout_), least, largest_,
+                 [&](Bytes bytes) { return links_.collective(request, group.stride, bytes); });
+  }
+
+ private:
+  SizeTable table(const std::string& what, Bytes least, Bytes largest, const MeasureSize& measure) {
+    if (progress_) progress_(what);
+    return measure_by_size(least, std::max(least, largest), measure);
+  }
+
+  ClusterLayout layout_;
+  Bytes largest_;
+  const Team& team_;
+  const std::function<void(const std::string&)>& progress_;
+  LinkProfiler links_;
+};
+
+/// What a node sends out at most, over the numbers of pairs that were tried.
+double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges, const ClusterLayout& layout) {
+  double most = 0;
+  for (const ExchangePattern& pattern : exchange_patterns(layout)) {
+    if (pattern.kind != ExchangePattern::Kind::Across) continue;
+    const auto& [bytes, measurement] = exchanges.at(pattern.name()).points.back();
+    most = std::max(most, pattern.count * static_cast<double>(bytes.value) / measurement.median.value);
+  }
+  return most;
+}
+
+}  // namespace
+
+MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend, Communicator& communicator, const MachineProfile& base,
+                               const Json& provenance, const std::function<void(const std::string& what)>& progress) {
+  using enum ExchangePattern::Kind;
+  if (communicator.size() != layout.ranks || layout.ranks < 2)
+    throw EnvironmentError(fmt::format("links are measured between at least 2 ranks; {} were started", communicator.size()));
+  const Team team(communicator);
+  MachineProfile machine;
+  machine.name = base.name;
+  machine.measured_ranks = layout.ranks;
+  const DeviceProfile device = profile_device(backend, team);
+  machine.device = {device.flops_per_s, device.bytes_per_s, device.launch, base.device.memory};
+  machine.step_overhead = device.step_overhead;
+  machine.levels = {{"node", layout.nodes(), {}, 0}, {base.levels.back().name, layout.ranks_per_node, {}, 0}};
+
+  ClusterProfiler profiler(layout, largest, backend, team, progress);
+  for (const ExchangePattern& pattern : exchange_patterns(layout)) machine.exchanges[pattern.name()] = profiler.exchange(pattern);
+  const bool several_nodes = layout.nodes() > 1, several_per_node = layout.ranks_per_node > 1;
+  if (several_nodes) {
+    describe_link(machine.levels[0], profiler.one_way({Across, 1}));
+    machine.levels[0].shared_bytes_per_s = shared_by_a_node(machine.exchanges, layout);
+  }
+  machine.levels.resize(several_per_node ? 2 : 1);
+  if (!several_nodes) machine.levels.erase(machine.levels.begin());
+  const ExchangePattern innermost{several_per_node ? Within : Across, 1};
+  machine.one_way = profiler.one_way(innermost);
+  machine.both_ways = machine.exchanges.at(innermost.name());
+  describe_link(machine.levels.back(), machine.one_way);
+  for (const GroupLayout& group : group_layouts(layout))
+    for (const Collective op : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
+      machine.collectives[collective_key(op, DataType::F32, group, layout)] = profiler.collective(op, group);
+  machine.provenance = provenance;
+  machine.provenance["backend"] = describe_backend(backend.name());
+  return machine;
+}
+
+}  // namespace stratplan
