@@ -1,4 +1,5 @@
-// stratplan profile: measures what a network's candidate plans need of this machine, or the links of a cluster. `--request` and `--links` are the parts that run on the ranks.
+// stratplan profile: measures what a network's candidate plans need of this machine, or the links of a cluster. `--request` and `--links` are the parts that
+// run on the ranks.
 #include "profile/profile.hpp"
 
 #include <CLI/CLI.hpp>

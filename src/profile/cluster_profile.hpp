@@ -1,6 +1,7 @@
 #pragma once
-// The links of a cluster, whatever network is trained on it: messages within a node and across, so many pairs at once as share a network interface, exchanges with several peers, and
-// collectives by size of the group and distance of its ranks. What the job measures that `profile --job` writes; the same runs on any MPI ranks, for which a node is so many ranks in turn.
+// The links of a cluster, whatever network is trained on it: messages within a node and across, so many pairs at once as share a network interface, exchanges
+// with several peers, and collectives by size of the group and distance of its ranks. What the job measures that `profile --job` writes; the same runs on any
+// MPI ranks, for which a node is so many ranks in turn.
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "profile/profile.hpp"
@@ -25,7 +26,8 @@ struct ExchangePattern {
   std::vector<int> peers(int rank, const ClusterLayout& layout) const;
 };
 
-/// Pairs within a node; 1, 2, 4, ... and all ranks of a node each with its counterpart on the next node; 1, 2, 4, ... 64 peers. What the layout has no ranks for is left out.
+/// Pairs within a node; 1, 2, 4, ... and all ranks of a node each with its counterpart on the next node; 1, 2, 4, ... 64 peers. What the layout has no ranks
+/// for is left out.
 std::vector<ExchangePattern> exchange_patterns(const ClusterLayout& layout);
 
 /// A group of ranks at equal distances: rank 0, `stride`, 2 `stride`, ...
@@ -36,13 +38,14 @@ struct GroupLayout {
 /// Consecutive ranks: equal parts of a node, whole nodes, several nodes; and one rank on each of several nodes. Twice as many each time, and all.
 std::vector<GroupLayout> group_layouts(const ClusterLayout& layout);
 
-/// "all_reduce f32 4" for four ranks that meet at the innermost level, "all_reduce f32 8x1" for one rank on each of eight nodes: members at each level from the outermost that
-/// has several. The key in MachineProfile::collectives of a machine with so many levels.
+/// "all_reduce f32 4" for four ranks that meet at the innermost level, "all_reduce f32 8x1" for one rank on each of eight nodes: members at each level from
+/// the outermost that has several. The key in MachineProfile::collectives of a machine with so many levels.
 std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels);
 /// The same of a layout's group.
 std::string collective_key(Collective op, DataType type, const GroupLayout& group, const ClusterLayout& layout);
 
-/// `largest`: bytes that a rank sends in one operation. Called by all ranks; the result is the same on all. Levels are those of the layout, the innermost named as `base` names it. Throws EnvironmentError, CommunicationError.
+/// `largest`: bytes that a rank sends in one operation. Called by all ranks; the result is the same on all. Levels are those of the layout, the innermost
+/// named as `base` names it. Throws EnvironmentError, CommunicationError.
 MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend, Communicator& communicator, const MachineProfile& base,
                                const Json& provenance, const std::function<void(const std::string& what)>& progress);
 

@@ -39,7 +39,8 @@ class LinkProfiler {
 
   /// There and back, by two: the time of one message. A partner beyond the last rank is none.
   Measurement one_way(int partner, Bytes bytes);
-  /// Each rank sends to each of its peers, and receives from it, one message of this size, all at once. Whoever names a peer is named by it. Ranks beyond the last are none.
+  /// Each rank sends to each of its peers, and receives from it, one message of this size, all at once. Whoever names a peer is named by it. Ranks beyond the
+  /// last are none.
   Measurement exchange(std::vector<int> peers, Bytes bytes);
   /// In groups of ranks at this distance from each other, all groups at once.
   Measurement collective(const CollectiveRequest& request, int stride, Bytes bytes);

@@ -8,8 +8,8 @@
 
 namespace stratplan {
 
-// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices (tests/support/calibration.hpp); no figure of several devices was looked at. They are not to be
-// changed when plans are compared with measurements: such a difference is a finding.
+// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices (tests/support/calibration.hpp); no figure of several devices was looked
+// at. They are not to be changed when plans are compared with measurements: such a difference is a finding.
 constinit const KernelModel frozen_model{
     .contraction_share = {0.97,   // fp32: ResNet-50 inference on V100 by batch; at the bound of the fit
                           0.41,   // tf32: ResNet-50 training on A100, 938 images/s, of a framework that stores channels first
@@ -104,7 +104,8 @@ struct Rates {
   double prologue;
 };
 
-/// Each unit works through its share of the tiles, one after the other; sums are split over several tiles where there are fewer than units, and the parts added up through memory.
+/// Each unit works through its share of the tiles, one after the other; sums are split over several tiles where there are fewer than units, and the parts
+/// added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
   const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) * ceiling(product.columns * tile.per_column));

@@ -1,6 +1,6 @@
 #pragma once
-// The estimated tier of kernel costs: what a kernel takes on a device that nobody has measured. Pure, without allocation for contractions, fast enough to be asked for every local shape
-// of a search.
+// The estimated tier of kernel costs: what a kernel takes on a device that nobody has measured. Pure, without allocation for contractions, fast enough to be
+// asked for every local shape of a search.
 //
 //   devices that state   contractions                                       all other kernels
 //   -                    roofline at the stated rates: a floor              the same
@@ -16,8 +16,8 @@
 
 namespace stratplan {
 
-/// What devices attain, as shares of what their data sheets state. The constants were fitted to published times of whole networks on single devices, by tests/bench/calibrate, and
-/// to nothing else; tests/planner/calibration_test holds what they reach.
+/// What devices attain, as shares of what their data sheets state. The constants were fitted to published times of whole networks on single devices, by
+/// tests/bench/calibrate, and to nothing else; tests/planner/calibration_test holds what they reach.
 struct KernelModel {
   std::array<double, math_count> contraction_share{};  ///< of the peak rate, by Math, in the inner loop of an endlessly large tile
   double winograd_share = 0;                           ///< the same where Winograd's transform saves multiplications; its transforms are in it

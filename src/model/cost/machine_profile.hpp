@@ -44,7 +44,8 @@ struct Level {
   int ranks = 1;     ///< groups of the next level in one of this
   Seconds latency{};
   double bandwidth_bytes_per_s = 0;
-  /// What all ranks of one group of the next level send out of it together, in one direction (a node's network interfaces); 0: each rank has its full bandwidth.
+  /// What all ranks of one group of the next level send out of it together, in one direction (a node's network interfaces); 0: each rank has its full
+  /// bandwidth.
   double shared_bytes_per_s = 0;
 };
 
@@ -89,7 +90,8 @@ struct MachineProfile {
   Measurement step_overhead;                      ///< host time to issue one step
   std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
   Json provenance;
-  /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count none.
+  /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count
+  /// none.
   std::function<Bytes(const Kernel&)> unmeasured_workspace{};
 
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws
@@ -106,8 +108,9 @@ struct MachineProfile {
 
 Json to_json(const MachineProfile& machine);
 MachineProfile machine_from_json(const Json& document, const std::string& file);
-/// A path, a shipped name (machines/), or "local": this machine as measured by so many ranks and threads at once (the cache; with fewer ranks at work kernels are
-/// faster), else a rough estimate of it with `measured_ranks` 0. ":tf32", ":fp16" or the like behind it chooses what contractions compute in. Throws InputError: unreadable or malformed, or unknown, with the names that there are.
+/// A path, a shipped name (machines/), or "local": this machine as measured by so many ranks and threads at once (the cache; with fewer ranks at work kernels
+/// are faster), else a rough estimate of it with `measured_ranks` 0. ":tf32", ":fp16" or the like behind it chooses what contractions compute in. Throws
+/// InputError: unreadable or malformed, or unknown, with the names that there are.
 MachineProfile read_machine(const std::string& source, int ranks = 1, int threads_per_rank = 1);
 /// The document behind such a source, other than "local", with its parts in place (machine_parts.hpp): what a reader asks for who wants to see the sources.
 Json read_machine_document(const std::string& source);
