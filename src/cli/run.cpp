@@ -1,6 +1,7 @@
 // stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +21,7 @@
 #include "planner/prediction.hpp"
 #include "profile/team.hpp"
 #include "report/loss_curve.hpp"
+#include "runtime/array_file.hpp"
 
 namespace stratplan {
 namespace {
@@ -27,6 +29,8 @@ namespace {
 struct RunOptions {
   std::string plan;
   bool evaluates = false;
+  bool forwards = false;
+  bool probabilities = false;  ///< of outputs
   int ranks = 0;
   int warmup = -1;
   TrainingRequest training;
@@ -37,6 +41,8 @@ struct RunOptions {
   int watchdog = 60;     ///< seconds
   std::string output;
   bool json = false;
+
+  bool trains() const { return !evaluates && !forwards; }
 };
 
 void check_ranks(const RunOptions& options, const Plan& plan) {
@@ -141,25 +147,51 @@ void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned, Com
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }
 
+/// (samples, C, [D,] H, W), or (samples, C) where there are no positions.
+std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
+  if (shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1) return {shape[Axis::N], shape[Axis::C]};
+  std::vector<std::int64_t> extents(shape.extent.begin(), shape.extent.end());
+  if (two_dimensional) extents.erase(extents.begin() + 2);
+  return extents;
+}
+
+void forward_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator) {
+  check_started(options, planned, communicator);
+  Outputs outputs = forward_plan(planned, options.training, communicator);
+  if (communicator.rank() != 0) return;
+  if (options.probabilities) apply_softmax(outputs);
+  const auto extents = extents_of(outputs.shape, planned.network.layers.front().output[Axis::D] == 1);
+  write_npy(options.output, extents, outputs.values);
+  options.json ? fmt::print("{}\n", Json{{"name", planned.plan.name}, {"ranks", planned.plan.ranks}, {"output", options.output}, {"extents", extents}}.dump())
+               : fmt::print("{}: outputs ({})\n", options.output, fmt::join(extents, ", "));
+  std::fflush(stdout);
+}
+
 PlanAndNetwork read_plan_of(const RunOptions& options) {
   return read_plan(options.plan, [&](const Training& of_plan) {
     Training training = options.optimizer.training(of_plan);
-    if (options.evaluates) training.micro_batches = 1;
+    if (!options.trains()) training.micro_batches = 1;
     return training;
   });
 }
 
-void check_checkpointing(const TrainingRequest& training, bool evaluates) {
-  if (evaluates && training.checkpoints.empty()) throw UsageError("--evaluate needs the --checkpoint folder to read from");
+void check_checkpointing(const RunOptions& options) {
+  const TrainingRequest& training = options.training;
+  if (!options.trains() && training.checkpoints.empty() && training.weights.empty())
+    throw UsageError(fmt::format("{} needs the --checkpoint folder to read from, or --weights", options.evaluates ? "--evaluate" : "--forward"));
+  if (options.forwards && (training.data.empty() || options.output.empty())) throw UsageError("--forward needs --data, its samples, and --output, an .npy file");
+  if (options.probabilities && !options.forwards) throw UsageError("--probabilities is for the outputs of --forward");
+  if (!training.weights.empty() && (training.verify || !training.against.empty()))
+    throw UsageError("--verify and --against compare with a run from the seed's parameters, not from --weights");
   if (training.resume && training.checkpoints.empty()) throw UsageError("--resume needs the --checkpoint folder to go on from");
   if (training.resume && (training.verify || !training.against.empty() || !training.dump.empty()))
     throw UsageError("--verify, --against and --dump look at the first step, which a resumed run may not have");
 }
 
 void run(RunOptions options, const CommandLine& command_line) {
-  check_checkpointing(options.training, options.evaluates);
+  check_checkpointing(options);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
-  const bool checkpoints = !options.training.checkpoints.empty() && !options.evaluates;
+  const bool checkpoints = !options.training.checkpoints.empty() && options.trains();
   std::atomic<bool> stopped = false;  // ranks may be threads
   const auto as_rank = [&](Communicator& communicator, const FlightRecorder& recorder) {
     const PlanAndNetwork planned = read_plan_of(options);
@@ -167,6 +199,7 @@ void run(RunOptions options, const CommandLine& command_line) {
     RunOptions own = options;
     own.training.settings = own.rates.settings(own.optimizer, own.seed, own.training.warmup + own.training.steps, planned.network.batch);
     if (own.evaluates) return evaluate_rank(own, planned, communicator);
+    if (own.forwards) return forward_rank(own, planned, communicator);
     if (run_rank(own, planned, communicator, recorder, command_line)) stopped = true;
   };
   const auto train = [&](const auto& run_ranks) {
@@ -195,6 +228,7 @@ constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
   stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
   stratplan run plan.json --evaluate --checkpoint state --data held_out.h5    loss and accuracy of what was trained
+  stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy   what the network makes of given samples
   stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
 
@@ -232,10 +266,11 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->check(CLI::IsMember({"first", "last"}));
   command.add_flag("--in-order", training.in_order, "take the samples in the file's order: no shuffling");
   command.add_flag("-q,--quiet", training.quiet, "no progress");
-  command.add_option("-o,--output", options.output, "write timings.json here");
+  command.add_option("-o,--output", options.output, "write timings.json here; of --forward: the outputs, an .npy file");
   options.optimizer.add(command);
   options.rates.add(command);
   command.add_option("--loss-curve", training.loss_curve, "write step, learning rate and loss of every step to this CSV file, as they come");
+  command.add_option("--weights", training.weights, "safetensors file of parameters to begin with: a checkpoint's, or what stratplan import wrote");
   add_checkpoints(command, training);
   command.add_option("--watchdog", options.watchdog,
                      "seconds for which the job that this starts may stand still before it is ended (exit code 6); 0: for ever")
@@ -244,7 +279,14 @@ void add_options(CLI::App& command, RunOptions& options) {
   CLI::Option* evaluate = command.add_flag("--evaluate", options.evaluates,
                                            "train nothing: loss, and accuracy where there are labels, of the newest checkpoint over the whole data set, with running "
                                            "statistics and without dropout");
-  for (const char* other : {"--verify", "--against", "--dump", "--output", "--loss-curve", "--resume"}) evaluate->excludes(command.get_option(other));
+CLI::Option* forward = command.add_flag("--forward", options.forwards,
+                                          "train nothing: write what the network makes of the samples of --data, which here may be one .npy file, with running "
+                                          "statistics and without dropout: what its loss reads");
+  command.add_flag("--probabilities", options.probabilities, "of --forward: the softmax of the outputs over their channels");
+  forward->excludes(evaluate);
+  evaluate->excludes(command.get_option("--output"));
+  for (const char* other : {"--verify", "--against", "--dump", "--loss-curve", "--resume"})
+    for (CLI::Option* infers : {evaluate, forward}) infers->excludes(command.get_option(other));
   add_json(command, options.json);
 }
 

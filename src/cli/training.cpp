@@ -64,7 +64,7 @@ class TrainingData {
     if (request.data.empty()) return std::make_unique<SyntheticData>(request.settings.seed);
     std::optional<ChannelOrder> order;
     if (!request.channel_order.empty()) order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
-    auto data = std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed, !request.in_order});
+    auto data = std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed, !request.in_order, request.samples_alone});
     const std::int64_t dropped = data->order().dropped();
     if (speaking && dropped > 0) note(fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch", request.data, dropped));
     return data;
@@ -187,6 +187,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   TrainingData data(request, program, collects);
   Executor executor(network, program, *backend, communicator, data.source(), settings, recorder);
   initialize_parameters(network, program, settings.seed, executor);
+  if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
   Continuation continuation(request, communicator, recorder, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
   const std::int64_t first = continuation.begin();
   std::optional<LossCurve> curve;
@@ -228,22 +229,64 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   return {std::move(timings), continuation.stopped()};
 }
 
-Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
-  const auto& [plan, network] = planned;
+namespace {
+
+/// A trained network on one rank, ready to be run forward over its data.
+class Inference {
+ public:
+  Inference(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator)
+      : network_(planned.network),
+        communicator_(communicator),
+        backend_(make_backend(request.backend, planned.plan.execution.threads_per_rank)),
+        program_(lower_inference(planned.network, planned.plan.layers, planned.plan.execution, communicator.rank())),
+        data_(request, program_, communicator.rank() == 0),
+        executor_(network_, program_, *backend_, communicator, data_.source(), request.settings) {
+    if (request.weights.empty())
+      restore(request);
+    else
+      load_weights(request.weights, network_, program_, executor_);
+  }
+
+  Evaluation evaluation() { return evaluate(network_, program_, executor_, communicator_, data_.steps_per_epoch()); }
+  Outputs outputs() { return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch()); }
+
+ private:
+  void restore(const TrainingRequest& request) {
+    Checkpoints checkpoints(request.checkpoints, request.keep, network_, program_, request.settings.seed, executor_, communicator_);
+    const Restored restored = checkpoints.restore_for_inference();
+    for (const std::string& damage : restored.notes) note(damage);
+    if (restored.step == 0) throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
+    if (communicator_.rank() == 0) note(fmt::format("evaluating the state behind step {}, from {}", restored.step, request.checkpoints));
+  }
+
+  const Network& network_;
+  Communicator& communicator_;
+  std::unique_ptr<Backend> backend_;
+  Program program_;
+  TrainingData data_;
+  Executor executor_;
+};
+
+void check_running_statistics(const PlanAndNetwork& planned) {
+  const Network& network = planned.network;
   const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
   if (normalizes && network.running_momentum == 0)
-    throw InputError(plan.network_source, "/running_momentum", "evaluation needs the running statistics that a network keeps if this is set, usually to 0.1");
+    throw InputError(planned.plan.network_source, "/running_momentum",
+                     "evaluation needs the running statistics that a network keeps if this is set, usually to 0.1");
+}
+
+}  // namespace
+
+Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
+  check_running_statistics(planned);
   request.in_order = true;
-  const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
-  const Program program = lower_inference(network, plan.layers, plan.execution, communicator.rank());
-  TrainingData data(request, program, communicator.rank() == 0);
-  Executor executor(network, program, *backend, communicator, data.source(), request.settings);
-  Checkpoints checkpoints(request.checkpoints, request.keep, network, program, request.settings.seed, executor, communicator);
-  const Restored restored = checkpoints.restore_for_inference();
-  for (const std::string& damage : restored.notes) note(damage);
-  if (restored.step == 0) throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
-  if (communicator.rank() == 0) note(fmt::format("evaluating the state behind step {}, from {}", restored.step, request.checkpoints));
-  return evaluate(network, program, executor, communicator, data.steps_per_epoch());
+  return Inference(planned, request, communicator).evaluation();
+}
+
+Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
+  check_running_statistics(planned);
+  request.in_order = request.samples_alone = true;
+  return Inference(planned, request, communicator).outputs();
 }
 
 }  // namespace stratplan

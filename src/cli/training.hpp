@@ -8,6 +8,7 @@
 #include "runtime/evaluation.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/flight_recorder.hpp"
+#include "runtime/forward.hpp"
 
 namespace stratplan {
 
@@ -28,6 +29,8 @@ struct TrainingRequest {
   std::int64_t checkpoint_every = 100;  ///< steps; 0: only at the end, or when asked to stop
   int keep = 3;                         ///< checkpoints
   bool resume = false;                  ///< from the newest checkpoint, if there is one
+  std::string weights;                  ///< a safetensors file of parameters to begin with, or to look at; empty: none
+  bool samples_alone = false;           ///< of the data, without labels or targets
 };
 
 /// How training came to its end.
@@ -43,8 +46,11 @@ std::string default_backend();
 /// from the training itself; UsageError if the folder holds checkpoints that are not to be resumed.
 TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder);
 
-/// The newest whole checkpoint of the request's folder, over the whole data set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
+/// The request's weights, or else the newest whole checkpoint of its folder, over the whole data set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
 /// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running statistics.
 Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator);
+
+/// The same state's outputs for the samples of the data, which need no labels or targets; on rank 0.
+Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator);
 
 }  // namespace stratplan

@@ -125,11 +125,11 @@ class WholeTensors {
   /// One rank's block. Throws InputError if there is no such tensor of that shape.
   std::vector<float> block(const std::string& name, const Region& region, const Shape& whole) const {
     const auto found = by_name_.find(name);
-    if (found == by_name_.end()) throw InputError(path_, "", fmt::format("this checkpoint has no tensor {}: it is of another network", name));
+    if (found == by_name_.end()) throw InputError(path_, "", fmt::format("this file has no tensor {}: it is of another network", name));
     const std::vector<float>& values = found->second->values;
     if (std::ssize(values) != whole.elements())
       throw InputError(path_, "/" + name,
-                       fmt::format("this checkpoint's tensor has {} elements, this network's {}", values.size(), whole.elements()));
+                       fmt::format("this file's tensor has {} elements, this network's {}", values.size(), whole.elements()));
     return block_of(values, region, whole);
   }
 
@@ -138,7 +138,24 @@ class WholeTensors {
   std::map<std::string, const NamedTensor*> by_name_;
 };
 
+void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const Network& network, const Program& program, Executor& executor) {
+  for (const Part& part : parts)
+    for (const ParameterSlice& slice : program.parameters)
+      upload_block(program, slice, part.part, tensors.block(part.prefix + slice.name(network), slice.region, slice.global), executor);
+  for (const RunningStatistics& running : program.running) {
+    std::vector<float> both;
+    for (const std::string& name : running_names(running, network))
+      std::ranges::copy(tensors.block(name, running.region, running.global), std::back_inserter(both));
+    executor.upload(running.value, both.data());
+  }
+}
+
 }  // namespace
+
+void load_weights(const fs::path& path, const Network& network, const Program& program, Executor& executor) {
+  const SafetensorsFile file = read_safetensors_file(path);
+  take_up(WholeTensors(file, path.string()), parts_of(OptimizerKind::Sgd), network, program, executor);
+}
 
 Checkpoints::Checkpoints(fs::path folder, int keep, const Network& network, const Program& program, std::uint64_t seed, Executor& executor,
                          Communicator& communicator)
@@ -228,16 +245,7 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   const bool trains = purpose == Purpose::Training;
   for (const auto& [key, expected] : conditions(network_, seed_))
     if (trains || key == "format" || key == "network") require(key, expected);
-  const WholeTensors tensors(file, path.string());
-  for (const Part& part : trains ? parts_of(network_.training.optimizer) : parts_of(OptimizerKind::Sgd))
-    for (const ParameterSlice& slice : program_.parameters)
-      upload_block(program_, slice, part.part, tensors.block(part.prefix + slice.name(network_), slice.region, slice.global), executor_);
-  for (const RunningStatistics& running : program_.running) {
-    std::vector<float> both;
-    for (const std::string& name : running_names(running, network_))
-      std::ranges::copy(tensors.block(name, running.region, running.global), std::back_inserter(both));
-    executor_.upload(running.value, both.data());
-  }
+  take_up(WholeTensors(file, path.string()), parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_, executor_);
   // Last: names and sizes tell more. A fingerprint is of one batch.
   if (trains || file.metadata["batch"] == std::to_string(network_.batch)) require("fingerprint", identity(network_));
 }

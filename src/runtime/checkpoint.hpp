@@ -19,6 +19,10 @@ struct Restored {
   std::vector<std::string> notes;  ///< on rank 0: which files were damaged, and why
 };
 
+/// Takes up parameters and running statistics, and nothing else, from a safetensors file that has them under a checkpoint's names: a checkpoint, or what
+/// `import` wrote. Called by all ranks. Throws InputError: it has others, or of other shapes.
+void load_weights(const std::filesystem::path& file, const Network& network, const Program& program, Executor& executor);
+
 class Checkpoints {
  public:
   /// The last `keep` are kept. All arguments must outlive this.

@@ -45,8 +45,10 @@ std::string describe(const Shape& shape, ChannelOrder order) {
   return fmt::format("(samples, {})", fmt::join(extents, ", "));
 }
 
-std::unique_ptr<ArrayFile> open_file(const std::string& path, const std::string& name) {
+std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::string& name) {
   namespace fs = std::filesystem;
+  const std::string& path = request.path;
+  if (request.samples_alone && fs::path(path).extension() == ".npy") return open_npy(path);
   if (fs::is_directory(path)) return open_npy((fs::path(path) / (name + ".npy")).string());
   if (fs::path(path).extension() == ".npy") throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
   return open_hdf5(path, name);
@@ -78,7 +80,7 @@ void to_channels_last(const std::byte* from, std::int64_t channels, std::int64_t
 
 FileData::Array FileData::open_array(const DataSetRequest& request, const LoadStep& load) {
   const bool labels = load.what == LoadStep::What::Labels;
-  Array array{open_file(request.path, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false, labels ? DataType::I32 : DataType::F32};
+  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false, labels ? DataType::I32 : DataType::F32};
   const ChannelOrder order = request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
   const auto axes = match(array.file->extents(), shape, order);
@@ -97,10 +99,10 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadSt
 FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& request) {
   for (const LoadStep& load : loads) {
     Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
-    if (!array.file) array = open_array(request, load);
+    if (!array.file && !(request.samples_alone && &array == &y_)) array = open_array(request, load);
   }
-  SP_ASSERT(x_.file && y_.file, "{} loads, not of samples and of labels or targets", loads.size());
-  const std::int64_t samples = x_.file->extents()[0], wanted = y_.file->extents()[0], batch = loads[0].global[Axis::N];
+  SP_ASSERT(x_.file && (y_.file || request.samples_alone), "{} loads, not of samples and of labels or targets", loads.size());
+  const std::int64_t samples = x_.file->extents()[0], wanted = y_.file ? y_.file->extents()[0] : samples, batch = loads[0].global[Axis::N];
   if (wanted != samples)
     throw InputError(y_.file->name(), "", fmt::format("expected as many samples as in {}, {}, found {}", x_.file->name(), samples, wanted));
   if (samples < batch) throw InputError(x_.file->name(), "", fmt::format("expected at least one batch of {} samples, found {}", batch, samples));
@@ -122,6 +124,10 @@ std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t ste
   Region region = load.region;
   if (load.what == LoadStep::What::Labels) region[Axis::C] = {0, 1};  // a label stands for all classes
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));
+  if (!array.file) {
+    std::ranges::fill(contents_, std::byte{0});
+    return contents_;
+  }
   const std::int64_t elements = region.elements() / region[Axis::N].size();
   std::byte* at = contents_.data();
   for (std::int64_t n = region[Axis::N].begin; n < region[Axis::N].end; ++n, at += 4 * elements) {

@@ -16,6 +16,7 @@ struct DataSetRequest {
   std::optional<ChannelOrder> channel_order;  ///< nothing: as the file says, else channels first
   std::uint64_t seed = 1;                     ///< of the shuffling
   bool shuffled = true;
+  bool samples_alone = false;  ///< there are no labels or targets, or nobody cares: zeros stand for them. The path may be one .npy file, too
 };
 
 class FileData final : public DataSource {
@@ -41,7 +42,7 @@ class FileData final : public DataSource {
   static Array open_array(const DataSetRequest& request, const LoadStep& load);
   void read_sample(Array& array, const Region& region, std::int64_t sample, std::byte* into);
 
-  Array x_, y_;
+  Array x_, y_;  ///< y_ without a file: zeros
   SampleOrder order_{{}};
   std::vector<std::byte> contents_, staging_;  ///< kept, like the box, so that only first loads allocate
   std::vector<Interval> box_;

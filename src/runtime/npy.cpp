@@ -269,4 +269,11 @@ std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSet
   return std::make_unique<NpyDataSetWriter>(path, shape);
 }
 
+void write_npy(const std::string& path, const std::vector<std::int64_t>& extents, const std::vector<float>& values) {
+  NpyWriter writer(path, extents[0], {extents.begin() + 1, extents.end()}, DataType::F32);
+  const std::size_t each = values.size() / static_cast<std::size_t>(extents[0]);
+  for (std::size_t at = 0; at < values.size(); at += each) writer.add(values.data() + at);
+  writer.finish();
+}
+
 }  // namespace stratplan

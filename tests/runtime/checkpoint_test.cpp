@@ -209,7 +209,7 @@ TEST(Checkpoint, OfAnotherTrainingIsRefused) {
   EXPECT_THAT(message(tiny({.optimizer = OptimizerKind::Adam})), HasSubstr("this checkpoint has optimizer momentum, this run adam"));
   EXPECT_THAT(message(tiny(), 4), HasSubstr("this checkpoint has seed 3, this run 4"));
   EXPECT_THAT(message(read_network("tiny", {.batch = 8, .input_size = {}, .training = {}})), HasSubstr("this checkpoint has batch 4, this run 8"));
-  EXPECT_THAT(message(other), HasSubstr("this checkpoint has no tensor conv9.weights"));
+  EXPECT_THAT(message(other), HasSubstr("this file has no tensor conv9.weights"));
   EXPECT_THAT(message(steeper), HasSubstr("this checkpoint has fingerprint"));
 }
 

@@ -1,0 +1,78 @@
+#!/bin/bash
+# ONNX models: imported, taken as networks, run forward.
+. "$(dirname "$0")/expect.bash"
+if ! sp doctor --json | grep -q '"onnx":{"built":true'; then
+  expect 5 "STRATPLAN_WITH_ONNX=ON" sp import "$scratch/model.onnx"
+  [ "$failures" = 0 ] && echo "skipped: built without ONNX" && exit 77
+  finish
+fi
+proto=/usr/include/onnx/onnx.proto
+command -v protoc >/dev/null && [ -f $proto ] || { echo "skipped: no protoc, or no $proto"; exit 77; }
+
+# model FILE OPERATOR: x (open batch, 18, 16, 16) -> Conv -> OPERATOR -> GlobalAveragePool -> Flatten -> Gemm -> Softmax
+model() {
+  local weights='dims: 4 dims: 18 dims: 1 dims: 1 data_type: 1' matrix='dims: 3 dims: 4 data_type: 1'
+  for i in $(seq 72); do weights+=" float_data: 0.$((i % 9))"; done
+  for i in $(seq 12); do matrix+=" float_data: 0.$((i % 7))"; done
+  protoc --encode=onnx.ModelProto --proto_path="$(dirname $proto)" onnx.proto >"$1" <<EOF
+ir_version: 8 opset_import { version: 13 }
+graph {
+  input { name: "x" type { tensor_type { elem_type: 1 shape { dim { dim_param: "N" } dim { dim_value: 18 } dim { dim_value: 16 } dim { dim_value: 16 } } } } }
+  initializer { name: "w" $weights } initializer { name: "m" $matrix }
+  node { op_type: "Conv" name: "conv" input: "x" input: "w" output: "c" }
+  node { op_type: "$2" name: "activation" input: "c" output: "r" }
+  node { op_type: "GlobalAveragePool" name: "pool" input: "r" output: "p" }
+  node { op_type: "Flatten" input: "p" output: "f" }
+  node { op_type: "Gemm" name: "fc" input: "f" input: "m" output: "y" attribute { name: "transB" i: 1 type: INT } }
+  node { op_type: "Softmax" name: "softmax" input: "y" output: "z" }
+  output { name: "z" }
+}
+EOF
+}
+
+model "$scratch/model.onnx" Relu
+expect 3 'the batch is left open \("N" of x\): --batch says' sp import "$scratch/model.onnx"
+expect 0 "the softmax at the end, softmax, is part of the loss" sp import "$scratch/model.onnx" -b 4 -o "$scratch/model.json" --weights "$scratch/weights.safetensors"
+check "what it became is printed" grep -q 'model: 6 layers, 84 parameters' "$scratch/stdout"
+expect 0 "" sp import "$scratch/model.onnx" -b 4
+check "without a file, the network is" cmp -s "$scratch/stdout" "$scratch/model.json"
+expect 0 "" sp import "$scratch/model.onnx" -b 4 --loss mse --json -o "$scratch/mse.json"
+check "another loss keeps the softmax" grep -q '"layers":7' "$scratch/stdout"
+expect 2 "--loss" sp import "$scratch/model.onnx" --loss hinge
+
+model "$scratch/unknown.onnx" Gelu
+expect 3 'a node that no layer computes: activation \(Gelu, opset 13\)$' sp plan "$scratch/unknown.onnx" -n 2 -b 4
+expect 0 "its time is about right" sp import "$scratch/unknown.onnx" -b 4 --treat-as-elementwise activation -o "$scratch/unknown.json"
+expect 3 "nowhere.onnx: can not be opened" sp plan nowhere.onnx -n 2
+
+# A network wherever one is taken.
+expect 0 "model.onnx: the softmax at the end" sp plan "$scratch/model.onnx" -n 2 -b 4 --uniform H2 -o "$scratch/split.json"
+expect 0 "" sp plan "$scratch/model.json" -n 1 -o "$scratch/one.json"
+expect 0 "" sp predict "$scratch/split.json"
+expect 0 "" sp launch "$scratch/split.json" --verify --steps 1
+
+# Forward, on any plan, from a set with labels or from samples alone.
+expect 0 "" sp data mesh -o "$scratch/set" --samples 9 --size 16 --block 4
+forward=(--forward --weights "$scratch/weights.safetensors")
+expect 0 "leaves out 1 of the samples" sp run "$scratch/one.json" "${forward[@]}" --data "$scratch/set/x.npy" -o "$scratch/y.npy"
+check "outputs are (8, 3)" grep -q 'outputs (8, 3)' "$scratch/stdout"
+check "and so is the array" grep -qa "'shape': (8, 3)" "$scratch/y.npy"
+expect 0 "" sp run "$scratch/one.json" "${forward[@]}" --backend reference --data "$scratch/set/x.npy" -o "$scratch/alone.npy"
+expect 0 "" sp run "$scratch/one.json" "${forward[@]}" --backend reference --data "$scratch/set" -o "$scratch/set.npy" --json
+check "labels do not matter" cmp -s "$scratch/alone.npy" "$scratch/set.npy"
+expect 0 "" sp launch "$scratch/split.json" "${forward[@]}" --data "$scratch/set" -o "$scratch/two.npy" --probabilities
+check "on two ranks, too" grep -qa "'shape': (8, 3)" "$scratch/two.npy"
+
+# Training goes on from the weights.
+expect 0 "" sp run "$scratch/one.json" --weights "$scratch/weights.safetensors" --lr 0 --warmup 0 --steps 1 --checkpoint "$scratch/state"
+expect 0 "behind step 1" sp run "$scratch/one.json" --forward --checkpoint "$scratch/state" --backend reference --data "$scratch/set" -o "$scratch/same.npy"
+check "which a rate of zero leaves as they are" cmp -s "$scratch/alone.npy" "$scratch/same.npy"
+expect 0 "" sp run "$scratch/one.json" --evaluate --weights "$scratch/weights.safetensors"
+
+expect 2 "--forward needs the --checkpoint folder to read from, or --weights" sp run "$scratch/one.json" --forward --data "$scratch/set" -o "$scratch/y.npy"
+expect 2 "--forward needs --data" sp run "$scratch/one.json" "${forward[@]}" -o "$scratch/y.npy"
+expect 2 "--probabilities is for" sp run "$scratch/one.json" --probabilities
+expect 2 "not from --weights" sp run "$scratch/one.json" --weights "$scratch/weights.safetensors" --verify
+expect 2 "forward" sp run "$scratch/one.json" "${forward[@]}" --evaluate
+expect 3 "nothing.safetensors: can not be opened" sp run "$scratch/one.json" --forward --weights "$scratch/nothing.safetensors" --data "$scratch/set" -o "$scratch/y.npy"
+finish
