@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "model/network/onnx.hpp"
 #include "support/message_of.hpp"
@@ -276,6 +277,44 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
       import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)), .batch = {}, .input_size = {}, .element_wise = {}});
     } catch (const InputError&) {
     }
+}
+
+/// Much of what the importer knows, in one model.
+OnnxModel rich_model() {
+  OnnxModel model = beginning(-1);
+  model.node("Shape", {"c"}, {"shape"}).integers("zero", {0}).integers("two", {2}).integers("four", {4});
+  model.node("Slice", {"shape", "two", "four"}, {"size"}).node("Gather", {"shape", "zero"}, {"n"}).integers("groups", {0, 3, -1});
+  model.node("Reshape", {"c", "groups"}, {"g"}).floats("s", {3}).floats("b", {3}).node("InstanceNormalization", {"g", "s", "b"}, {"i"});
+  model.node("Reshape", {"i", "shape"}, {"back"})
+      .floats("f", {3, 1, 1})
+      .node("Mul", {"back", "f"}, {"m"})
+      .node("Transpose", {"m"}, {"t"}, {{"perm", Integers{0, 2, 3, 1}}});
+  model.node("Transpose", {"t"}, {"u"}, {{"perm", Integers{0, 3, 1, 2}}})
+      .node("Concat", {"u", "c"}, {"j"}, {{"axis", 1}})
+      .node("Sub", {"size", "two"}, {"less"});
+  model.node("ConstantOfShape", {"less"}, {"none"})
+      .node("MaxPool", {"j"}, {"p"}, {{"kernel_shape", Integers{2, 1}}, {"ceil_mode", 1}, {"auto_pad", "SAME_UPPER"}});
+  model.integers("open", {-1}).node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}}).node("Reshape", {"p", "target"}, {"flat"});
+  return model.floats("w2", {24, 2}).floats("b2", {2}).node("Gemm", {"flat", "w2", "b2"}, {"h"}).node("Softmax", {"h"}, {"y"}).output("y");
+}
+
+TEST(Import, OfDamagedModelsEndsInANetworkOrAMessage) {
+  ASSERT_EQ(kinds(imported(rich_model(), of_batch(2))), "input convolution instance_norm concat max_pool fully_connected softmax_cross_entropy");
+  const test::TemporaryFolder folder;
+  const std::string whole = rich_model().model.SerializeAsString();
+  std::mt19937 random(1);
+  int networks = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string damaged = whole;
+    for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) damaged[random() % damaged.size()] = static_cast<char>(random());
+    try {
+      const ImportRequest request{.file = folder.write("model.onnx", damaged), .batch = 2, .input_size = {}, .element_wise = {}};
+      read_imported(import_onnx(request), request.file);
+      ++networks;
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(networks, 100);  // a flipped weight does no harm
 }
 
 // ---------------------------------------------------------------- tensors

@@ -3,7 +3,7 @@
 
     exported.py STRATPLAN FOLDER [NAME ...]
 
-Miniatures of the usual networks, in inference and (shapes alone) in training mode. Exit code 0: all agree, 1: some do not, 77: there is no PyTorch here.
+Miniatures of the usual networks: their values as exported for inference, their layers as exported for training. Exit code 0: all agree, 1: some do not, 77: there is no PyTorch here.
 """
 import pathlib
 import sys
@@ -98,7 +98,7 @@ class Scaled(nn.Module):
 
 
 CASES = {
-    # name: network, input, what is taken for the output's loss
+    # name: network, extents of the input, options of the forward pass
     "residual": (Residual, (2, 3, 31, 33), []),
     "flattened": (Flattened, (2, 3, 16, 16), ["--probabilities"]),
     "unet2d": (lambda: UNet(2), (2, 2, 16, 24), []),
