@@ -93,6 +93,7 @@ void check_verified(const AutotuneResult& result) {
 }
 
 AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& command_line) {
+  const Network network = options.network.read();
   AutotuneRequest request;
   request.network = options.network.source;
   request.overrides = options.network.overrides();
@@ -102,7 +103,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.seed = options.seed;
   request.rounds = options.rounds;
   request.fresh = options.fresh;
-  request.folder = options.output.empty() ? default_folder(options.network.read(), options.ranks) : std::filesystem::path(options.output);
+  request.folder = options.output.empty() ? default_folder(network, options.ranks) : std::filesystem::path(options.output);
   request.provenance = make_provenance(command_line);
   return request;
 }
