@@ -34,7 +34,10 @@ class WideSearch {
  public:
   WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, const Execution& execution,
              std::optional<Bytes> memory_limit)
-      : network_(network), blocks_(blocks), space_(machine.topology(ranks), usable_dims(network)), table_(network, blocks, space_, execution, machine),
+      : network_(network),
+        blocks_(blocks),
+        space_(machine.topology(ranks), usable_dims(network)),
+        table_(network, blocks, space_, execution, machine),
         hidden_(machine.hidden.value_or(0)) {
     options_.memory_limit = memory_limit;
     fill();
@@ -44,7 +47,8 @@ class WideSearch {
     outcome_.candidates = table_.candidates();
     outcome_.rejections = table_.rejections();
     for (int node = 0; node < table_.nodes(); ++node)
-      if (table_.memory(node).empty()) throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}", space_.ranks(), table_.node_name(node)));
+      if (table_.memory(node).empty())
+        throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}", space_.ranks(), table_.node_name(node)));
     for (const LayerDecompositions& layers : known) remember(layers);
     table_.set_objective({hidden_ > 0 ? 0.0 : 1.0, hidden_, 0});
     add_families();
@@ -167,8 +171,8 @@ class WideSearch {
 
 }  // namespace
 
-WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, const Execution& execution,
-                          std::optional<Bytes> memory_limit, const std::vector<LayerDecompositions>& known) {
+WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine,
+                          const Execution& execution, std::optional<Bytes> memory_limit, const std::vector<LayerDecompositions>& known) {
   return WideSearch(network, blocks, ranks, machine, execution, memory_limit).run(known);
 }
 

@@ -86,14 +86,6 @@ std::vector<GroupLayout> group_layouts(const ClusterLayout& layout) {
   return groups;
 }
 
-std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels) {
-  std::size_t level = 0;
-  while (level + 1 < levels && shape.members[level] == 1) ++level;
-  std::string members = std::to_string(shape.members[level]);
-  while (++level < levels) members += "x" + std::to_string(shape.members[level]);
-  return fmt::format("{} {} {}", name_of(op), name_of(type), members);
-}
-
 std::string collective_key(Collective op, DataType type, const GroupLayout& group, const ClusterLayout& layout) {
   std::vector<int> ranks;
   for (int i = 0; i < group.size; ++i) ranks.push_back(i * group.stride);

@@ -38,10 +38,7 @@ struct GroupLayout {
 /// Consecutive ranks: equal parts of a node, whole nodes, several nodes; and one rank on each of several nodes. Twice as many each time, and all.
 std::vector<GroupLayout> group_layouts(const ClusterLayout& layout);
 
-/// "all_reduce f32 4" for four ranks that meet at the innermost level, "all_reduce f32 8x1" for one rank on each of eight nodes: members at each level from
-/// the outermost that has several. The key in MachineProfile::collectives of a machine with so many levels.
-std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels);
-/// The same of a layout's group.
+/// The key of a layout's group in MachineProfile::collectives.
 std::string collective_key(Collective op, DataType type, const GroupLayout& group, const ClusterLayout& layout);
 
 /// `largest`: bytes that a rank sends in one operation. Called by all ranks; the result is the same on all. Levels are those of the layout, the innermost

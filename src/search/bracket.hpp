@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/wide_table.hpp"
+#include "model/cost/cost_table.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {

@@ -87,9 +87,8 @@ int states_of(OptimizerKind optimizer) {
 }
 
 bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
-  return std::ranges::any_of(network.consumers(layer), [&](LayerIndex consumer) {
-    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
-  });
+  return std::ranges::any_of(network.consumers(layer),
+                             [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
 }
 
 /// Adds up one fusion's steps.
@@ -97,18 +96,33 @@ class FusionModel {
  public:
   FusionModel(const Network& network, const Fusion& fusion, const Decomposition& decomposition, const Execution& execution,
               const Recomputation& recomputation, const MachineProfile& machine, BlockPieces& pieces)
-      : network_(network), recomputation_(recomputation), remade_(recomputation.remade(fusion.last())), fusion_(fusion), head_(network.layer(fusion.head)), decomposition_(decomposition), execution_(execution), machine_(machine),
-        made_(distribute(head_, decomposition)), home_(made_.home.owned(0).shape()), micro_batches_(network.training.micro_batches), pieces_(pieces) {}
+      : network_(network),
+        recomputation_(recomputation),
+        remade_(recomputation.remade(fusion.last())),
+        fusion_(fusion),
+        head_(network.layer(fusion.head)),
+        decomposition_(decomposition),
+        execution_(execution),
+        machine_(machine),
+        made_(distribute(head_, decomposition)),
+        home_(made_.home.owned(0).shape()),
+        micro_batches_(network.training.micro_batches),
+        pieces_(pieces) {}
 
   void add() {
     load_inputs();
     keep_inputs();
     const LayerKind kind = head_.kind;
-    if (is_contraction(kind)) add_contraction();
-    else if (has_statistics(kind)) add_normalization();
-    else if (is_loss(kind)) add_loss();
-    else if (places_inputs(kind)) add_placement();
-    else add_simple();
+    if (is_contraction(kind))
+      add_contraction();
+    else if (has_statistics(kind))
+      add_normalization();
+    else if (is_loss(kind))
+      add_loss();
+    else if (places_inputs(kind))
+      add_placement();
+    else
+      add_simple();
     add_parameters();
   }
 
@@ -272,8 +286,7 @@ class FusionModel {
     Kernel pass = kernel(passes.forward);
     pass.inputs = static_cast<int>(head_.inputs.size());
     make(pass);
-    if (head_.kind == LayerKind::GlobalAveragePool)
-      communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
+    if (head_.kind == LayerKind::GlobalAveragePool) communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
     if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
     if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
     if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep(floats(home_));  // positions of the maxima
@@ -360,7 +373,8 @@ class FusionModel {
         const std::int64_t gap = padded(slices[i].elements()) - slices[i].elements() + (i + 1 == slices.size() ? all - filled : 0);
         if (gap > 0) backward(flat(KernelKind::Fill, gap));
       }
-      backward_once(copy_kernel(flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, true), micro_batches_ - 1);
+      backward_once(copy_kernel(flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, true),
+                    micro_batches_ - 1);
       reduce(Collective::ReduceScatter, all, true, each_time());
     }
     reduce(Collective::AllGather, all, false, stage < 3 ? 1 : 2 * each_time());

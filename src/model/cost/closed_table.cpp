@@ -34,7 +34,9 @@ std::uint64_t digits_key(std::span<const GridDigit> digits, const AxisOf& axis_o
   GridDigit open{Dim::R, 1, 0};
   int open_axis = -1;
   const auto close = [&] {
-    if (open_axis >= 0) key = mixed(mixed(mixed(key, static_cast<std::uint64_t>(open_axis)), static_cast<std::uint64_t>(open.parts)), static_cast<std::uint64_t>(open.stride));
+    if (open_axis >= 0)
+      key = mixed(mixed(mixed(key, static_cast<std::uint64_t>(open_axis)), static_cast<std::uint64_t>(open.parts)),
+                  static_cast<std::uint64_t>(open.stride));
   };
   for (const GridDigit& digit : digits) {
     int axis = axis_of[static_cast<std::size_t>(digit.dim)];
@@ -96,7 +98,12 @@ DimSet gathered(const Distribution& tensor, const ProcessGrid& grid_of_layer) {
 
 ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space, const Execution& execution,
                          const MachineProfile& machine)
-    : network_(network), blocks_(blocks), space_(space), execution_(execution), machine_(machine), edge_model_(space.ranks(), machine),
+    : network_(network),
+      blocks_(blocks),
+      space_(space),
+      execution_(execution),
+      machine_(machine),
+      edge_model_(space.ranks(), machine),
       placement_(machine.placement(space.ranks())) {
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
@@ -159,7 +166,8 @@ void ClosedTable::fill(int block_class) {
         filled.rejections += landing == Landing::ReduceScatter || (lands && space_.totals()[at(totals)][static_cast<std::size_t>(Dim::C)] > 1);
         continue;
       }
-      double critical = (found->forward + found->backward + found->update).value + machine_.step_overhead.median.value * static_cast<double>(found->steps);
+      double critical =
+          (found->forward + found->backward + found->update).value + machine_.step_overhead.median.value * static_cast<double>(found->steps);
       double reduction = 0;
       for (const BlockCollective& collective : found->collectives) (collective.gradient ? reduction : critical) += price(collective, grid);
       candidate_of[grid] = static_cast<int>(filled.grid.size());

@@ -10,9 +10,9 @@
 
 #include "model/cost/block_model.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/cost/cost_table.hpp"
 #include "model/cost/edge_model.hpp"
 #include "model/cost/layer_cost.hpp"
-#include "model/cost/wide_table.hpp"
 
 namespace stratplan {
 
@@ -20,15 +20,16 @@ namespace stratplan {
 /// each layer the backlog L of reductions grows by its own and shrinks by its hideable time, down to zero; what is left at the end is waited for. Whatever
 /// the plan, its time is at least A + weight (B - hideable) for each weight from 0 to 1, which adds up over layers and so can be searched.
 struct Objective {
-  double weight = 1;           ///< of reductions behind the backward phase; 1 and nothing hidden: all communication counts in full
-  double hidden = 0;           ///< share of the backward kernels' time that can hide them
-  double seconds_per_byte = 0; ///< price of memory
+  double weight = 1;            ///< of reductions behind the backward phase; 1 and nothing hidden: all communication counts in full
+  double hidden = 0;            ///< share of the backward kernels' time that can hide them
+  double seconds_per_byte = 0;  ///< price of memory
 };
 
 class ClosedTable final : public WideTable {
  public:
   /// All but `space` must outlive this.
-  ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space, const Execution& execution, const MachineProfile& machine);
+  ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space, const Execution& execution,
+              const MachineProfile& machine);
 
   /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
   int classes() const { return static_cast<int>(classes_.size()); }
@@ -63,9 +64,9 @@ class ClosedTable final : public WideTable {
 
  private:
   struct Class {
-    Block block;                             ///< the first of its kind
-    std::vector<int> grid;                   ///< by candidate: index in the space
-    std::vector<Landing> landing;            ///< by candidate
+    Block block;                                   ///< the first of its kind
+    std::vector<int> grid;                         ///< by candidate: index in the space
+    std::vector<Landing> landing;                  ///< by candidate
     std::array<std::vector<int>, 2> candidate_of;  ///< by landing and grid; -1: illegal
     std::vector<float> critical, reduction, hideable;
     std::vector<std::int64_t> memory;
@@ -83,13 +84,12 @@ class ClosedTable final : public WideTable {
     int from_class = -1, to_class = -1;
     std::size_t from_place = 0, to_place = 0;  ///< of the layers in their blocks
     EdgeSide from, to;
-    std::array<DimSet, 2> gathers;             ///< by landing: dimensions along which the consumer uses the whole tensor
-    double elements = 0;                       ///< of the tensor
+    std::array<DimSet, 2> gathers;  ///< by landing: dimensions along which the consumer uses the whole tensor
+    double elements = 0;            ///< of the tensor
     std::vector<double> same;
     mutable std::vector<std::unique_ptr<EdgeEnd>> from_ends, to_ends;  ///< by candidate, made when first asked for
     mutable std::unordered_map<std::int64_t, double> costs;
   };
-
 
   const Class& class_of(int node) const { return classes_[static_cast<std::size_t>(class_of_node_[static_cast<std::size_t>(node)])]; }
   const EdgeClass& edge_class(int edge) const { return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])]; }

@@ -11,6 +11,14 @@ namespace stratplan {
 
 std::string collective_key(Collective op, DataType type, int group_size) { return fmt::format("{} {} {}", name_of(op), name_of(type), group_size); }
 
+std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels) {
+  std::size_t level = 0;
+  while (level + 1 < levels && shape.members[level] == 1) ++level;
+  std::string members = std::to_string(shape.members[level]);
+  while (++level < levels) members += "x" + std::to_string(shape.members[level]);
+  return fmt::format("{} {} {}", name_of(op), name_of(type), members);
+}
+
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level, const DeviceRates& device) {
   SP_ASSERT(members >= 1 && level.bandwidth_bytes_per_s > 0 && device.bytes_per_s > 0, "members={}", members);
   if (members == 1) return {0};
@@ -92,9 +100,8 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
 }
 
 StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
-  const bool innermost = shape.size() == shape.members[placement.size() - 1];
-  if (innermost && !machine.collectives.empty()) {
-    const auto table = machine.collectives.find(collective_key(op, type, shape.size()));
+  if (!machine.collectives.empty()) {
+    const auto table = machine.collectives.find(collective_key(op, type, shape, placement.size()));
     if (table != machine.collectives.end()) {
       if (const Measurement* exact = table->second.find(bytes)) return {exact->mean(), Tier::Measured, exact->deviation()};
       if (const auto between = table->second.at(bytes)) return {*between, Tier::Interpolated, {}};

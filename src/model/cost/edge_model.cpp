@@ -108,7 +108,8 @@ EdgeModel::EdgeModel(int ranks, const MachineProfile& machine) : machine_(machin
   const auto rates = [&](std::size_t level) {
     const Bytes large{std::int64_t{1} << 30};
     const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement_, machine_);
-    return Rates{latency.value, (estimate_exchange(level, {1, large, large}, placement_, machine_) - latency).value * 4 / static_cast<double>(large.value)};
+    return Rates{latency.value,
+                 (estimate_exchange(level, {1, large, large}, placement_, machine_) - latency).value * 4 / static_cast<double>(large.value)};
   };
   inside_ = rates(inner_level_);
   across_ = rates(outer_level_);
@@ -179,7 +180,8 @@ Seconds EdgeModel::least(double messages, double elements) const {
   if (messages <= 0) return {0};
   // From the rank's own node come as many messages as it has other ranks at most, and none is longer than the average of all that it could be.
   const double near = std::min<double>(messages, innermost_ - 1), share = near / messages;
-  const double moving = near * inside_.message + (messages - near) * across_.message + elements * (share * inside_.element + (1 - share) * across_.element);
+  const double moving =
+      near * inside_.message + (messages - near) * across_.message + elements * (share * inside_.element + (1 - share) * across_.element);
   return {moving + 2 * std::max(messages * copy_.message, elements * copy_.element)};
 }
 

@@ -35,9 +35,12 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
     for (const Step& step : program.steps) {
       const double seconds = cost_of(step, program, machine).seconds.value;
       const auto* collective = std::get_if<CollectiveStep>(&step.body);
-      if (collective && step.track == Track::Gradient) sum.gradients += static_cast<double>(collective->bytes().value);
-      else if (collective) sum.communication += seconds;
-      else (step.phase == Phase::Forward ? sum.forward : step.phase == Phase::Backward ? sum.backward : sum.update) += seconds;
+      if (collective && step.track == Track::Gradient)
+        sum.gradients += static_cast<double>(collective->bytes().value);
+      else if (collective)
+        sum.communication += seconds;
+      else
+        (step.phase == Phase::Forward ? sum.forward : step.phase == Phase::Backward ? sum.backward : sum.update) += seconds;
     }
   }
   return sum;
@@ -59,9 +62,12 @@ Priced closed(const Network& network, const Block& block, const Decomposition& r
       if (member) group.push_back(rank);
     }
     const double bytes = static_cast<double>(collective.bytes.value) * collective.times;
-    if (collective.gradient) sum.gradients += bytes;
-    else sum.communication += collective_cost(collective.op, collective.type, collective.bytes, shape_of(group, placement), placement, machine).seconds.value *
-                              collective.times;
+    if (collective.gradient)
+      sum.gradients += bytes;
+    else
+      sum.communication +=
+          collective_cost(collective.op, collective.type, collective.bytes, shape_of(group, placement), placement, machine).seconds.value *
+          collective.times;
   }
   return sum;
 }
@@ -70,7 +76,8 @@ TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
   const MachineProfile machine = round_machine();
   for (const std::int64_t set : {2, 8}) {
     const Network network = mixed_network(8, set);
-    for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2", "N2 | C4", "N2 R2 | F2"}) {
+    for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2",
+                             "N2 | C4", "N2 R2 | F2"}) {
       const Decomposition root = Decomposition::parse(text);
       for (const Block& block : fold(network)) {
         if (check(network, block, root)) continue;

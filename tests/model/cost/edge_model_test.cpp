@@ -20,14 +20,16 @@ TEST(TellingRanks, TellAnyTwoPlacesApart) {
     for (int a = 1; a < all; a *= 2) {
       for (int b = 1; b < a; b *= 2) {
         if (all % (2 * a) != 0 || all % (2 * b) != 0 || (all & (all - 1)) != 0) continue;
-        EXPECT_TRUE(std::ranges::any_of(telling, [&](int rank) { return (rank / a % 2 == 0) != (rank / b % 2 == 0); })) << all << ": " << a << ", " << b;
+        EXPECT_TRUE(std::ranges::any_of(telling, [&](int rank) { return (rank / a % 2 == 0) != (rank / b % 2 == 0); }))
+            << all << ": " << a << ", " << b;
       }
     }
   }
 }
 
 /// Of the rank with most to do.
-double lowered(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, const Decomposition& to, const MachineProfile& machine) {
+double lowered(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, const Decomposition& to,
+               const MachineProfile& machine) {
   double longest = 0;
   for (int rank = 0; rank < from.grid.ranks(); ++rank) {
     const Program program = lower_edge(network, producer, from, consumer, 0, to, Execution{}, rank);
@@ -46,7 +48,8 @@ TEST(EdgeModel, IsNearTheLoweredEdge) {
   const LayerIndex second = net.convolution(first, 16, test::planar(test::same3));
   const Network network = net.finish_with_loss(second);
   MachineProfile machine = round_machine();
-  const std::vector<const char*> grids{"N2 | N4", "N2 | H4", "N2 | H2 W2", "N2 | C4", "N2 | F4", "C2 | C4", "F2 | N4", "H2 | N4", "N2 | R4", "R2 | R4"};
+  const std::vector<const char*> grids{"N2 | N4", "N2 | H4", "N2 | H2 W2", "N2 | C4", "N2 | F4",
+                                       "C2 | C4", "F2 | N4", "H2 | N4",    "N2 | R4", "R2 | R4"};
   double most = 0, least = 1e9, total = 0;
   int pairs = 0;
   for (const char* a : grids) {
@@ -55,7 +58,9 @@ TEST(EdgeModel, IsNearTheLoweredEdge) {
       const double truth = lowered(network, first, from, second, to, machine);
       const EdgeModel model(8, machine);
       const LayerDistributions producer = distribute(network.layer(first), from), consumer = distribute(network.layer(second), to);
-      const double closed = model.cost(EdgeEnd(producer.home, model.telling(), model.innermost()), EdgeEnd(consumer.inputs.front(), model.telling(), model.innermost())).value;
+      const double closed =
+          model.cost(EdgeEnd(producer.home, model.telling(), model.innermost()), EdgeEnd(consumer.inputs.front(), model.telling(), model.innermost()))
+              .value;
       if (truth == 0) {
         EXPECT_EQ(closed, 0) << a << " to " << b;
         continue;
@@ -91,8 +96,8 @@ TEST(ClosedTable, BoundsAreBelowTheEdges) {
       for (int j = 0; j < static_cast<int>(b.label.size()); j += 3) {
         const auto x = static_cast<std::size_t>(i), y = static_cast<std::size_t>(j);
         const double bound = a.label[x] == b.label[y] ? table.same_label(edge)[y] : table.change_of_label(edge, a.kind[x], b.kind[y]);
-        EXPECT_LE(bound, table.edge_cost(edge, i, j) * (1 + 1e-9))
-            << table.node_name(from) << " " << table.decomposition(from, i).text() << " to " << table.node_name(to) << " " << table.decomposition(to, j).text();
+        EXPECT_LE(bound, table.edge_cost(edge, i, j) * (1 + 1e-9)) << table.node_name(from) << " " << table.decomposition(from, i).text() << " to "
+                                                                   << table.node_name(to) << " " << table.decomposition(to, j).text();
       }
     }
   }
