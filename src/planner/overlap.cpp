@@ -68,6 +68,7 @@ std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, c
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine, const std::optional<Bytes>& memory_limit) {
   Prediction best = play(plan, network, machine);
   if (plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0) return best;
+  if (memory_limit && best.memory > *memory_limit) return best;  // of no use either way
   Plan beside = plan;
   beside.execution.concurrent_tracks = true;
   const auto consider = [&] {

@@ -129,11 +129,28 @@ class Planning {
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
+    if (refuse_by_first_rank(considered)) return considered;
     considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit);
     const Bytes memory = considered.plan->prediction->memory;
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
-    if (!fits(memory)) considered.infeasible = fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
+    if (!fits(memory)) considered.infeasible = too_much(memory);
     return considered;
+  }
+
+  /// Of many ranks the first has the longest blocks: what does not fit there need not be played through.
+  bool refuse_by_first_rank(Considered& considered) {
+    if (ranks_ <= most_ranks_of_their_own) return false;
+    const std::vector<Program> first{lower(network_, considered.plan->layers, considered.plan->execution, 0)};
+    const Bytes memory = peak_memory(first, machine_).total();
+    if (fits(memory)) return false;
+    least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
+    considered.plan->prediction = predict(first, machine_);
+    considered.infeasible = too_much(memory);
+    return true;
+  }
+
+  std::string too_much(Bytes memory) const {
+    return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }

@@ -87,15 +87,23 @@ std::vector<std::vector<double>> completion_bounds(const WideTable& table, doubl
   const int nodes = table.nodes();
   const auto forward_to_parent = [&](int node) { return table.edges()[at(tree.parent_edge(node))].from == node; };
   std::vector<std::vector<double>> belief(at(nodes)), upward(at(nodes));
-  for (int node = 0; node < nodes; ++node) belief[at(node)].assign(table.node_costs(node).begin(), table.node_costs(node).end());
+  std::vector<double> least(at(nodes));  // of a node and all below it, without edges
+  for (int node = 0; node < nodes; ++node) {
+    belief[at(node)].assign(table.node_costs(node).begin(), table.node_costs(node).end());
+    least[at(node)] = *std::ranges::min_element(belief[at(node)]);
+  }
+  const double whole = std::accumulate(least.begin(), least.end(), 0.0);
   double others = 0;  // of trees already closed
   for (int node = nodes - 1; node >= 0; --node) {
     if (tree.parent(node) < 0) {
       others += *std::ranges::min_element(belief[at(node)]);
       continue;
     }
-    upward[at(node)] = message(table, tree.parent_edge(node), forward_to_parent(node), belief[at(node)], limit);
+    // What costs more than this cannot be completed below the limit: each node left costs its least.
+    const double room = limit - (whole - least[at(node)]);
+    upward[at(node)] = message(table, tree.parent_edge(node), forward_to_parent(node), belief[at(node)], room);
     add_to(belief[at(tree.parent(node))], upward[at(node)]);
+    least[at(tree.parent(node))] += least[at(node)];
   }
   std::vector<double> rest(at(nodes));  // least cost of the trees that a node is not in
   for (int node = 0; node < nodes; ++node) {
@@ -105,7 +113,7 @@ std::vector<std::vector<double>> completion_bounds(const WideTable& table, doubl
     }
     std::vector<double> without = belief[at(tree.parent(node))];
     add_to(without, upward[at(node)], -1);
-    add_to(belief[at(node)], message(table, tree.parent_edge(node), !forward_to_parent(node), without, limit));
+    add_to(belief[at(node)], message(table, tree.parent_edge(node), !forward_to_parent(node), without, limit - least[at(node)]));
     rest[at(node)] = rest[at(tree.parent(node))];
   }
   for (int node = 0; node < nodes; ++node)
