@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 
 #include "model/base/error.hpp"
+#include "model/cost/block_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
 #include "planner/baselines.hpp"
+#include "planner/in_parallel.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
@@ -97,8 +100,8 @@ class Planning {
       add_searched(priced(i == 0 ? "searched" : fmt::format("searched, {}", i + 1), std::move(plan)));
     }
     if (!recommend())
-      throw InfeasibleError(fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan found needs {}", network_.name, network_.batch,
-                                        mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_)));
+      throw InfeasibleError(fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan found needs {}", network_.name,
+                                        network_.batch, mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_)));
     return std::move(result_);
   }
 
@@ -129,24 +132,29 @@ class Planning {
 
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
-    if (refuse_by_first_rank(considered)) return considered;
+    if (const auto memory = far_too_much(*considered.plan)) {
+      considered.infeasible = too_much(*memory);
+      return considered;
+    }
     considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit);
     const Bytes memory = considered.plan->prediction->memory;
-    least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
+    {
+      const std::lock_guard lock(least_peak_guard_);
+      least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
+    }
     if (!fits(memory)) considered.infeasible = too_much(memory);
     return considered;
   }
 
-  /// Of many ranks the first has the longest blocks: what does not fit there need not be played through.
-  bool refuse_by_first_rank(Considered& considered) {
-    if (ranks_ <= most_ranks_of_their_own) return false;
-    const std::vector<Program> first{lower(network_, considered.plan->layers, considered.plan->execution, 0)};
-    const Bytes memory = peak_memory(first, machine_).total();
-    if (fits(memory)) return false;
-    least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
-    considered.plan->prediction = predict(first, machine_);
-    considered.infeasible = too_much(memory);
-    return true;
+  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
+  std::optional<Bytes> far_too_much(const Plan& plan) const {
+    if (ranks_ <= most_ranks_of_their_own || !result_.memory_limit) return {};
+    Bytes memory{};
+    for (const Block& block : fold(network_)) {
+      const BlockPieces pieces = BlockModel(network_, block, plan.execution, machine_).pieces(plan.layers[static_cast<std::size_t>(block.root())]);
+      memory += pieces.persistent + pieces.saved;
+    }
+    return memory.value / 5 * 4 > result_.memory_limit->value ? std::optional(memory) : std::nullopt;
   }
 
   std::string too_much(Bytes memory) const {
@@ -207,10 +215,12 @@ class Planning {
     const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
     std::vector<Baseline> all = baselines(network_, ranks_, machine_, options_.execution, plan_fits);
     if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);
-    for (Baseline& baseline : all) {
-      Considered considered{baseline.name, {}, {}, baseline.reason};
-      if (baseline.plan) considered = priced(baseline.name, std::move(*baseline.plan));
-      considered.aliases = std::move(baseline.aliases);
+    std::vector<Considered> prices(all.size());
+    in_parallel(all.size(), [&](std::size_t i) {
+      prices[i] = all[i].plan ? priced(all[i].name, std::move(*all[i].plan)) : Considered{all[i].name, {}, {}, all[i].reason};
+      prices[i].aliases = std::move(all[i].aliases);
+    });
+    for (Considered& considered : prices) {
       for (Considered& searched : result_.searched) {
         if (considered.plan && searched.plan->layers == considered.plan->layers) searched.aliases.push_back(considered.name);
       }
@@ -313,6 +323,7 @@ class Planning {
   const MachineProfile& machine_;
   const PlanningOptions& options_;
   std::string fingerprint_;
+  std::mutex least_peak_guard_;
   std::optional<Bytes> least_peak_;  ///< of all plans looked at
   PlanningResult result_;
 };

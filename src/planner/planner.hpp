@@ -28,21 +28,21 @@ struct Considered {
 };
 
 struct PlanningResult {
-  Plan recommended;                    ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
-  std::string chosen;                  ///< the name of the one that it is
-  std::string reranking;               ///< what the simulator changed about the search's choice; empty: nothing
-  std::optional<Bytes> memory_limit;   ///< that applied
+  Plan recommended;       ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
+  std::string chosen;     ///< the name of the one that it is
+  std::string reranking;  ///< what the simulator changed about the search's choice; empty: nothing
+  std::optional<Bytes> memory_limit;  ///< that applied
 
-  bool optimal = false;                ///< "searched" is proven best for the search's objective: the sum of all layers' and edges' costs, on all ranks
-  double gap = 0;                      ///< if not: by what fraction something could be better at most
-  Seconds objective{};                 ///< of "searched"
-  Seconds lower_bound{};               ///< of the objective, for all plans within the memory limit
-  std::size_t blocks = 0;              ///< groups of layers that share a decomposition
-  std::size_t candidates = 0;          ///< legal decompositions, all blocks together
-  std::size_t rejections = 0;          ///< illegal ones
-  Seconds search_seconds{};            ///< time spent searching, the costs that it asked for included
+  bool optimal = false;        ///< "searched" is proven best for the search's objective: the sum of all layers' and edges' costs, on all ranks
+  double gap = 0;              ///< if not: by what fraction something could be better at most
+  Seconds objective{};         ///< of "searched"
+  Seconds lower_bound{};       ///< of the objective, for all plans within the memory limit
+  std::size_t blocks = 0;      ///< groups of layers that share a decomposition
+  std::size_t candidates = 0;  ///< legal decompositions, all blocks together
+  std::size_t rejections = 0;  ///< illegal ones
+  Seconds search_seconds{};    ///< time spent searching, the costs that it asked for included
 
-  std::vector<Considered> searched;    ///< of different weights on communication; the first has the true ones
+  std::vector<Considered> searched;  ///< of different weights on communication; the first has the true ones
   std::vector<Considered> baselines;
 };
 

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "model/base/error.hpp"
 #include "model/cost/closed_table.hpp"
+#include "planner/in_parallel.hpp"
 #include "search/bracket.hpp"
 
 namespace stratplan {
@@ -70,14 +69,7 @@ class WideSearch {
   };
 
   void fill() {
-    std::atomic<int> next{0};
-    const auto work = [&] {
-      for (int block_class; (block_class = next++) < table_.classes();) table_.fill(block_class);
-    };
-    const int workers = std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, table_.classes());
-    std::vector<std::jthread> threads;
-    for (int worker = 1; worker < workers; ++worker) threads.emplace_back(work);
-    work();
+    in_parallel(at(table_.classes()), [&](std::size_t block_class) { table_.fill(static_cast<int>(block_class)); });
   }
 
   double best() const {
