@@ -15,6 +15,9 @@ namespace {
 using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
+/// Above this gap a third search would not close it.
+constexpr double worth_another = 0.1;
+
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Dimensions along which some layer has any extent. Others no layer can split.
@@ -54,7 +57,8 @@ class WideSearch {
     // Reductions hidden in full bound the time from one side, none hidden from the other: the bound is concave in between.
     search_at(hidden_ > 0 ? 0 : 1);
     if (hidden_ > 0 && gap() > options_.tolerance) search_at(1);
-    if (hidden_ > 0 && gap() > options_.tolerance) search_at(0.5);
+    // In between there is something to gain only where the bracket is nearly closed.
+    if (hidden_ > 0 && gap() > options_.tolerance && gap() < worth_another) search_at(0.5);
     std::ranges::stable_sort(found_, {}, &Found::seconds);
     for (const Found& found : found_) outcome_.found.push_back(layers_of(found.assignment));
     if (!found_.empty()) outcome_.objective = {found_.front().seconds};

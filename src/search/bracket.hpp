@@ -18,7 +18,7 @@ struct BracketOptions {
   double tolerance = 0.005;           ///< the gap at which to stop
   std::size_t first_candidates = 40;  ///< per node, in the first exact search
   std::size_t most_candidates = 320;  ///< per node, in the last
-  std::optional<Bytes> memory_limit;
+  std::optional<Bytes> memory_limit{};
 };
 
 struct Bracket {

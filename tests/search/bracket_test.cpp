@@ -4,6 +4,8 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <functional>
+
 #include "search/random_table.hpp"
 
 namespace stratplan {
@@ -12,7 +14,10 @@ namespace {
 /// A wide table over a dense one: random labels and kinds, bounds that are the least of the edges they speak of.
 class Labelled final : public WideTable {
  public:
-  explicit Labelled(const DenseTable& table) : table_(table) {
+  using Pick = std::function<int(int)>;  ///< any number below
+  explicit Labelled(
+      const DenseTable& table, const Pick& pick = [](int below) { return *rc::gen::inRange(0, below); })
+      : table_(table) {
     for (int node = 0; node < table.nodes(); ++node) {
       costs_.emplace_back();
       memory_.emplace_back();
@@ -21,8 +26,8 @@ class Labelled final : public WideTable {
       for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
         costs_.back().push_back(table.node_cost(node, candidate).value);
         memory_.back().push_back(table.node_memory(node, candidate).value);
-        labels_.back().push_back(*rc::gen::inRange(0, labels));
-        kinds_.back().push_back(*rc::gen::inRange(0, kinds));
+        labels_.back().push_back(pick(labels));
+        kinds_.back().push_back(pick(kinds));
       }
     }
     for (const CostTable::Edge& edge : table.edges()) {
@@ -118,7 +123,7 @@ TEST(Bracket, IsNoWorseThanWhatIsKnown) {
   dense.add_node({"a", {1, 2}, {}});
   dense.add_node({"b", {2, 1}, {}});
   dense.add_edge(0, 1, {{0, 9}, {9, 0}});
-  const Labelled table(dense);
+  const Labelled table(dense, [](int) { return 0; });
   const auto found = bracket(table, {{0, 0}, {1, 1}}, {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->cost, 3);

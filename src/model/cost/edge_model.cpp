@@ -41,8 +41,10 @@ EdgeEnd::EdgeEnd(Needed blocks, const std::vector<int>& ranks, int innermost) : 
   const Distribution& iteration = blocks_.iteration;
   for (const Axis axis : all_axes) {
     AxisBlocks& along = axes_[static_cast<std::size_t>(axis)];
-    along.extent = blocks_.tensor[axis];
-    for (const Dim dim : iteration.split(axis).by) along.parts *= iteration.grid.parts(dim);
+    along.extent = std::max<std::int64_t>(1, blocks_.tensor[axis]);
+    const DimList& split_by = iteration.split(axis).by;
+    for (const Dim dim : split_by) along.parts *= iteration.grid.parts(dim);
+    if (split_by.size() > 1) along.inner_parts = iteration.grid.parts(split_by[1]);
     along.windowed = is_spatial(axis) || blocks_.tensor[axis] != iteration.shape[axis];
     if (!along.windowed) continue;
     if (along.parts == 1) {
@@ -70,26 +72,51 @@ EdgeEnd::EdgeEnd(Needed blocks, const std::vector<int>& ranks, int innermost) : 
 
 /// The ranks of an innermost group differ in the digits of that level alone; the first and the last of them bound what they hold.
 void EdgeEnd::place(const std::vector<int>& ranks, int innermost) {
+  const ProcessGrid& grid = blocks_.iteration.grid;
   for (const int rank : ranks) {
-    const int first = rank / innermost * innermost, last = std::min(first + innermost, blocks_.iteration.grid.ranks()) - 1;
-    Place here{blocks_.region(rank), {}};
-    for (const Axis axis : all_axes) here.node[axis] = {blocks_.region(axis, first).begin, blocks_.region(axis, last).end};
-    places_.push_back(here);
+    const int first = rank / innermost * innermost, last = std::min(first + innermost, grid.ranks()) - 1;
+    Place& here = places_.emplace_back(Place{blocks_.region(rank), {}});
+    for (const Axis axis : all_axes) {
+      BlockRange& range = here.node_blocks[static_cast<std::size_t>(axis)];
+      const DimList& by = blocks_.iteration.split(axis).by;
+      if (!by.empty()) range.outer = {grid.index(by[0], first), grid.index(by[0], last)};
+      if (by.size() > 1) range.inner = {grid.index(by[1], first), grid.index(by[1], last)};
+    }
   }
 }
 
 EdgeEnd::Overlap EdgeEnd::overlap(Axis axis, Interval wanted) const {
+  return overlap_of_run(axis, wanted, 0, axes_[static_cast<std::size_t>(axis)].parts - 1);
+}
+
+EdgeEnd::Overlap EdgeEnd::overlap(Axis axis, Interval wanted, const BlockRange& among) const {
+  const std::int64_t inner_parts = axes_[static_cast<std::size_t>(axis)].inner_parts;
+  if (among.inner.first == 0 && among.inner.second + 1 == inner_parts)
+    return overlap_of_run(axis, wanted, among.outer.first * inner_parts, (among.outer.second + 1) * inner_parts - 1);
+  Overlap all;
+  for (std::int64_t outer = among.outer.first; outer <= among.outer.second; ++outer) {
+    const Overlap run = overlap_of_run(axis, wanted, outer * inner_parts + among.inner.first, outer * inner_parts + among.inner.second);
+    all.blocks += run.blocks;
+    all.elements += run.elements;
+  }
+  return all;
+}
+
+EdgeEnd::Overlap EdgeEnd::overlap_of_run(Axis axis, Interval wanted, std::int64_t first, std::int64_t last) const {
   const AxisBlocks& along = axes_[static_cast<std::size_t>(axis)];
   wanted = intersect(wanted, {0, along.extent});
   if (wanted.empty()) return {};
-  if (along.parts == 1 && !along.windowed) return {1, wanted.size()};
   if (!along.windowed) {
     // Balanced blocks of blocks differ by a quantum at most.
-    const std::int64_t first = wanted.begin * along.parts / along.extent, last = (wanted.end - 1) * along.parts / along.extent;
-    return {last - first + 1, wanted.size()};
+    first = std::max(first, wanted.begin * along.parts / along.extent);
+    last = std::min(last, (wanted.end - 1) * along.parts / along.extent);
+    if (last < first) return {};
+    const Interval held{first * along.extent / along.parts, (last + 1) * along.extent / along.parts};
+    return {last - first + 1, intersect(held, wanted).size()};
   }
   Overlap all;
-  for (const Interval& interval : along.intervals) {
+  for (auto block = static_cast<std::size_t>(first); block <= static_cast<std::size_t>(last); ++block) {
+    const Interval& interval = along.intervals[block];
     if (interval.begin >= wanted.end) break;
     const std::int64_t common = intersect(interval, wanted).size();
     all.blocks += common > 0;
@@ -162,13 +189,10 @@ Seconds EdgeModel::cost(const EdgeEnd& home, const EdgeEnd& needed) const {
         return EdgeEnd::Overlap{common > 0, common};
       };
       times(forward[0], home.overlap(axis, wanted));
-      times(forward[1], home.overlap(axis, intersect(wanted, here.node[axis])));
+      times(forward[1], home.overlap(axis, wanted, here.node_blocks[static_cast<std::size_t>(axis)]));
       times(forward[2], own(wanted, held));
-      const EdgeEnd::Overlap all = needed.overlap(axis, held);
-      times(backward[0], all);
-      // Of the readers' blocks those of the node lie within what it needs; what several of them need is not told apart here.
-      const EdgeEnd::Overlap inside = needed.overlap(axis, intersect(held, there.node[axis]));
-      times(backward[1], {std::min(all.blocks, inside.blocks), std::min(all.elements, inside.elements)});
+      times(backward[0], needed.overlap(axis, held));
+      times(backward[1], needed.overlap(axis, held, there.node_blocks[static_cast<std::size_t>(axis)]));
       times(backward[2], own(wanted, held));
     }
     longest = std::max(longest, direction(forward) + direction(backward));

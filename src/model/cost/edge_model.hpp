@@ -5,6 +5,7 @@
 // Approximations beside the lowered program, measured in tests/model/cost/edge_model_test.cpp: a rank sends as many messages as it receives, and all copies of
 // one direction have the same size.
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "model/cost/step_cost.hpp"
@@ -19,9 +20,13 @@ std::vector<int> telling_ranks_of(const Topology& topology);
 /// Everything of one end of an edge that its cost depends on, on the telling ranks.
 class EdgeEnd {
  public:
+  /// Blocks of blocks along an axis, first and last of each.
+  struct BlockRange {
+    std::pair<int, int> outer{0, 0}, inner{0, 0};
+  };
   struct Place {
-    Region own;   ///< what the rank holds or needs
-    Region node;  ///< what the ranks of its innermost group hold or need, as far as they are one block
+    Region own;                                        ///< what the rank holds or needs
+    std::array<BlockRange, axis_count> node_blocks{};  ///< of the ranks of its innermost group
   };
   /// `innermost`: ranks of the innermost level, consecutive.
   EdgeEnd(Needed blocks, const std::vector<int>& ranks, int innermost);
@@ -34,16 +39,19 @@ class EdgeEnd {
     std::int64_t blocks = 0, elements = 0;
   };
   Overlap overlap(Axis axis, Interval wanted) const;
+  /// Of some of the blocks.
+  Overlap overlap(Axis axis, Interval wanted, const BlockRange& among) const;
   int terms = 1;         ///< ranks that contribute to the same block's gradient
   int terms_inside = 1;  ///< of these, in one innermost group
 
  private:
   struct AxisBlocks {
-    std::int64_t extent = 1, parts = 1;
+    std::int64_t extent = 1, parts = 1, inner_parts = 1;
     bool windowed = false;
     std::vector<Interval> intervals;  ///< of windowed blocks, ascending
   };
   void place(const std::vector<int>& ranks, int innermost);
+  Overlap overlap_of_run(Axis axis, Interval wanted, std::int64_t first, std::int64_t last) const;
   Needed blocks_;
   std::array<AxisBlocks, axis_count> axes_;
   std::vector<Place> places_;
