@@ -210,12 +210,15 @@ void Executor::upload(BufferId buffer, const void* host) { upload(buffer, {0}, h
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
   SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value, begin.value, program_.buffer(buffer).bytes().value);
+  if (bytes.value == 0) return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
   backend_.upload(stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(stream);
 }
 
 void Executor::download(BufferId buffer, void* host) {
-  backend_.download(stream, host, address(buffer), program_.buffer(buffer).bytes());
+  const Bytes bytes = program_.buffer(buffer).bytes();
+  if (bytes.value == 0) return;
+  backend_.download(stream, host, address(buffer), bytes);
   backend_.synchronize(stream);
 }
 
