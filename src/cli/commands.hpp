@@ -23,6 +23,10 @@ void add_solve(CLI::App& program, const CommandLine& command_line);
 void add_data(CLI::App& program, const CommandLine& command_line);
 void add_machines(CLI::App& program, const CommandLine& command_line);
 void add_import(CLI::App& program, const CommandLine& command_line);
+void add_explain(CLI::App& program, const CommandLine& command_line);
+void add_diff(CLI::App& program, const CommandLine& command_line);
+void add_bottleneck(CLI::App& program, const CommandLine& command_line);
+void add_scale(CLI::App& program, const CommandLine& command_line);
 void add_doctor(CLI::App& program, const CommandLine& command_line);
 
 /// Parses and executes; returns the documented exit code (base/error.hpp). Never throws.

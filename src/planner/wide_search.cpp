@@ -20,18 +20,6 @@ constexpr double worth_another = 0.1;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// Dimensions along which some layer has any extent. Others no layer can split.
-std::vector<Dim> usable_dims(const Network& network) {
-  std::vector<Dim> dims;
-  for (const Dim dim : all_dims) {
-    const bool spatial = dim == Dim::D || dim == Dim::H || dim == Dim::W;
-    const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
-    if (!spatial || std::ranges::any_of(network.layers, [&](const Layer& layer) { return layer.output[axis] > 1 || layer.input[axis] > 1; }))
-      dims.push_back(dim);
-  }
-  return dims;
-}
-
 class WideSearch {
  public:
   WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, const Execution& execution,
@@ -166,6 +154,17 @@ class WideSearch {
 };
 
 }  // namespace
+
+std::vector<Dim> usable_dims(const Network& network) {
+  std::vector<Dim> dims;
+  for (const Dim dim : all_dims) {
+    const bool spatial = dim == Dim::D || dim == Dim::H || dim == Dim::W;
+    const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
+    if (!spatial || std::ranges::any_of(network.layers, [&](const Layer& layer) { return layer.output[axis] > 1 || layer.input[axis] > 1; }))
+      dims.push_back(dim);
+  }
+  return dims;
+}
 
 WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine,
                           const Execution& execution, std::optional<Bytes> memory_limit, const std::vector<LayerDecompositions>& known) {

@@ -17,6 +17,8 @@ struct WideOutcome {
 
 /// Ranks from which costs are taken in closed form.
 inline constexpr int wide_ranks = 9;
+/// Dimensions along which some layer has any extent. Others no layer can split.
+std::vector<Dim> usable_dims(const Network& network);
 
 /// `known`: plans over all ranks; what is found is no worse than those of them that use canonical grids. Nothing found: none that fits the limit.
 /// Throws InfeasibleError if some layer has no legal decomposition.

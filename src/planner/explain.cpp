@@ -1,0 +1,288 @@
+#include "planner/explain.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+
+#include "model/cost/closed_table.hpp"
+#include "model/cost/edge_model.hpp"
+#include "model/cost/layer_cost.hpp"
+#include "planner/prediction.hpp"
+#include "planner/wide_search.hpp"
+
+namespace stratplan {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// An edge between two blocks, by its layers.
+struct LayerEdge {
+  LayerIndex producer = -1, consumer = -1;
+  std::size_t input = 0;
+};
+
+/// What ranks the candidates of blocks. Candidates of a block have numbers.
+class Ranking {
+ public:
+  virtual ~Ranking() = default;
+  /// Seconds of each candidate, without edges.
+  virtual std::vector<double> seconds(int block) = 0;
+  virtual Decomposition decomposition(int block, int candidate) = 0;
+  virtual Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) = 0;
+};
+
+/// By lowered programs.
+class LoweredRanking final : public Ranking {
+ public:
+  LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, LayerCosts& costs)
+      : network_(network), blocks_(blocks), topology_(machine.topology(ranks)), costs_(costs) {}
+
+  std::vector<double> seconds(int block) override {
+    const Block& of = blocks_[at(block)];
+    std::vector<Decomposition>& legal = legal_[block] = candidates(network_, of, topology_).legal;
+    std::vector<double> result;
+    for (const Decomposition& candidate : legal) result.push_back(costs_.block(of, candidate).total().value);
+    return result;
+  }
+  Decomposition decomposition(int block, int candidate) override { return legal_.at(block)[at(candidate)]; }
+  Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
+    return costs_.edge(edge.producer, from, edge.consumer, edge.input, to);
+  }
+
+ private:
+  const Network& network_;
+  const std::vector<Block>& blocks_;
+  Topology topology_;
+  LayerCosts& costs_;
+  std::map<int, std::vector<Decomposition>> legal_;
+};
+
+/// In closed form. Neighbours may have any grid, be it one that no search would try.
+class ClosedRanking final : public Ranking {
+ public:
+  ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan, const MachineProfile& machine)
+      : network_(network),
+        space_(machine.topology(plan.ranks), usable_dims(network)),
+        table_(network, blocks, space_, plan.execution, machine),
+        edges_(plan.ranks, machine) {
+    for (int block_class = 0; block_class < table_.classes(); ++block_class) table_.fill(block_class);
+  }
+
+  std::vector<double> seconds(int block) override {
+    std::vector<double> result;
+    const int count = static_cast<int>(table_.memory(block).size());
+    for (int candidate = 0; candidate < count; ++candidate) {
+      const ClosedTable::Parts parts = table_.parts(block, candidate);
+      result.push_back(parts.critical + parts.reduction);
+    }
+    return result;
+  }
+  Decomposition decomposition(int block, int candidate) override { return table_.decomposition(block, candidate); }
+  Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
+    const EdgeEnd home(distribute(network_.layer(edge.producer), from).home, edges_.telling(), edges_.innermost());
+    const EdgeEnd needed(distribute(network_.layer(edge.consumer), to).inputs[edge.input], edges_.telling(), edges_.innermost());
+    return edges_.cost(home, needed) * static_cast<double>(network_.training.micro_batches);
+  }
+
+ private:
+  const Network& network_;
+  GridSpace space_;
+  ClosedTable table_;
+  EdgeModel edges_;
+};
+
+/// How many blocks an axis has, and which of them is the rank's.
+std::pair<int, int> place_along(const Distribution& distribution, Axis axis, int rank) {
+  int parts = 1, index = 0;
+  for (const Dim dim : distribution.split(axis).by) {
+    parts *= distribution.grid.parts(dim);
+    index = index * distribution.grid.parts(dim) + distribution.grid.index(dim, rank);
+  }
+  return {parts, index};
+}
+
+/// Whether a rank's part of what is needed is cut like its part of what is there, windows apart.
+bool cut_alike(const Distribution& home, const Needed& needed, int rank) {
+  const bool part_of_longer = needed.iteration.shape[Axis::C] != needed.tensor[Axis::C];
+  for (const Axis axis : all_axes) {
+    const auto there = place_along(home, axis, rank);
+    if (there != place_along(needed.iteration, axis, rank)) return false;
+    if (axis == Axis::C && part_of_longer && there.first > 1) return false;
+  }
+  return true;
+}
+
+class Explaining {
+ public:
+  Explaining(const Plan& plan, const Network& network, const MachineProfile& machine)
+      : plan_(plan),
+        network_(network),
+        machine_(machine),
+        blocks_(fold(network)),
+        ranks_(modelled_ranks(plan.ranks)),
+        costs_(network, plan.execution, machine) {
+    if (plan.ranks >= wide_ranks && machine.kernels.empty()) {
+      ranking_ = std::make_unique<ClosedRanking>(network, blocks_, plan, machine);
+    } else {
+      ranking_ = std::make_unique<LoweredRanking>(network, blocks_, plan.ranks, machine, costs_);
+    }
+  }
+
+  int blocks() const { return static_cast<int>(blocks_.size()); }
+  int block_of(LayerIndex layer) const {
+    const auto holds = [&](const Block& block) { return std::ranges::count(block.layers, layer) > 0; };
+    return static_cast<int>(std::ranges::find_if(blocks_, holds) - blocks_.begin());
+  }
+
+  BlockExplanation explain(int index, std::size_t others) {
+    const Block& block = blocks_[at(index)];
+    const Decomposition& chosen = plan_.layers[at(block.root())];
+    const std::vector<LayerEdge> edges = edges_around(block);
+    BlockExplanation result{block, price(block, edges, chosen), {}, 0};
+    const std::vector<double> own = ranking_->seconds(index);
+    result.candidates = own.size();
+    for (const Decomposition& other : next_best(index, edges, own, chosen, others)) result.others.push_back(price(block, edges, other));
+    std::ranges::stable_sort(result.others, {}, [](const Alternative& other) { return other.total(); });
+    return result;
+  }
+
+  void play(const Block& block, Alternative& alternative) const {
+    Plan changed = plan_;
+    const std::vector<Decomposition> layers = spread(network_, block, alternative.decomposition);
+    for (std::size_t i = 0; i < layers.size(); ++i) changed.layers[at(block.layers[i])] = layers[i];
+    alternative.played = predict(changed, network_, machine_);
+  }
+
+ private:
+  /// Edges cost nothing at worst, so candidates are looked at in order of what they cost themselves until none can be among the best.
+  std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges, const std::vector<double>& own, const Decomposition& chosen,
+                                       std::size_t most) {
+    std::vector<int> order(own.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](int candidate) { return std::pair(own[at(candidate)], candidate); });
+    std::vector<std::pair<double, Decomposition>> best;  // ascending
+    for (const int candidate : order) {
+      if (best.size() == most && (most == 0 || own[at(candidate)] >= best.back().first)) break;
+      const Decomposition decomposition = ranking_->decomposition(index, candidate);
+      if (decomposition == chosen) continue;
+      const double total = own[at(candidate)] + edges_of(blocks_[at(index)], edges, decomposition).value;
+      best.emplace(std::ranges::upper_bound(best, total, {}, [](const auto& known) { return known.first; }), total, decomposition);
+      if (best.size() > most) best.pop_back();
+    }
+    std::vector<Decomposition> result;
+    for (auto& [total, decomposition] : best) result.push_back(std::move(decomposition));
+    return result;
+  }
+
+  /// To and from other blocks.
+  std::vector<LayerEdge> edges_around(const Block& block) const {
+    const auto inside = [&](LayerIndex layer) { return std::ranges::count(block.layers, layer) > 0; };
+    std::vector<LayerEdge> edges;
+    for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
+      const auto& inputs = network_.layer(consumer).inputs;
+      for (std::size_t input = 0; input < inputs.size(); ++input)
+        if (network_.layer(inputs[input]).kind != LayerKind::Input && inside(inputs[input]) != inside(consumer))
+          edges.push_back({inputs[input], consumer, input});
+    }
+    return edges;
+  }
+
+  /// The plan's decompositions with another one for this block.
+  struct Ends {
+    const Block& block;
+    std::vector<Decomposition> inside;
+    const LayerDecompositions& outside;
+    const Decomposition& of(LayerIndex layer) const {
+      const auto found = std::ranges::find(block.layers, layer);
+      return found == block.layers.end() ? outside[at(layer)] : inside[static_cast<std::size_t>(found - block.layers.begin())];
+    }
+  };
+  Ends ends(const Block& block, const Decomposition& root) const { return {block, spread(network_, block, root), plan_.layers}; }
+
+  Seconds edges_of(const Block& block, const std::vector<LayerEdge>& edges, const Decomposition& root) {
+    const Ends decompositions = ends(block, root);
+    Seconds seconds{};
+    for (const LayerEdge& edge : edges) seconds += ranking_->edge(edge, decompositions.of(edge.producer), decompositions.of(edge.consumer));
+    return seconds;
+  }
+
+  Seconds seconds_of(const Step& step, const Program& program) const {
+    return cost_of(step, program, machine_).seconds + machine_.step_overhead.median;
+  }
+
+  Alternative price(const Block& block, const std::vector<LayerEdge>& edges, const Decomposition& root) {
+    Alternative worst;
+    for (const int rank : ranks_) {
+      const Alternative one = price_on(block, root, rank);
+      if (rank == ranks_.front() || one.total() > worst.total()) worst = one;
+    }
+    worst.decomposition = root;
+    const LayerCost& cost = costs_.block(block, root);
+    worst.memory = cost.persistent + cost.saved;
+    const Ends decompositions = ends(block, root);
+    for (const LayerEdge& edge : edges) {
+      const Decomposition &from = decompositions.of(edge.producer), &to = decompositions.of(edge.consumer);
+      (alike(edge, from, to) ? worst.halo : worst.redistribution) += price_edge(edge, from, to);
+    }
+    return worst;
+  }
+
+  Alternative price_on(const Block& block, const Decomposition& root, int rank) const {
+    Alternative cost;
+    for (const Program& program : block_programs(network_, block, root, plan_.execution, rank)) {
+      for (const Step& step : program.steps) {
+        Seconds& part = step.producer >= 0              ? cost.redistribution
+                        : !communicates(step)           ? cost.compute
+                        : step.track == Track::Gradient ? cost.reduction
+                                                        : cost.sums;
+        part += seconds_of(step, program);
+      }
+    }
+    return cost;
+  }
+
+  Seconds price_edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) const {
+    Seconds most{};
+    for (const int rank : ranks_) {
+      const Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input, to, plan_.execution, rank);
+      Seconds seconds{};
+      for (const Step& step : program.steps) seconds += seconds_of(step, program);
+      most = std::max(most, seconds);
+    }
+    return most;
+  }
+
+  bool alike(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) const {
+    const Distribution home = distribute(network_.layer(edge.producer), from).home;
+    const Needed needed = distribute(network_.layer(edge.consumer), to).inputs[edge.input];
+    return std::ranges::all_of(ranks_, [&](int rank) { return cut_alike(home, needed, rank); });
+  }
+
+  const Plan& plan_;
+  const Network& network_;
+  const MachineProfile& machine_;
+  std::vector<Block> blocks_;
+  std::vector<int> ranks_;
+  LayerCosts costs_;
+  std::unique_ptr<Ranking> ranking_;
+};
+
+}  // namespace
+
+std::vector<BlockExplanation> explain(const Plan& plan, const Network& network, const MachineProfile& machine, std::size_t others) {
+  Explaining explaining(plan, network, machine);
+  std::vector<BlockExplanation> result;
+  for (int block = 0; block < explaining.blocks(); ++block) result.push_back(explaining.explain(block, others));
+  return result;
+}
+
+BlockExplanation explain_layer(const Plan& plan, const Network& network, const MachineProfile& machine, LayerIndex layer, std::size_t others) {
+  Explaining explaining(plan, network, machine);
+  BlockExplanation result = explaining.explain(explaining.block_of(layer), others);
+  explaining.play(result.block, result.chosen);
+  for (Alternative& other : result.others) explaining.play(result.block, other);
+  return result;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,244 @@
+#include "report/bottleneck.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/cost/simulator.hpp"
+#include "model/cost/step_cost.hpp"
+#include "planner/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+Spent spent_on(Resource resource) {
+  constexpr std::array<Spent, resource_count> all{Spent::Compute, Spent::MemoryBandwidth, Spent::Launches, Spent::Latency, Spent::Bandwidth};
+  return all[static_cast<std::size_t>(resource)];
+}
+
+/// Goes through the moments of each rank.
+class Accounting {
+ public:
+  Accounting(const std::vector<Program>& programs, const MachineProfile& machine, int layers)
+      : programs_(programs),
+        machine_(machine),
+        endless_(faster(machine, Resource::Bandwidth, 1e12, programs)),
+        layers_(static_cast<std::size_t>(layers) + 1),
+        share_(1.0 / static_cast<double>(programs.size())) {}
+
+  std::vector<TimeSpent> layers(const Timeline& timeline) {
+    std::vector<std::vector<Seconds>> work;  // by rank and layer
+    for (std::size_t rank = 0; rank < programs_.size(); ++rank) work.push_back(account(programs_[rank], timeline.ranks[rank], timeline.total));
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      std::vector<Seconds> of_layer;
+      for (const auto& of_rank : work) of_layer.push_back(of_rank[layer]);
+      layers_[layer].imbalance = imbalance(of_layer);
+    }
+    std::vector<Seconds> of_ranks;
+    for (const auto& of_rank : work) of_ranks.push_back(std::accumulate(of_rank.begin(), of_rank.end(), Seconds{}));
+    imbalance_ = imbalance(of_ranks);
+    return std::move(layers_);
+  }
+  /// Of the whole step.
+  Seconds imbalance() const { return imbalance_; }
+
+ private:
+  static Seconds imbalance(const std::vector<Seconds>& work) {
+    return std::ranges::max(work) - std::accumulate(work.begin(), work.end(), Seconds{}) / static_cast<double>(work.size());
+  }
+
+  std::size_t place(const Step& step) const { return step.layer < 0 ? layers_.size() - 1 : static_cast<std::size_t>(step.layer); }
+  void spend(std::size_t layer, Spent spent, Seconds seconds) { layers_[layer][spent] += seconds * share_; }
+
+  /// Returns the time of the rank's kernels by layer.
+  std::vector<Seconds> account(const Program& program, const std::vector<Span>& spans, Seconds total) {
+    std::vector<Seconds> work(layers_.size());
+    std::vector<Span> kernels, messages;
+    for (const Span& span : spans) (communicates(step_of(program, span)) ? messages : kernels).push_back(span);
+    Seconds now{};
+    std::size_t next = 0;
+    for (const Span& kernel : kernels) {
+      const std::size_t layer = place(step_of(program, kernel));
+      spend_idle(program, messages, next, now, kernel.start, layer);
+      spend_kernel(program, kernel);
+      work[layer] += kernel.end - kernel.start;
+      now = std::max(now, kernel.end);
+    }
+    const Seconds last = messages.empty() ? now : std::max(now, messages.back().end);
+    spend_idle(program, messages, next, now, last, layers_.size() - 1);
+    spend(layers_.size() - 1, Spent::Waiting, std::max(Seconds{}, total - last));
+    return work;
+  }
+
+  static const Step& step_of(const Program& program, const Span& span) { return program.steps[static_cast<std::size_t>(span.step)]; }
+
+  /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what comes next.
+  void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next, Seconds now, Seconds until, std::size_t layer) {
+    while (now < until) {
+      while (next < messages.size() && messages[next].end <= now) ++next;
+      const Seconds begin = next < messages.size() ? std::clamp(messages[next].start, now, until) : until;
+      spend(layer, Spent::Launches, begin - now);
+      if (begin == until) return;
+      const Seconds end = std::min(messages[next].end, until);
+      spend_message(program, messages[next], end - begin);
+      now = end;
+    }
+  }
+
+  void spend_kernel(const Program& program, const Span& span) {
+    const Step& step = step_of(program, span);
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    Seconds rest = span.end - span.start;
+    if (program.concurrent_tracks) {  // what the processor does for messages beside is charged to the kernel
+      const Seconds alone = std::min(rest, cost_of(step, program, machine_).seconds);
+      spend(place(step), Spent::Bandwidth, rest - alone);
+      rest = alone;
+    }
+    const Seconds launch = std::min(rest, machine_.device.launch);
+    spend(place(step), Spent::Launches, launch);
+    spend(place(step), compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input, rest - launch);
+  }
+
+  /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its transport.
+  void spend_message(const Program& program, const Span& span, Seconds seconds) {
+    const Step& step = step_of(program, span);
+    const Seconds duration = span.end - span.start;
+    const Seconds cost = std::min(duration, cost_of(step, program, machine_).seconds);
+    const Seconds latency = std::min(cost, cost_of(step, program, endless_).seconds);
+    const double share = seconds / duration;
+    spend(place(step), Spent::Waiting, (duration - cost) * share);
+    spend(place(step), Spent::Latency, latency * share);
+    spend(place(step), Spent::Bandwidth, (cost - latency) * share);
+  }
+
+  const std::vector<Program>& programs_;
+  const MachineProfile& machine_;
+  const MachineProfile endless_;  ///< messages take their latency alone
+  std::vector<TimeSpent> layers_;
+  double share_;
+  Seconds imbalance_{};
+};
+
+std::vector<Remedy> remedies(const Plan& plan, const Network& network, const MachineProfile& machine, const std::vector<Program>& programs,
+                             const Bottlenecks& found) {
+  std::vector<Remedy> all;
+  for (int i = 0; i < resource_count; ++i) {
+    const auto resource = static_cast<Resource>(i);
+    const char* better = resource == Resource::Compute                                     ? "twice as fast"
+                         : resource == Resource::Launches || resource == Resource::Latency ? "halved"
+                                                                                           : "doubled";
+    all.push_back({fmt::format("{} {}", name_of(resource), better), simulate(programs, faster(machine, resource, 2, programs)).total, true});
+  }
+  if (!plan.execution.recompute.empty() || plan.execution.sharding > 0) {
+    Plan lavish = plan;
+    lavish.execution.recompute.clear();
+    lavish.execution.sharding = 0;
+    all.push_back({"memory enough to keep everything", predict(lavish, network, machine).step, true});
+  }
+  if (!plan.execution.concurrent_tracks && plan.ranks > 1) {
+    Plan beside = plan;
+    beside.execution.concurrent_tracks = true;
+    all.push_back({"communication beside kernels", predict(beside, network, machine).step, true});
+  }
+  all.push_back({"equal work for all ranks", found.step - std::min(found.whole.imbalance, found.whole[Spent::Waiting]), false});
+  all.push_back({"input twice as fast", found.step - found.whole[Spent::Input] / 2, false});
+  std::erase_if(all, [&](const Remedy& remedy) { return remedy.step >= found.step; });
+  std::ranges::stable_sort(all, {}, &Remedy::step);
+  return all;
+}
+
+std::vector<std::string> row_of(const std::string& name, const TimeSpent& time) {
+  std::vector<std::string> row{name, milliseconds(time.total())};
+  for (const Seconds seconds : time.on) row.push_back(milliseconds(seconds));
+  row.push_back(milliseconds(time.imbalance));
+  return row;
+}
+
+std::string name_of_row(const Network& network, std::size_t row) { return row < network.layers.size() ? network.layers[row].name : "(no layer)"; }
+
+std::string key_of(Spent spent) {
+  std::string key(name_of(spent));
+  std::ranges::replace(key, ' ', '_');
+  return key + "_seconds";
+}
+
+Json to_json(const TimeSpent& time) {
+  Json document = {{"seconds", time.total().value}};
+  for (int i = 0; i < spent_count; ++i) document[key_of(static_cast<Spent>(i))] = time[static_cast<Spent>(i)].value;
+  document["imbalance_seconds"] = time.imbalance.value;
+  return document;
+}
+
+}  // namespace
+
+std::string_view name_of(Spent spent) {
+  constexpr std::array<std::string_view, spent_count> names{"compute", "memory bandwidth", "launches", "latency", "bandwidth", "input", "waiting"};
+  return names[static_cast<std::size_t>(spent)];
+}
+
+Seconds TimeSpent::total() const { return std::accumulate(on.begin(), on.end(), Seconds{}); }
+
+Bottlenecks find_bottlenecks(const Plan& plan, const Network& network, const MachineProfile& machine) {
+  const std::vector<Program> programs = modelled_programs(plan, network);
+  const Timeline timeline = simulate(programs, machine);
+  Accounting accounting(programs, machine, network.size());
+  Bottlenecks found;
+  found.layers = accounting.layers(timeline);
+  for (const TimeSpent& layer : found.layers)
+    for (std::size_t i = 0; i < layer.on.size(); ++i) found.whole.on[i] += layer.on[i];
+  found.whole.imbalance = accounting.imbalance();
+  found.step = timeline.total;
+  found.memory = peak_memory(programs, machine);
+  found.memory_size = machine.device.memory;
+  found.remedies = remedies(plan, network, machine, programs, found);
+  return found;
+}
+
+Table bottleneck_table(const Network& network, const Bottlenecks& found) {
+  Table table{{{"layer", Table::Align::Left}, {"ms"}}, {}};
+  for (int i = 0; i < spent_count; ++i) table.columns.push_back({std::string(name_of(static_cast<Spent>(i)))});
+  table.columns.push_back({"imbalance"});
+  for (std::size_t row = 0; row < found.layers.size(); ++row)
+    if (found.layers[row].total().value > 0) table.rows.push_back(row_of(name_of_row(network, row), found.layers[row]));
+  table.rows.push_back(row_of("step", found.whole));
+  std::vector<std::string> shares{"share", "100.0 %"};
+  for (const Seconds seconds : found.whole.on) shares.push_back(fmt::format("{:.1f} %", 100 * (seconds / found.step)));
+  shares.push_back(fmt::format("{:.1f} %", 100 * (found.whole.imbalance / found.step)));
+  table.rows.push_back(std::move(shares));
+  return table;
+}
+
+Table remedy_table(const Bottlenecks& found) {
+  using enum Table::Align;
+  Table table{{{"what would help", Left}, {"step ms"}, {"change"}, {"", Left}}, {}};
+  for (const Remedy& remedy : found.remedies)
+    table.rows.push_back({remedy.what, milliseconds(remedy.step), signed_percent(remedy.step / found.step - 1), remedy.simulated ? "" : "at best"});
+  return table;
+}
+
+std::string memory_size_text(const Bottlenecks& found) {
+  const Bytes used = found.memory.total();
+  if (found.memory_size.value == 0) return fmt::format("memory: {} per rank", readable(used));
+  return fmt::format("memory: {} of {} per rank ({:.0f} %)", readable(used), readable(found.memory_size), 100 * (used / found.memory_size));
+}
+
+Json to_json(const Network& network, const Bottlenecks& found) {
+  Json layers = Json::array(), remedies = Json::array();
+  for (std::size_t row = 0; row < found.layers.size(); ++row) {
+    if (found.layers[row].total().value <= 0) continue;
+    Json layer = {{"name", name_of_row(network, row)}};
+    layer.update(to_json(found.layers[row]));
+    layers.push_back(std::move(layer));
+  }
+  for (const Remedy& remedy : found.remedies)
+    remedies.push_back({{"what", remedy.what}, {"step_seconds", remedy.step.value}, {"simulated", remedy.simulated}});
+  return {{"step_seconds", found.step.value},
+          {"memory_bytes", found.memory.total().value},
+          {"memory_size_bytes", found.memory_size.value},
+          {"whole", to_json(found.whole)},
+          {"layers", layers},
+          {"remedies", remedies}};
+}
+
+}  // namespace stratplan

@@ -1,0 +1,123 @@
+#include "report/explanation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace stratplan {
+namespace {
+
+struct Part {
+  const char* name;
+  const char* key;
+  Seconds Alternative::*seconds;
+};
+constexpr std::array<Part, 5> parts{{{"compute", "compute_seconds", &Alternative::compute},
+                                     {"sums", "sums_seconds", &Alternative::sums},
+                                     {"reduction", "reduction_seconds", &Alternative::reduction},
+                                     {"halo", "halo_seconds", &Alternative::halo},
+                                     {"redistribution", "redistribution_seconds", &Alternative::redistribution}}};
+
+std::string difference(Seconds seconds) { return (seconds.value >= 0 ? "+" : "") + milliseconds(seconds); }
+
+Json to_json(const Alternative& alternative) {
+  Json document = {{"decomposition", alternative.decomposition.text()}, {"seconds", alternative.total().value}};
+  for (const Part& part : parts) document[part.key] = (alternative.*part.seconds).value;
+  document["memory_bytes"] = alternative.memory.value;
+  if (alternative.played) {
+    document["predicted_step_seconds"] = alternative.played->step.value;
+    document["predicted_memory_bytes"] = alternative.played->memory.value;
+  }
+  return document;
+}
+
+void add_parts(std::vector<std::string>& row, const Alternative& alternative) {
+  row.push_back(milliseconds(alternative.total()));
+  for (const Part& part : parts) row.push_back(milliseconds(alternative.*part.seconds));
+  row.push_back(readable(alternative.memory));
+}
+
+void add_part_columns(Table& table) {
+  table.columns.push_back({"ms"});
+  for (const Part& part : parts) table.columns.push_back({part.name});
+  table.columns.push_back({"memory"});
+}
+
+}  // namespace
+
+std::string layers_text(const Network& network, const Block& block) {
+  const std::string& first = network.layer(block.root()).name;
+  return block.layers.size() == 1 ? first : first + " .. " + network.layer(block.last()).name;
+}
+
+std::string why(const Alternative& chosen, const Alternative& other) {
+  constexpr double worth_saying = 0.05;  // of all that changes
+  std::vector<std::pair<double, std::string>> changes;
+  double all = 0;
+  for (const Part& part : parts) {
+    const Seconds change = other.*part.seconds - chosen.*part.seconds;
+    all += std::abs(change.value);
+    changes.emplace_back(std::abs(change.value), fmt::format("{} {} ms", part.name, difference(change)));
+  }
+  std::ranges::stable_sort(changes, std::greater<>{}, &std::pair<double, std::string>::first);
+  std::vector<std::string> said;
+  for (const auto& [size, text] : changes)
+    if (size > worth_saying * all) said.push_back(text);
+  const Bytes memory = other.memory - chosen.memory;
+  if (memory.value != 0) said.push_back(fmt::format("memory {}{}", memory.value > 0 ? "+" : "", readable(memory)));
+  return said.empty() ? "costs the same" : fmt::format("{}", fmt::join(said, ", "));
+}
+
+Table explanation_table(const Network& network, const std::vector<BlockExplanation>& blocks) {
+  using enum Table::Align;
+  Table table{{{"layers", Left}, {"chosen", Left}}, {}};
+  add_part_columns(table);
+  for (const Table::Column& column : {Table::Column{"next best", Left}, Table::Column{"ms"}, Table::Column{"because", Left}})
+    table.columns.push_back(column);
+  for (const BlockExplanation& block : blocks) {
+    std::vector<std::string> row{layers_text(network, block.block), block.chosen.decomposition.text()};
+    add_parts(row, block.chosen);
+    if (block.others.empty()) {
+      row.insert(row.end(), {"none is legal", "", ""});
+    } else {
+      const Alternative& next = block.others.front();
+      row.insert(row.end(), {next.decomposition.text(), difference(next.total() - block.chosen.total()), why(block.chosen, next)});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Table alternatives_table(const BlockExplanation& block) {
+  using enum Table::Align;
+  Table table{{{"decomposition", Left}}, {}};
+  add_part_columns(table);
+  if (block.chosen.played) table.columns.push_back({"step ms"});
+  table.columns.push_back({"against the chosen one", Left});
+  const auto add = [&](const Alternative& alternative, const std::string& remark) {
+    std::vector<std::string> row{alternative.decomposition.text()};
+    add_parts(row, alternative);
+    if (alternative.played) row.push_back(milliseconds(alternative.played->step));
+    row.push_back(remark);
+    table.rows.push_back(std::move(row));
+  };
+  add(block.chosen, "chosen");
+  for (const Alternative& other : block.others)
+    add(other, fmt::format("{} ms: {}", difference(other.total() - block.chosen.total()), why(block.chosen, other)));
+  return table;
+}
+
+Json to_json(const Network& network, const BlockExplanation& block) {
+  Json layers = Json::array(), others = Json::array();
+  for (const LayerIndex layer : block.block.layers) layers.push_back(network.layer(layer).name);
+  for (const Alternative& other : block.others) {
+    Json document = to_json(other);
+    document["why"] = why(block.chosen, other);
+    others.push_back(std::move(document));
+  }
+  return {{"layers", layers}, {"candidates", block.candidates}, {"chosen", to_json(block.chosen)}, {"others", others}};
+}
+
+}  // namespace stratplan

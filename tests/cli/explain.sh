@@ -1,0 +1,46 @@
+#!/bin/bash
+# What the program says about plans: explain, diff, bottleneck, scale. Estimates on a machine of round numbers.
+. "$(dirname "$0")/expect.bash"
+data=$(cd "$(dirname "$0")/data" && pwd)
+machine=$data/machine.json a=$scratch/a.json b=$scratch/b.json
+valid_json() { python3 -m json.tool "$1" >/dev/null; }
+
+sp plan tiny -n 4 -m "$machine" -o "$a" >/dev/null 2>&1
+sp plan tiny -n 4 -m "$machine" --uniform "H2 W2" -o "$b" >/dev/null 2>&1
+
+expect 0 "published rates" sp explain "$a" -m "$machine"
+check "every block is explained" grep -q "conv1 .. relu1" "$scratch/stdout"
+expect 0 "" sp explain "$b" conv2 -m "$machine" --others 3
+check "the chosen one comes first" grep -qE "^H2 W2 .* chosen" "$scratch/stdout"
+check "three others follow" test "$(grep -cE ' ms: ' "$scratch/stdout")" = 3
+expect 0 "" sp explain "$b" -m "$machine" --json -o "$scratch/why.json"
+check "standard output is JSON" valid_json "$scratch/stdout"
+check "so is the file" valid_json "$scratch/why.json"
+expect 2 "no layer \"cnov1\" \(did you mean \"conv1\"\?\)" sp explain "$a" cnov1 -m "$machine"
+expect 2 "decides nothing about its input" sp explain "$a" data -m "$machine"
+expect 3 "nowhere" sp explain "$scratch/nowhere.json" -m "$machine"
+
+expect 0 "" sp diff "$a" "$b" -m "$machine"
+check "layers that differ" grep -q "H2 W2" "$scratch/stdout"
+check "both steps" grep -q "^step, ms" "$scratch/stdout"
+expect 0 "" sp diff "$a" "$a" -m "$machine"
+check "a plan is like itself" grep -q "all layers have the same decompositions" "$scratch/stdout"
+expect 0 "" sp diff "$a" "$b" -m "$machine" --json
+check "standard output is JSON" valid_json "$scratch/stdout"
+
+expect 0 "" sp bottleneck "$b" -m "$machine"
+check "shares" grep -qE "^share +100.0 %" "$scratch/stdout"
+check "what would help" grep -qE "^latency halved" "$scratch/stdout"
+check "memory" grep -qE "^memory: .* of 1.00 GiB" "$scratch/stdout"
+expect 0 "" sp bottleneck "$b" -m "$machine" --json -o "$scratch/bottleneck.json"
+check "standard output is JSON" valid_json "$scratch/stdout"
+
+expect 0 "" sp scale tiny -m "$machine" -n 1..4 -b 4 --weak 2 --per-layer -o "$scratch/s.svg" -o "$scratch/s.csv" -o "$scratch/s.json"
+check "strong and weak" test "$(grep -cE '^(strong|weak) scaling of tiny' "$scratch/stdout")" = 2
+check "the picture is XML" python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" "$scratch/s.svg"
+check "the CSV's lines are alike" python3 -c "import csv, sys; rows = list(csv.reader(open(sys.argv[1]))); assert len({len(r) for r in rows}) == 1 and len(rows) > 9" "$scratch/s.csv"
+check "the file is JSON" valid_json "$scratch/s.json"
+expect 2 "ends neither in" sp scale tiny -m "$machine" -n 1,2 -o "$scratch/s.png"
+expect 2 "found \"0\"" sp scale tiny -m "$machine" -n 0
+expect 5 "" sp scale tiny -m "$machine" -n 1 -o "/dev/null/s.csv"
+finish

@@ -1,0 +1,139 @@
+#include "report/bottleneck.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/cost/kernel_estimate.hpp"
+#include "model/cost/simulator.hpp"
+#include "planner/prediction.hpp"
+#include "planner/small_cases.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::small_machine;
+using test::small_resnet;
+
+Plan plan_of(const Network& network, const char* decomposition, bool beside = false) {
+  Plan plan = uniform_plan(network, Decomposition::parse(decomposition));
+  plan.execution.concurrent_tracks = beside;
+  return plan;
+}
+
+TEST(Bottleneck, SharesAddUpToTheStep) {
+  const Network network = small_resnet(4);
+  MachineProfile overhead = small_machine();
+  overhead.step_overhead = {{1e-5}, {1e-5}, {1e-5}, 1, "", ""};
+  MachineProfile hiding = small_machine(1e7, 1e-5);
+  hiding.hidden = 0.5;
+  struct Row {
+    const char* name;
+    const char* decomposition;
+    bool beside;
+    MachineProfile machine;
+  };
+  const Row rows[] = {
+      // name                    split    beside  machine
+      {"one rank", "N1", false, small_machine()},    {"samples", "N4", false, small_machine()},
+      {"uneven rows", "H3", false, small_machine()}, {"tiles", "H2 W2", false, small_machine(1e6, 1e-4)},
+      {"host's time", "N2", false, overhead},        {"beside kernels", "N4", true, hiding},
+      {"halos beside kernels", "H4", true, hiding},  {"host's time beside kernels", "H2", true, overhead},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    const Bottlenecks found = find_bottlenecks(plan_of(network, row.decomposition, row.beside), network, row.machine);
+    EXPECT_NEAR(found.whole.total().value, found.step.value, 1e-9 * found.step.value);
+    for (const TimeSpent& layer : found.layers)
+      for (const Seconds seconds : layer.on) EXPECT_GE(seconds.value, -1e-15);
+    EXPECT_GE(found.whole.imbalance.value, -1e-15);
+    for (std::size_t i = 1; i < found.remedies.size(); ++i) EXPECT_LE(found.remedies[i - 1].step, found.remedies[i].step);
+  }
+}
+
+TEST(Bottleneck, FindsWhatIsScarce) {
+  struct Row {
+    const char* name;
+    Spent spent;
+    const char* remedy;
+    void (*starve)(MachineProfile&);
+  };
+  const Row rows[] = {
+      // name               spent on                 helps                          how the machine is made poor
+      {"compute", Spent::Compute, "compute twice as fast", [](MachineProfile& machine) { machine.device.flops_per_s = 1e5; }},
+      {"memory bandwidth", Spent::MemoryBandwidth, "memory bandwidth doubled", [](MachineProfile& machine) { machine.device.bytes_per_s = 1e4; }},
+      {"launches", Spent::Launches, "launches halved", [](MachineProfile& machine) { machine.device.launch = {1}; }},
+      {"latency", Spent::Latency, "latency halved", [](MachineProfile& machine) { machine.levels.back().latency = {1}; }},
+      {"bandwidth", Spent::Bandwidth, "bandwidth doubled", [](MachineProfile& machine) { machine.levels.back().bandwidth_bytes_per_s = 1e3; }},
+  };
+  const Network network = small_resnet(4);
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    MachineProfile machine = small_machine();
+    machine.hidden = 0;
+    row.starve(machine);
+    const Bottlenecks found = find_bottlenecks(plan_of(network, "H2"), network, machine);
+    const auto most = std::ranges::max_element(found.whole.on);
+    EXPECT_EQ(static_cast<Spent>(most - found.whole.on.begin()), row.spent) << to_text(bottleneck_table(network, found));
+    EXPECT_GT(*most / found.step, 0.8);
+    const auto remedy = std::ranges::find(found.remedies, row.remedy, &Remedy::what);
+    ASSERT_NE(remedy, found.remedies.end());
+    EXPECT_NEAR(remedy->step / found.step, 1 - 0.5 * (*most / found.step), 0.1) << "twice as much halves its share";
+  }
+}
+
+TEST(Bottleneck, OneRankWaitsForNobody) {
+  const Network network = small_resnet(4);
+  const Bottlenecks found = find_bottlenecks(plan_of(network, "N1"), network, small_machine());
+  for (const Spent spent : {Spent::Latency, Spent::Bandwidth, Spent::Waiting}) EXPECT_NEAR(found.whole[spent].value, 0, 1e-15) << name_of(spent);
+  EXPECT_EQ(found.whole.imbalance.value, 0);
+  EXPECT_GT(found.whole[Spent::Input].value, 0);
+}
+
+TEST(Bottleneck, UnequalWorkShows) {
+  const Network network = small_resnet(4);
+  const Bottlenecks even = find_bottlenecks(plan_of(network, "H4"), network, small_machine());
+  const Bottlenecks uneven = find_bottlenecks(plan_of(network, "N3"), network, small_machine());  // 4 samples: 2, 1, 1
+  EXPECT_GT(uneven.whole.imbalance / uneven.step, even.whole.imbalance / even.step + 0.1);
+  EXPECT_GE(uneven.whole[Spent::Waiting] / uneven.whole.imbalance, 0.9) << "the others wait for it";
+}
+
+TEST(FasterMachine, TwiceAsMuchIsNeverSlower) {
+  const Network network = small_resnet(4);
+  const std::vector<Program> programs = modelled_programs(plan_of(network, "H2"), network);
+  for (const MachineProfile& machine : {small_machine(), test::pair_with_measured_links()}) {
+    const Seconds step = simulate(programs, machine).total;
+    for (int i = 0; i < resource_count; ++i) {
+      const auto resource = static_cast<Resource>(i);
+      EXPECT_DOUBLE_EQ(simulate(programs, faster(machine, resource, 1, programs)).total.value, step.value) << name_of(resource);
+      EXPECT_LE(simulate(programs, faster(machine, resource, 2, programs)).total, step) << name_of(resource);
+    }
+  }
+}
+
+TEST(FasterMachine, MeasuredKernelsGainWhatTheirEstimatesDo) {
+  const Network network = small_resnet(4);
+  const std::vector<Program> programs = modelled_programs(plan_of(network, "N1"), network);
+  MachineProfile machine = small_machine();
+  machine.device.launch = {0};
+  std::vector<Kernel> kernels;
+  for (const Step& step : programs.front().steps)
+    if (const auto* compute = std::get_if<ComputeStep>(&step.body)) kernels.push_back(compute->kernel);
+  for (const Kernel& kernel : kernels) machine.kernels[kernel.key()] = {{3}, {2}, {5}, 10, "", ""};
+  const MachineProfile better = faster(machine, Resource::Compute, 2, programs);
+  for (const Kernel& kernel : kernels) {
+    const double expected = estimate_kernel(kernel, better.device) / estimate_kernel(kernel, machine.device);
+    EXPECT_NEAR(better.kernels.at(kernel.key()).median.value, 3 * expected, 1e-12) << kernel.key();
+  }
+}
+
+TEST(FasterMachine, MeasuredMessagesHaveLatencyAndBandwidth) {
+  const MachineProfile machine = test::pair_with_measured_links();  // 2 us at 8 B, 2 ms at 1 MiB
+  const auto largest = [](const MachineProfile& of) { return of.one_way.points.back().second.median.value; };
+  EXPECT_NEAR(largest(faster(machine, Resource::Latency, 2, {})), 2e-3 - 1e-6, 1e-15);
+  EXPECT_NEAR(largest(faster(machine, Resource::Bandwidth, 2, {})), 2e-6 + (2e-3 - 2e-6) / 2, 1e-15);
+}
+
+}  // namespace
+}  // namespace stratplan
