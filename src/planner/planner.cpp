@@ -133,17 +133,20 @@ class Planning {
   Considered priced(const std::string& name, Plan plan) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
     if (const auto memory = far_too_much(*considered.plan)) {
+      remember_peak(*memory);
       considered.infeasible = too_much(*memory);
       return considered;
     }
     considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit);
     const Bytes memory = considered.plan->prediction->memory;
-    {
-      const std::lock_guard lock(least_peak_guard_);
-      least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
-    }
+    remember_peak(memory);
     if (!fits(memory)) considered.infeasible = too_much(memory);
     return considered;
+  }
+
+  void remember_peak(Bytes memory) {
+    const std::lock_guard lock(least_peak_guard_);
+    least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
   }
 
   /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.

@@ -40,7 +40,7 @@ def main():
     parser.add_argument("cases", nargs="*", default=CASES)
     parser.add_argument("--machine", default="lassen")
     parser.add_argument("--repeats", type=int, default=2)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     print(f"{'network':12} {'ranks':>6} {'batch':>6} {'seconds':>8} {'gap':>8} {'MiB':>6} {'candidates':>11} {'step ms':>9} {'baseline':>9}")
     with tempfile.TemporaryDirectory() as folder:
         for case in options.cases:
