@@ -66,7 +66,7 @@ class ClosedRanking final : public Ranking {
         space_(machine.topology(plan.ranks), usable_dims(network)),
         table_(network, blocks, space_, plan.execution, machine),
         edges_(plan.ranks, machine) {
-    for (int block_class = 0; block_class < table_.classes(); ++block_class) table_.fill(block_class);
+    fill(table_);
   }
 
   std::vector<double> seconds(int block) override {
@@ -122,7 +122,7 @@ class Explaining {
         blocks_(fold(network)),
         ranks_(modelled_ranks(plan.ranks)),
         costs_(network, plan.execution, machine) {
-    if (plan.ranks >= wide_ranks && machine.kernels.empty()) {
+    if (is_wide(plan.ranks, machine)) {
       ranking_ = std::make_unique<ClosedRanking>(network, blocks_, plan, machine);
     } else {
       ranking_ = std::make_unique<LoweredRanking>(network, blocks_, plan.ranks, machine, costs_);

@@ -63,7 +63,7 @@ class Planning {
   }
 
   PlanningResult run() {
-    if (ranks_ >= wide_ranks && machine_.kernels.empty()) return run_widely();
+    if (is_wide(ranks_, machine_)) return run_widely();
     const Space space = space_of(network_, ranks_, machine_);
     result_.blocks = space.blocks.size();
     result_.candidates = space.legal;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "model/cost/edge_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
@@ -16,14 +17,8 @@ std::vector<int> modelled_ranks(int ranks) {
     return {modelled.begin(), modelled.end()};
   }
   // The first blocks are the longest; where every other digit is the last, the rank has neighbours on both sides of most dimensions and half of its partners far off.
-  int alternating = 0, other = 0, rest = ranks, digits = 0;
-  for (int prime = 2; rest > 1; ++prime) {
-    for (; rest % prime == 0; rest /= prime, ++digits) {
-      alternating = alternating * prime + (digits % 2 == 0 ? prime - 1 : 0);
-      other = other * prime + (digits % 2 == 0 ? 0 : prime - 1);
-    }
-  }
-  modelled = {0, alternating, other, ranks - 1};
+  modelled = {0, ranks - 1};
+  for (const std::size_t turn : {0, 1}) modelled.insert(rank_by_digits({ranks}, [&](std::size_t place) { return place % 2 == turn; }));
   return {modelled.begin(), modelled.end()};
 }
 

@@ -30,7 +30,8 @@ class WideSearch {
         table_(network, blocks, space_, execution, machine),
         hidden_(machine.hidden.value_or(0)) {
     options_.memory_limit = memory_limit;
-    fill();
+    fill(table_);
+    table_.label_edges();
   }
 
   WideOutcome run(const std::vector<LayerDecompositions>& known) {
@@ -59,10 +60,6 @@ class WideSearch {
     Assignment assignment;
     double seconds;  ///< by the objective itself
   };
-
-  void fill() {
-    in_parallel(at(table_.classes()), [&](std::size_t block_class) { table_.fill(static_cast<int>(block_class)); });
-  }
 
   double best() const {
     double seconds = std::numeric_limits<double>::infinity();
@@ -154,6 +151,12 @@ class WideSearch {
 };
 
 }  // namespace
+
+bool is_wide(int ranks, const MachineProfile& machine) { return ranks >= wide_ranks && machine.kernels.empty(); }
+
+void fill(ClosedTable& table) {
+  in_parallel(at(table.classes()), [&](std::size_t block_class) { table.fill(static_cast<int>(block_class)); });
+}
 
 std::vector<Dim> usable_dims(const Network& network) {
   std::vector<Dim> dims;

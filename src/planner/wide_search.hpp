@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/cost/closed_table.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
@@ -15,8 +16,12 @@ struct WideOutcome {
   std::size_t candidates = 0, rejections = 0;
 };
 
-/// Ranks from which costs are taken in closed form.
+/// Whether costs are taken in closed form: from this many ranks, on a machine of which rates are known rather than kernels.
 inline constexpr int wide_ranks = 9;
+bool is_wide(int ranks, const MachineProfile& machine);
+
+/// Fills all classes, on all cores.
+void fill(ClosedTable& table);
 /// Dimensions along which some layer has any extent. Others no layer can split.
 std::vector<Dim> usable_dims(const Network& network);
 

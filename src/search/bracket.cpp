@@ -180,7 +180,6 @@ class Bracketing {
       best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
       if (best_.gap() <= options_.tolerance || candidates >= options_.most_candidates || best_.gap() > gap_before * worthwhile) break;
     }
-    for (const auto& chosen : chosen_) best_.examined += chosen.size();
     return best_;
   }
 

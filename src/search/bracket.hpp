@@ -25,7 +25,6 @@ struct Bracket {
   std::vector<int> assignment;  ///< candidate per node
   double cost = 0;              ///< seconds
   double lower_bound = 0;       ///< seconds; no assignment costs less (whatever the memory limit)
-  std::size_t examined = 0;     ///< candidates that took part in an exact search
   double gap() const { return lower_bound > 0 && cost > lower_bound ? cost / lower_bound - 1 : 0; }
 };
 

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "model/base/assert.hpp"
+#include "model/cost/layer_cost.hpp"
 #include "model/partition/local_kernel.hpp"
+#include "model/partition/parameter_buffers.hpp"
 
 namespace stratplan {
 namespace {
@@ -28,16 +30,7 @@ Kernel same_shape(KernelKind kind, const Shape& shape) {
   return kernel;
 }
 
-Kernel flat(KernelKind kind, std::int64_t elements) {
-  Shape shape;
-  shape[Axis::C] = elements;
-  return same_shape(kind, shape);
-}
-
 Bytes floats(const Shape& shape) { return {shape.elements() * 4}; }
-
-/// As in lowering_gradients.cpp: slices start at multiples of 64 bytes.
-std::int64_t padded(std::int64_t elements) { return (elements + 15) / 16 * 16; }
 
 /// Kernels of a layer that is neither contraction nor normalization, placement nor loss.
 struct Passes {
@@ -68,27 +61,13 @@ Passes passes_of(LayerKind kind) {
   return {K::Fill, K::Fill};
 }
 
-KernelKind update_of(OptimizerKind optimizer) {
-  switch (optimizer) {
-    case OptimizerKind::Sgd: return KernelKind::Sgd;
-    case OptimizerKind::Nesterov: return KernelKind::SgdNesterov;
-    case OptimizerKind::Adam: return KernelKind::Adam;
-    case OptimizerKind::AdamW: return KernelKind::AdamW;
-    case OptimizerKind::Momentum:
-    case OptimizerKind::Lars: return KernelKind::SgdMomentum;
-  }
-  return KernelKind::Sgd;
-}
+/// Of all parameters in one sweep: LARS is taken for the momentum that it applies.
+KernelKind update_of(OptimizerKind optimizer) { return optimizer == OptimizerKind::Lars ? KernelKind::SgdMomentum : update_kernel(optimizer); }
 
 /// Buffers of a parameter's size that an optimizer keeps, beside its value and gradient.
 int states_of(OptimizerKind optimizer) {
   const bool two = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
   return optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1;
-}
-
-bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
-  return std::ranges::any_of(network.consumers(layer),
-                             [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
 }
 
 /// Adds up one fusion's steps.
@@ -272,7 +251,8 @@ class FusionModel {
     forward(moments);
     const std::int64_t elements = 2 * moments.x[Axis::C];
     if (micro_batches_ > 1) {
-      Kernel sum = copy_kernel(flat(KernelKind::Fill, elements).x, flat(KernelKind::Fill, elements).x, flat(KernelKind::Fill, elements).x, true);
+      Kernel sum = copy_kernel(flat_kernel(KernelKind::Fill, elements).x, flat_kernel(KernelKind::Fill, elements).x,
+                               flat_kernel(KernelKind::Fill, elements).x, true);
       sum.type = DataType::F64;
       run(pieces_.forward, sum, micro_batches_ - 1);
     }
@@ -317,7 +297,7 @@ class FusionModel {
       forward(kernel(KernelKind::DiceLoss));
     } else {
       forward(kernel(classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError));
-      Kernel sum = flat(KernelKind::Fill, 1);
+      Kernel sum = flat_kernel(KernelKind::Fill, 1);
       sum = copy_kernel(sum.x, sum.x, sum.x, true);
       sum.type = DataType::F64;
       run(pieces_.forward, sum, micro_batches_ - 1);
@@ -332,12 +312,12 @@ class FusionModel {
     const int per_channel = has_statistics(head_.kind) ? 2 : made_.channels ? 1 : 0;
     for (int i = 0; i < per_channel; ++i) slices.push_back(made_.channels->owned(0).shape());
     std::int64_t elements = 0;
-    for (const Shape& slice : slices) elements += padded(slice.elements());
+    for (const Shape& slice : slices) elements += padded_slice(slice.elements());
     if (elements == 0) return;
     const std::int64_t members = parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W);
     if (execution_.sharding > 0 && members > 1) return add_shares(slices, elements, members);
     put_aside(slices);
-    update(flat(update_of(network_.training.optimizer), elements));
+    update(flat_kernel(update_of(network_.training.optimizer), elements));
     const int copies = 2 + states_of(network_.training.optimizer) + (micro_batches_ > 1 ? 1 : 0);
     pieces_.persistent += Bytes{elements * 4 * copies};
     reduce(Collective::AllReduce, elements, true, 1);
@@ -360,9 +340,9 @@ class FusionModel {
 
   /// As lowering_sharding.cpp does, of a bucket of this fusion's own.
   void add_shares(const std::vector<Shape>& slices, std::int64_t filled, std::int64_t members) {
-    const std::int64_t quantum = 16 * members, all = (filled + quantum - 1) / quantum * quantum, share = all / members;
+    const std::int64_t quantum = slice_elements * members, all = (filled + quantum - 1) / quantum * quantum, share = all / members;
     const int stage = execution_.sharding;
-    update(flat(update_of(network_.training.optimizer), share));
+    update(flat_kernel(update_of(network_.training.optimizer), share));
     pieces_.persistent += Bytes{4 * ((stage < 3 ? all : share) + (stage < 2 ? all : share) + share * states_of(network_.training.optimizer))};
     if (stage == 1) {
       put_aside(slices);
@@ -370,11 +350,12 @@ class FusionModel {
       reduce(Collective::AllReduce, all, true, 1);
     } else {
       for (std::size_t i = 0; i < slices.size(); ++i) {
-        const std::int64_t gap = padded(slices[i].elements()) - slices[i].elements() + (i + 1 == slices.size() ? all - filled : 0);
-        if (gap > 0) backward(flat(KernelKind::Fill, gap));
+        const std::int64_t gap = padded_slice(slices[i].elements()) - slices[i].elements() + (i + 1 == slices.size() ? all - filled : 0);
+        if (gap > 0) backward(flat_kernel(KernelKind::Fill, gap));
       }
-      backward_once(copy_kernel(flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, flat(KernelKind::Fill, share).x, true),
-                    micro_batches_ - 1);
+      backward_once(
+          copy_kernel(flat_kernel(KernelKind::Fill, share).x, flat_kernel(KernelKind::Fill, share).x, flat_kernel(KernelKind::Fill, share).x, true),
+          micro_batches_ - 1);
       reduce(Collective::ReduceScatter, all, true, each_time());
     }
     reduce(Collective::AllGather, all, false, stage < 3 ? 1 : 2 * each_time());

@@ -218,11 +218,12 @@ void ClosedTable::set_objective(const Objective& objective) {
       priced.weighted[i] = priced.critical[i] + objective.weight * (priced.reduction[i] - objective.hidden * priced.hideable[i]) +
                            objective.seconds_per_byte * static_cast<double>(priced.memory[i]);
   }
-  if (!edge_classes_.empty() && edge_classes_.front().from.label.empty()) {
-    for (EdgeClass& edge : edge_classes_) {
-      label_edge(edge);
-      bound_edge(edge);
-    }
+}
+
+void ClosedTable::label_edges() {
+  for (EdgeClass& edge : edge_classes_) {
+    label_edge(edge);
+    bound_edge(edge);
   }
 }
 

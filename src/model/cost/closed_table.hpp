@@ -34,9 +34,10 @@ class ClosedTable final : public WideTable {
   /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
-  /// To be called when all classes are filled, and whenever the objective changes.
+  /// To be called once all classes are filled, before anything is asked about edges beforehand.
+  void label_edges();
+  /// To be called once all classes are filled, and whenever the objective changes.
   void set_objective(const Objective& objective);
-  const Objective& objective() const { return objective_; }
 
   int nodes() const override { return static_cast<int>(blocks_.size()); }
   std::string node_name(int node) const override;

@@ -21,16 +21,18 @@ std::vector<int> prime_digits(const Topology& topology) {
 
 }  // namespace
 
-std::vector<int> telling_ranks_of(const Topology& topology) {
+int rank_by_digits(const Topology& topology, const std::function<bool(std::size_t)>& last) {
   const std::vector<int> digits = prime_digits(topology);
-  const auto rank_where = [&](auto&& last) {
-    int rank = 0;
-    for (std::size_t place = 0; place < digits.size(); ++place) rank = rank * digits[place] + (last(place) ? digits[place] - 1 : 0);
-    return rank;
-  };
-  std::set<int> ranks{0, rank_where([](std::size_t) { return true; })};
-  for (std::size_t bit = 1; bit < 2 * digits.size(); bit *= 2)
-    for (const bool set : {true, false}) ranks.insert(rank_where([&](std::size_t place) { return ((place & bit) != 0) == set; }));
+  int rank = 0;
+  for (std::size_t place = 0; place < digits.size(); ++place) rank = rank * digits[place] + (last(place) ? digits[place] - 1 : 0);
+  return rank;
+}
+
+std::vector<int> telling_ranks_of(const Topology& topology) {
+  const std::size_t places = prime_digits(topology).size();
+  std::set<int> ranks{0, rank_by_digits(topology, [](std::size_t) { return true; })};
+  for (std::size_t bit = 1; bit < 2 * places; bit *= 2)
+    for (const bool set : {true, false}) ranks.insert(rank_by_digits(topology, [&](std::size_t place) { return ((place & bit) != 0) == set; }));
   return {ranks.begin(), ranks.end()};
 }
 

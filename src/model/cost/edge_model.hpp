@@ -5,6 +5,7 @@
 // Approximations beside the lowered program, measured in tests/model/cost/edge_model_test.cpp: a rank sends as many messages as it receives, and all copies of
 // one direction have the same size.
 #include <array>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "model/partition/distribution.hpp"
 
 namespace stratplan {
+
+/// The rank that is the last along those digits of its number, as prime factors of the levels' ranks from the outermost, for which `last(place)` is true, and the
+/// first along all others.
+int rank_by_digits(const Topology& topology, const std::function<bool(std::size_t)>& last);
 
 /// Ranks among which, for any two places of a digit in a rank number, one has the first and not the last index in one place, and the last in the other: whatever
 /// two grids disagree on, some of these see it. A number of ranks that grows with the logarithm of the number of digits.

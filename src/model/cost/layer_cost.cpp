@@ -6,6 +6,13 @@
 #include "model/base/assert.hpp"
 
 namespace stratplan {
+
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
+  const std::vector<LayerIndex> consumers = network.consumers(layer);
+  return std::any_of(consumers.begin(), consumers.end(),
+                     [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
+}
+
 namespace {
 
 struct InnerEdge {
@@ -31,13 +38,6 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
     }
   }
   return edges;
-}
-
-/// Whether some consumer's backward phase reads its input: then that consumer counts it.
-bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
-  const std::vector<LayerIndex> consumers = network.consumers(layer);
-  return std::any_of(consumers.begin(), consumers.end(),
-                     [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
 }
 
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
@@ -91,8 +91,7 @@ LoweredBlock lower_block(const Network& network, const Block& block, const Decom
   LoweredBlock lowered{fuse(network, block, decompositions, execution), {}};
   for (const Fusion& fusion : lowered.fusions) {
     const auto head = std::find(block.layers.begin(), block.layers.end(), fusion.head);
-    lowered.programs.push_back(
-        lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
+    lowered.programs.push_back(lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
   }
   for (const InnerEdge& edge : inner_edges(network, block)) {
     const LayerIndex producer = block.layers[edge.producer], consumer = block.layers[edge.consumer];
@@ -143,7 +142,11 @@ std::string class_of(const Network& network, const std::vector<int>& classes, co
 }
 
 LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
-    : network_(network), execution_(execution), machine_(machine), recomputation_(network, execution.recompute), layer_classes_(layer_classes(network, execution)) {}
+    : network_(network),
+      execution_(execution),
+      machine_(machine),
+      recomputation_(network, execution.recompute),
+      layer_classes_(layer_classes(network, execution)) {}
 
 StepCost LayerCosts::price(const Step& step, const Program& program) {
   const auto* compute = std::get_if<ComputeStep>(&step.body);

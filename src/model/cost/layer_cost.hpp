@@ -14,13 +14,13 @@ namespace stratplan {
 
 /// Of one rank and one iteration.
 struct LayerCost {
-  Seconds forward{};        ///< kernels
-  Seconds backward{};       ///< kernels
-  Seconds update{};         ///< kernels
-  Seconds communication{};  ///< collectives, and exchanges inside the block
+  Seconds forward{};           ///< kernels
+  Seconds backward{};          ///< kernels
+  Seconds update{};            ///< kernels
+  Seconds communication{};     ///< collectives, and exchanges inside the block
   Tier tier = Tier::Measured;  ///< of the least well known step
-  Bytes persistent{};       ///< parameters, their gradients, optimizer state
-  Bytes saved{};            ///< activations that backward reads; what the next block reads is counted there
+  Bytes persistent{};          ///< parameters, their gradients, optimizer state
+  Bytes saved{};               ///< activations that backward reads; what the next block reads is counted there
   Seconds total() const { return forward + backward + update + communication; }
 };
 
@@ -30,6 +30,9 @@ std::vector<Program> block_programs(const Network& network, const Block& block, 
 /// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each
 /// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
 std::vector<int> telling_ranks(const ProcessGrid& grid);
+
+/// Whether some consumer's backward phase reads the layer's output: then that consumer counts it.
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer);
 
 /// By layer: equal numbers for layers that differ in name and place only.
 std::vector<int> layer_classes(const Network& network, const Execution& execution);

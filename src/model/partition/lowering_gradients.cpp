@@ -8,15 +8,10 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering.hpp"
+#include "model/partition/parameter_buffers.hpp"
 #include "model/partition/sharding.hpp"
 
 namespace stratplan {
-
-namespace {
-/// Slices start at multiples of 64 bytes.
-constexpr std::int64_t slice_elements = 16;
-constexpr std::int64_t padded(std::int64_t elements) { return (elements + slice_elements - 1) / slice_elements * slice_elements; }
-}  // namespace
 
 std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
   using What = ParameterSlice::What;
@@ -56,7 +51,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
       program.parameters.push_back(slice);
       group_of_parameter_.push_back(static_cast<std::size_t>(&group - groups_.data()));
       first_element_.push_back(group.elements);
-      group.elements = group.filled = group.elements + padded(slice.region.elements());
+      group.elements = group.filled = group.elements + padded_slice(slice.region.elements());
     }
   }
   for (std::size_t g = 0; g < groups_.size(); ++g) add_group_buffers(groups_[g], static_cast<std::int64_t>(g));
@@ -121,7 +116,7 @@ void Lowering::gradient_complete(const ParameterSlice& slice) {
   if (!shares(group, 2) && !last_micro_batch()) return copy(slice.layer, slice.gradient, accumulated_[p], slice.region, micro_batch_ > 0);
   if (accumulated_[p] >= 0) copy(slice.layer, accumulated_[p], slice.gradient, slice.region, true);
   SP_ASSERT(group.complete == first_element_[p], "complete={} first={}", group.complete, first_element_[p]);
-  group.complete += padded(slice.region.elements());
+  group.complete += padded_slice(slice.region.elements());
   if (shares(group, 2)) return scatter_when_complete(group, slice, first_element_[p] + slice.region.elements());
   const std::int64_t bucket = shares(group, 1) ? group.filled : std::max<std::int64_t>(execution_.bucket_bytes.value / size_of(DataType::F32), 1);
   while (group.complete - group.reduced >= bucket) reduce_up_to(group, group.reduced + bucket, slice.layer);
@@ -142,7 +137,8 @@ void Lowering::update() {
   }
   phase_ = Phase::Update;
   SP_ASSERT(!check_sharding(network_.training, execution_.sharding), "optimizer={}", name_of(network_.training.optimizer));
-  if (network_.training.optimizer == OptimizerKind::Lars) update_by_tensor();
+  if (network_.training.optimizer == OptimizerKind::Lars)
+    update_by_tensor();
   else
     for (const ReductionGroup& group : groups_) shares(group, 1) ? update_share(group) : update_group(group);
   update_running();

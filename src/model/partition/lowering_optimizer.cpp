@@ -4,9 +4,9 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering.hpp"
+#include "model/partition/parameter_buffers.hpp"
 
 namespace stratplan {
-namespace {
 
 Kernel flat_kernel(KernelKind kind, std::int64_t elements) {
   Kernel kernel;
@@ -27,6 +27,8 @@ KernelKind update_kernel(OptimizerKind optimizer) {
   SP_ASSERT(false, "optimizer={}", static_cast<int>(optimizer));
   return KernelKind::Sgd;
 }
+
+namespace {
 
 /// Scales by the norms of weights and gradient; biases, scales and shifts keep the plain rate, as is usual with LARS (MLPerf's reference does so).
 bool has_trust(const ParameterSlice& slice) { return slice.what == ParameterSlice::What::Weights; }

@@ -88,6 +88,7 @@ TEST(ClosedTable, BoundsAreBelowTheEdges) {
   const Execution execution;
   ClosedTable table(network, blocks, space, execution, machine);
   for (int kind = 0; kind < table.classes(); ++kind) table.fill(kind);
+  table.label_edges();
   table.set_objective({});
   for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
     const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
