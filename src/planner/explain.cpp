@@ -65,7 +65,7 @@ class ClosedRanking final : public Ranking {
       : network_(network),
         space_(machine.topology(plan.ranks), usable_dims(network)),
         table_(network, blocks, space_, plan.execution, machine),
-        edges_(plan.ranks, machine) {
+        rates_(edge_rates(plan.ranks, machine)) {
     fill(table_);
   }
 
@@ -80,16 +80,15 @@ class ClosedRanking final : public Ranking {
   }
   Decomposition decomposition(int block, int candidate) override { return table_.decomposition(block, candidate); }
   Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
-    const EdgeEnd home(distribute(network_.layer(edge.producer), from).home, edges_.telling(), edges_.innermost());
-    const EdgeEnd needed(distribute(network_.layer(edge.consumer), to).inputs[edge.input], edges_.telling(), edges_.innermost());
-    return edges_.cost(home, needed) * static_cast<double>(network_.training.micro_batches);
+    return edge_cost(rates_, distribute(network_.layer(edge.producer), from).home, distribute(network_.layer(edge.consumer), to).inputs[edge.input]) *
+           static_cast<double>(network_.training.micro_batches);
   }
 
  private:
   const Network& network_;
   GridSpace space_;
   ClosedTable table_;
-  EdgeModel edges_;
+  EdgeRates rates_;
 };
 
 /// How many blocks an axis has, and which of them is the rank's.

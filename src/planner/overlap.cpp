@@ -65,10 +65,14 @@ std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, c
   return paying;
 }
 
-Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine, const std::optional<Bytes>& memory_limit) {
+Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine, const std::optional<Bytes>& memory_limit,
+                            bool thorough) {
+  const bool fixed = plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0;
+  // Over many ranks a look costs more than it tells: that kernels go on beside messages is taken for the better.
+  const bool many = plan.ranks > most_ranks_of_their_own;
+  plan.execution.concurrent_tracks = plan.execution.concurrent_tracks || (many && !fixed);
   Prediction best = play(plan, network, machine);
-  if (plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0) return best;
-  if (memory_limit && best.memory > *memory_limit) return best;  // of no use either way
+  if (fixed || (memory_limit && best.memory > *memory_limit)) return best;
   Plan beside = plan;
   beside.execution.concurrent_tracks = true;
   const auto consider = [&] {
@@ -78,7 +82,8 @@ Prediction choose_execution(Plan& plan, const Network& network, const MachinePro
     best = prediction;
     plan.execution = beside.execution;
   };
-  consider();
+  if (!many) consider();
+  if (many && !thorough) return best;
   beside.execution.slabs = slabs_that_pay(beside, network, machine);
   if (!beside.execution.slabs.empty()) consider();
   return best;

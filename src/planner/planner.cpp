@@ -13,7 +13,7 @@
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
 #include "planner/baselines.hpp"
-#include "planner/in_parallel.hpp"
+#include "model/base/in_parallel.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
@@ -130,14 +130,14 @@ class Planning {
 
   Bytes peak_of(const Plan& plan) const { return peak_memory(modelled_programs(plan, network_), machine_).total(); }
 
-  Considered priced(const std::string& name, Plan plan) {
+  Considered priced(const std::string& name, Plan plan, bool thorough = true) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
     if (const auto memory = far_too_much(*considered.plan)) {
       remember_peak(*memory);
       considered.infeasible = too_much(*memory);
       return considered;
     }
-    considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit);
+    considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit, thorough);
     const Bytes memory = considered.plan->prediction->memory;
     remember_peak(memory);
     if (!fits(memory)) considered.infeasible = too_much(memory);
@@ -220,7 +220,7 @@ class Planning {
     if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);
     std::vector<Considered> prices(all.size());
     in_parallel(all.size(), [&](std::size_t i) {
-      prices[i] = all[i].plan ? priced(all[i].name, std::move(*all[i].plan)) : Considered{all[i].name, {}, {}, all[i].reason};
+      prices[i] = all[i].plan ? priced(all[i].name, std::move(*all[i].plan), false) : Considered{all[i].name, {}, {}, all[i].reason};
       prices[i].aliases = std::move(all[i].aliases);
     });
     for (Considered& considered : prices) {

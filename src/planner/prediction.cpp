@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <set>
 
-#include "model/cost/edge_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
 
 namespace stratplan {
+namespace {
+
+/// The rank that is the last along those digits of its number, as prime factors of `ranks`, for which `last(place)` is true, and the first along all others.
+template <class Last>
+int rank_by_digits(int ranks, const Last& last) {
+  int rank = 0;
+  std::size_t place = 0;
+  for (int prime = 2; ranks > 1; ++prime)
+    for (; ranks % prime == 0; ranks /= prime) rank = rank * prime + (last(place++) ? prime - 1 : 0);
+  return rank;
+}
+
+}  // namespace
 
 std::vector<int> modelled_ranks(int ranks) {
   std::set<int> modelled;
@@ -18,7 +30,7 @@ std::vector<int> modelled_ranks(int ranks) {
   }
   // The first blocks are the longest; where every other digit is the last, the rank has neighbours on both sides of most dimensions and half of its partners far off.
   modelled = {0, ranks - 1};
-  for (const std::size_t turn : {0, 1}) modelled.insert(rank_by_digits({ranks}, [&](std::size_t place) { return place % 2 == turn; }));
+  for (const std::size_t turn : {0, 1}) modelled.insert(rank_by_digits(ranks, [&](std::size_t place) { return place % 2 == turn; }));
   return {modelled.begin(), modelled.end()};
 }
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "model/base/error.hpp"
+#include "model/base/in_parallel.hpp"
 #include "model/cost/closed_table.hpp"
-#include "planner/in_parallel.hpp"
 #include "search/bracket.hpp"
 
 namespace stratplan {
@@ -17,6 +17,8 @@ using Assignment = std::vector<int>;
 
 /// Above this gap a third search would not close it.
 constexpr double worth_another = 0.1;
+/// At this gap none is looked for.
+constexpr double good_enough = 0.005;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -31,7 +33,7 @@ class WideSearch {
         hidden_(machine.hidden.value_or(0)) {
     options_.memory_limit = memory_limit;
     fill(table_);
-    table_.label_edges();
+    table_.fill_edges();
   }
 
   WideOutcome run(const std::vector<LayerDecompositions>& known) {
@@ -43,11 +45,13 @@ class WideSearch {
     for (const LayerDecompositions& layers : known) remember(layers);
     table_.set_objective({hidden_ > 0 ? 0.0 : 1.0, hidden_, 0});
     add_families();
-    // Reductions hidden in full bound the time from one side, none hidden from the other: the bound is concave in between.
-    search_at(hidden_ > 0 ? 0 : 1);
-    if (hidden_ > 0 && gap() > options_.tolerance) search_at(1);
+    choose_few();
+    // Reductions hidden in full bound the time from one side, none hidden from the other: the bound is concave in between. First the side that binds what is known.
+    const double first = hidden_ > 0 && hides_all() ? 0 : 1;
+    search_at(first);
+    if (hidden_ > 0 && gap() > good_enough) search_at(1 - first);
     // In between there is something to gain only where the bracket is nearly closed.
-    if (hidden_ > 0 && gap() > options_.tolerance && gap() < worth_another) search_at(0.5);
+    if (hidden_ > 0 && gap() > good_enough && gap() < worth_another) search_at(0.5);
     std::ranges::stable_sort(found_, {}, &Found::seconds);
     for (const Found& found : found_) outcome_.found.push_back(layers_of(found.assignment));
     if (!found_.empty()) outcome_.objective = {found_.front().seconds};
@@ -68,9 +72,25 @@ class WideSearch {
   }
   double gap() const { return best() / lower_bound_ - 1; }
 
+  /// Whether the best of what is known hides its reductions.
+  bool hides_all() const {
+    double least = std::numeric_limits<double>::infinity(), excess = 0;
+    for (const Assignment& seed : seeds_) {
+      const double seconds = table_.seconds(seed);
+      if (seconds >= least) continue;
+      least = seconds;
+      excess = 0;
+      for (int node = 0; node < table_.nodes(); ++node) {
+        const ClosedTable::Parts parts = table_.parts(node, seed[at(node)]);
+        excess += parts.reduction - hidden_ * parts.hideable;
+      }
+    }
+    return excess <= 0;
+  }
+
   void search_at(double weight) {
     table_.set_objective({weight, hidden_, 0});
-    const auto bracketed = bracket(table_, seeds_, options_);
+    const auto bracketed = bracket(table_, seeds_, options_, few_);
     if (!bracketed) return;
     lower_bound_ = std::max(lower_bound_, bracketed->lower_bound);
     seeds_.push_back(bracketed->assignment);
@@ -111,6 +131,20 @@ class WideSearch {
     }
   }
 
+  /// Candidates that are simply split: by one dimension within the innermost level, by two at most outside.
+  void choose_few() {
+    const auto dims = [](const Factors& factors) { return std::ranges::count_if(factors, [](int parts) { return parts > 1; }); };
+    for (int node = 0; node < table_.nodes(); ++node) {
+      std::vector<int>& few = few_.emplace_back();
+      for (std::size_t grid = 0; grid < space_.size(); ++grid) {
+        if (dims(space_.inner(grid)) > 1 || dims(space_.outer(grid)) > 2) continue;
+        for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce})
+          if (const auto candidate = table_.find(node, grid, landing)) few.push_back(*candidate);
+      }
+      std::ranges::sort(few);
+    }
+  }
+
   /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat the work.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, Landing::ReduceScatter)) return candidate;
@@ -145,6 +179,7 @@ class WideSearch {
   double hidden_;
   BracketOptions options_;
   std::vector<Assignment> seeds_;
+  std::vector<std::vector<int>> few_;
   std::vector<Found> found_;
   double lower_bound_ = 0;
   WideOutcome outcome_;

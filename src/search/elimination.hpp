@@ -49,9 +49,9 @@ class Elimination {
   double bound_ = 0;
   bool exact_ = true;
   std::vector<Factor> unary_;
-  std::deque<Factor> messages_;                          // stable addresses
-  std::vector<std::vector<const Factor*>> buckets_;      // per node, what it is minimized over
-  std::vector<std::vector<const Factor*>> sent_;         // per node, the messages that came out
+  std::deque<Factor> messages_;                      // stable addresses
+  std::vector<std::vector<const Factor*>> buckets_;  // per node, what it is minimized over
+  std::vector<std::vector<const Factor*>> sent_;     // per node, the messages that came out
 };
 
 }  // namespace stratplan

@@ -15,7 +15,7 @@ namespace {
 /// A partial assignment: candidates of the nodes from the last down to `node`.
 struct Label {
   int parent = -1;
-  int node = 0;                ///< assigned last; problem.nodes() for the empty assignment
+  int node = 0;  ///< assigned last; problem.nodes() for the empty assignment
   int candidate = 0;
   std::int64_t memory = 0;     ///< bytes of the assigned nodes
   std::vector<double> bounds;  ///< per elimination: least cost + price * memory of any completion
@@ -165,8 +165,8 @@ class LabelSearch {
 
 }  // namespace
 
-LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds, std::optional<std::int64_t> memory_limit, double upper_bound,
-                          std::size_t labels) {
+LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds, std::optional<std::int64_t> memory_limit,
+                          double upper_bound, std::size_t labels) {
   SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0);
   return LabelSearch(problem, bounds, memory_limit, upper_bound).run(labels);
 }

@@ -66,7 +66,7 @@ class LazySearch {
 
   const CostTable& table_;
   Problem problem_;
-  std::vector<Factor> factors_;            ///< per edge of the table: what is known, bounds elsewhere
+  std::vector<Factor> factors_;  ///< per edge of the table: what is known, bounds elsewhere
   std::vector<std::vector<bool>> asked_;
 };
 

@@ -13,13 +13,13 @@ using Survivors = std::vector<std::vector<int>>;
 struct Problem {
   struct Pair {
     int from = 0;
-    int to = 0;                 ///< from < to
-    std::vector<double> cost;   ///< row-major over (from, to)
+    int to = 0;                ///< from < to
+    std::vector<double> cost;  ///< row-major over (from, to)
   };
-  std::vector<int> origin;                         ///< the node's index in the table
-  Survivors candidates;                            ///< the candidates' indices in the table
-  std::vector<std::vector<double>> cost;           ///< seconds, per node and candidate
-  std::vector<std::vector<std::int64_t>> memory;   ///< bytes, per node and candidate
+  std::vector<int> origin;                        ///< the node's index in the table
+  Survivors candidates;                           ///< the candidates' indices in the table
+  std::vector<std::vector<double>> cost;          ///< seconds, per node and candidate
+  std::vector<std::vector<std::int64_t>> memory;  ///< bytes, per node and candidate
   std::vector<Pair> pairs;
 
   int nodes() const { return static_cast<int>(origin.size()); }

@@ -41,7 +41,8 @@ double local_cost(const CostTable& table, const Incidences& incidences, const st
 
 /// The surviving candidate with the least local cost whose memory is at most `room`; the current one if none is better. Begins with those that are
 /// cheap in themselves, for then most others need no look at their edges.
-int best_candidate(const CostTable& table, const Incidences& incidences, std::vector<int> candidates, const std::vector<int>& assignment, int node, Bytes room) {
+int best_candidate(const CostTable& table, const Incidences& incidences, std::vector<int> candidates, const std::vector<int>& assignment, int node,
+                   Bytes room) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); });
   int best = assignment[static_cast<std::size_t>(node)];
@@ -126,7 +127,8 @@ Incumbent first_incumbent(const CostTable& table, const Survivors& survivors, st
     const auto& candidates = survivors[static_cast<std::size_t>(node)];
     lean.push_back(*std::min_element(candidates.begin(), candidates.end(),
                                      [&](int a, int b) { return table.node_memory(node, a) < table.node_memory(node, b); }));
-    cheap.push_back(*std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); }));
+    cheap.push_back(
+        *std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); }));
   }
   std::optional<Incumbent> best;
   for (const std::vector<int>* start : std::initializer_list<const std::vector<int>*>{&greedy, &cheap, &lean}) {

@@ -18,7 +18,10 @@ namespace {
 class Search {
  public:
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits, const Survivors& fitting)
-      : table_(table), memory_limit_(memory_limit), limits_(limits), incumbent_(first_incumbent(table, fitting, memory_limit)),
+      : table_(table),
+        memory_limit_(memory_limit),
+        limits_(limits),
+        incumbent_(first_incumbent(table, fitting, memory_limit)),
         survivors_(below(table, fitting, incumbent_.cost)) {
     Problem given = make_problem(table, survivors_);
     if (!memory_limit) {  // then a leaner candidate has no claim to be kept

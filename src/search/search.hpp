@@ -16,8 +16,8 @@ namespace stratplan {
 struct SearchResult {
   std::vector<int> assignment;  ///< candidate per node
   Seconds cost{};
-  Seconds lower_bound{};        ///< no assignment within the memory limit costs less
-  Bytes memory{};               ///< sum of node_memory
+  Seconds lower_bound{};  ///< no assignment within the memory limit costs less
+  Bytes memory{};         ///< sum of node_memory
   bool optimal() const { return cost.value <= lower_bound.value * (1 + 1e-12); }
   double gap() const { return lower_bound.value > 0 ? cost.value / lower_bound.value - 1 : 0; }
 };

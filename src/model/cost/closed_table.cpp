@@ -4,71 +4,13 @@
 #include <map>
 
 #include "model/base/assert.hpp"
+#include "model/base/in_parallel.hpp"
 #include "model/cost/collective_cost.hpp"
 
 namespace stratplan {
 namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-/// What a grid's dimensions do to one tensor: the axis that each of them splits, or -1.
-using AxisOf = std::array<int, dim_count>;
-/// The C axis where it is split by F outside and by C inside.
-constexpr int outer_channels = axis_count;
-
-std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
-  hash ^= value + 0x9e3779b97f4a7c15ULL + (hash << 6) + (hash >> 2);
-  hash *= 0xff51afd7ed558ccdULL;  // MurmurHash3's finalizer (A. Appleby, public domain)
-  return hash ^ (hash >> 33);
-}
-
-/// Which digits of a rank number say where along which axis a rank's part of a tensor lies; those that say nothing are left out.
-std::uint64_t digits_key(std::span<const GridDigit> digits, const AxisOf& axis_of) {
-  bool f_first = true, has_c = false;
-  for (const GridDigit& digit : digits) {
-    const int axis = axis_of[static_cast<std::size_t>(digit.dim)];
-    if (axis == outer_channels && has_c) f_first = false;
-    has_c = has_c || axis == static_cast<int>(Axis::C);
-  }
-  std::uint64_t key = 1;
-  GridDigit open{Dim::R, 1, 0};
-  int open_axis = -1;
-  const auto close = [&] {
-    if (open_axis >= 0)
-      key = mixed(mixed(mixed(key, static_cast<std::uint64_t>(open_axis)), static_cast<std::uint64_t>(open.parts)),
-                  static_cast<std::uint64_t>(open.stride));
-  };
-  for (const GridDigit& digit : digits) {
-    int axis = axis_of[static_cast<std::size_t>(digit.dim)];
-    if (axis == outer_channels && f_first) axis = static_cast<int>(Axis::C);
-    if (axis < 0) continue;
-    if (axis == open_axis && open.stride == digit.stride * digit.parts) {
-      open.parts *= digit.parts;
-      open.stride = digit.stride;
-      continue;
-    }
-    close();
-    open = digit;
-    open_axis = axis;
-  }
-  close();
-  return key;
-}
-
-/// Of a layer in a block, for any grid of the root: dimensions that have become R on the way split nothing.
-AxisOf axes_of(const Distribution& distribution, const ProcessGrid& grid_of_layer) {
-  AxisOf axes;
-  axes.fill(-1);
-  for (const Axis axis : all_axes) {
-    const DimList& by = distribution.split(axis).by;
-    for (const Dim dim : by) {
-      if (grid_of_layer.parts(dim) == 1) continue;
-      const bool outer = axis == Axis::C && by.size() > 1 && dim == Dim::F;
-      axes[static_cast<std::size_t>(dim)] = outer ? outer_channels : static_cast<int>(axis);
-    }
-  }
-  return axes;
-}
 
 /// Any grid that has all dimensions: what each of them does shows.
 Decomposition probe(Landing landing) {
@@ -77,21 +19,16 @@ Decomposition probe(Landing landing) {
   return {ProcessGrid({two}), landing};
 }
 
-EdgeModel::Kind kind_of(const ProcessGrid::Factors& parts, const AxisOf& axes, DimSet terms) {
-  EdgeModel::Kind kind;
-  for (const Dim dim : all_dims) {
-    const auto d = static_cast<std::size_t>(dim);
-    if (axes[d] >= 0) kind.parts[static_cast<std::size_t>(axes[d] == outer_channels ? static_cast<int>(Axis::C) : axes[d])] *= parts[d];
-    if (terms.contains(dim)) kind.terms *= parts[d];
-  }
-  return kind;
-}
-
-DimSet gathered(const Distribution& tensor, const ProcessGrid& grid_of_layer) {
-  DimSet dims;
+/// Dimensions that have become R on the way to the layer split nothing.
+TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_layer, bool read) {
+  TensorSplit split;
+  for (const Axis axis : all_axes)
+    for (const Dim dim : tensor.split(axis).by)
+      if (grid_of_layer.parts(dim) > 1) split.by[static_cast<std::size_t>(axis)].push_back(dim);
+  if (!read) return split;
   for (const Dim dim : tensor.dims_with(Role::Gathered))
-    if (grid_of_layer.parts(dim) > 1) dims.insert(dim);
-  return dims;
+    if (grid_of_layer.parts(dim) > 1) split.gathered.insert(dim);
+  return split;
 }
 
 }  // namespace
@@ -103,7 +40,8 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
       space_(space),
       execution_(execution),
       machine_(machine),
-      edge_model_(space.ranks(), machine),
+      edge_rates_(edge_rates(space.ranks(), machine)),
+      ends_(space),
       placement_(machine.placement(space.ranks())) {
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
@@ -220,13 +158,6 @@ void ClosedTable::set_objective(const Objective& objective) {
   }
 }
 
-void ClosedTable::label_edges() {
-  for (EdgeClass& edge : edge_classes_) {
-    label_edge(edge);
-    bound_edge(edge);
-  }
-}
-
 double ClosedTable::seconds(const std::vector<int>& assignment) const {
   double critical = 0, backlog = 0;
   for (int node = nodes() - 1; node >= 0; --node) {
@@ -271,111 +202,50 @@ std::size_t ClosedTable::rejections() const {
 
 // ---------------------------------------------------------------------------------------------------------- edges
 
-WideTable::End ClosedTable::view(const EdgeClass& edge, bool to) const {
-  const EdgeSide& side = to ? edge.to : edge.from;
-  return {side.label, side.kind, static_cast<int>(labels_.size()), static_cast<int>(side.kinds.size())};
+void ClosedTable::fill_edges() {
+  std::vector<std::pair<ClosedEdge::Side, ClosedEdge::Side>> sides;
+  for (const EdgeClass& edge : edge_classes_) sides.emplace_back(side_of(edge, false), side_of(edge, true));
+  ends_.meet_all();
+  in_parallel(edge_classes_.size(), [&](std::size_t index) {
+    EdgeClass& edge = edge_classes_[index];
+    const Decomposition from = spread(network_, classes_[at(edge.from_class)].block, probe(Landing::ReduceScatter))[edge.from_place],
+                        to = spread(network_, classes_[at(edge.to_class)].block, probe(Landing::ReduceScatter))[edge.to_place];
+    const Distribution home = distribute(network_.layer(edge.producer), from).home;
+    const Needed needed = distribute(network_.layer(edge.consumer), to).inputs[edge.input];
+    std::vector<AxisReading> readings;
+    for (const Axis axis : all_axes) readings.emplace_back(home, needed, axis);
+    auto& [of_home, of_wanted] = sides[index];
+    edge.model = std::make_unique<ClosedEdge>(ends_, edge_rates_, std::move(readings), std::move(of_home), std::move(of_wanted), passes());
+  });
 }
 
-double ClosedTable::change_of_label(int index, int from_kind, int to_kind) const {
-  const EdgeClass& edge = edge_class(index);
-  return edge_model_.least(edge.elements, edge.from.kinds[at(from_kind)], edge.to.kinds[at(to_kind)]).value * passes();
-}
-
-Decomposition ClosedTable::layer_decomposition(const Class& of, std::size_t place, int candidate) const {
-  return spread(network_, of.block, decomposition_in(of, candidate))[place];
-}
-
-const std::vector<int>& ClosedTable::labels_of(const std::array<int, dim_count>& axes) {
-  const auto [found, fresh] = grid_labels_.try_emplace(axes);
-  if (!fresh) return found->second;
-  for (std::size_t grid = 0; grid < space_.size(); ++grid)
-    found->second.push_back(labels_.try_emplace(digits_key(space_.digits(grid), axes), static_cast<int>(labels_.size())).first->second);
-  return found->second;
-}
-
-void ClosedTable::label_edge(EdgeClass& edge) {
-  for (const bool to : {false, true}) {
-    EdgeSide& side = to ? edge.to : edge.from;
-    const Class& of = classes_[at(to ? edge.to_class : edge.from_class)];
-    std::map<EdgeModel::Kind, int> kinds;
-    std::array<const std::vector<int>*, 2> labels{};
-    std::array<std::vector<int>, 2> kind_of_totals;
-    for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
-      const Decomposition decomposition = spread(network_, of.block, probe(landing))[to ? edge.to_place : edge.from_place];
-      const LayerDistributions made = distribute(network_.layer(to ? edge.consumer : edge.producer), decomposition);
-      const Distribution& tensor = to ? made.inputs[edge.input].iteration : made.home;
-      const AxisOf axes = axes_of(tensor, decomposition.grid);
-      edge.elements = static_cast<double>(made.inputs.empty() || !to ? made.home.shape.elements() : made.inputs[edge.input].tensor.elements());
-      labels[static_cast<std::size_t>(landing)] = &labels_of(axes);
-      const DimSet gathers = to ? gathered(tensor, decomposition.grid) : DimSet{};
-      edge.gathers[static_cast<std::size_t>(landing)] = gathers;
-      for (const ProcessGrid::Factors& totals : space_.totals()) {
-        const EdgeModel::Kind kind = kind_of(totals, axes, gathers);
-        const auto [found, fresh] = kinds.try_emplace(kind, static_cast<int>(kinds.size()));
-        if (fresh) side.kinds.push_back(kind);
-        kind_of_totals[static_cast<std::size_t>(landing)].push_back(found->second);
-      }
-    }
-    for (std::size_t candidate = 0; candidate < of.grid.size(); ++candidate) {
-      const auto landing = static_cast<std::size_t>(of.landing[candidate]);
-      side.label.push_back((*labels[landing])[at(of.grid[candidate])]);
-      side.kind.push_back(kind_of_totals[landing][at(space_.totals_of(at(of.grid[candidate])))]);
-    }
-  }
-  edge.from_ends.resize(edge.from.label.size());
-  edge.to_ends.resize(edge.to.label.size());
-}
-
-/// Where labels are equal what moves is gradients of gathered tensors and the halo. Of the halo some rank has half on one side.
-void ClosedTable::bound_edge(EdgeClass& edge) {
-  const Layer& consumer = network_.layer(edge.consumer);
-  const Class& of = classes_[at(edge.to_class)];
-  const bool slides = has_window(consumer.kind) && consumer.kind != LayerKind::TransposedConvolution && consumer.kind != LayerKind::Pad;
-  std::vector<double> held, halo;  // by kind: elements
-  for (const EdgeModel::Kind& kind : edge.to.kinds) {
-    double share = 0, elements = edge.elements;
-    for (const Axis axis : all_axes) {
-      const double parts = kind.parts[static_cast<std::size_t>(axis)];
-      elements /= parts;
-      if (!slides || !is_spatial(axis) || parts == 1) continue;
-      const Window& window = consumer.windows[static_cast<std::size_t>(spatial_index(axis))];
-      share += static_cast<double>(std::max<std::int64_t>(0, window.span() - window.stride)) / 2 * parts / static_cast<double>(consumer.input[axis]);
-    }
-    held.push_back(elements);
-    halo.push_back(share * elements / 2);
+ClosedEdge::Side ClosedTable::side_of(const EdgeClass& edge, bool to) {
+  const Class& of = classes_[at(to ? edge.to_class : edge.from_class)];
+  ClosedEdge::Side side;
+  std::array<const EndSpace::Ends*, 2> ends{};
+  std::array<int, 2> first{};
+  for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+    const Decomposition decomposition = spread(network_, of.block, probe(landing))[to ? edge.to_place : edge.from_place];
+    const LayerDistributions made = distribute(network_.layer(to ? edge.consumer : edge.producer), decomposition);
+    const auto index = static_cast<std::size_t>(landing);
+    ends[index] = &ends_.ends(split_of(to ? made.inputs[edge.input].iteration : made.home, decomposition.grid, to));
+    if (ends[0] == ends[1]) continue;  // it lands alike
+    first[index] = static_cast<int>(side.ends.size());
+    side.add(*ends[index]);
   }
   for (std::size_t candidate = 0; candidate < of.grid.size(); ++candidate) {
-    const auto kind = at(edge.to.kind[candidate]);
-    int terms = 1, inside = 1;
-    const DimSet gathers = edge.gathers[static_cast<std::size_t>(of.landing[candidate])];
-    for (const GridDigit& digit : space_.digits(at(of.grid[candidate]))) {
-      if (!gathers.contains(digit.dim)) continue;
-      terms *= digit.parts;
-      if (digit.stride < space_.innermost()) inside *= digit.parts;
-    }
-    const double seconds = edge_model_.gathering(held[kind], terms, inside).value;
-    const double beside = halo[kind] > 0 ? 2 * edge_model_.least(1, halo[kind]).value : 0;
-    edge.same.push_back(std::max(seconds, beside) * passes());
+    const auto landing = static_cast<std::size_t>(of.landing[candidate]);
+    side.end_of.push_back(first[landing] + ends[landing]->of_grid[at(of.grid[candidate])]);
   }
+  return side;
 }
 
-const EdgeEnd& ClosedTable::end(const EdgeClass& edge, bool to, int candidate) const {
-  auto& made = (to ? edge.to_ends : edge.from_ends)[at(candidate)];
-  if (!made) {
-    const Decomposition decomposition =
-        layer_decomposition(classes_[at(to ? edge.to_class : edge.from_class)], to ? edge.to_place : edge.from_place, candidate);
-    const LayerDistributions distributions = distribute(network_.layer(to ? edge.consumer : edge.producer), decomposition);
-    made = to ? std::make_unique<EdgeEnd>(distributions.inputs[edge.input], edge_model_.telling(), edge_model_.innermost())
-              : std::make_unique<EdgeEnd>(distributions.home, edge_model_.telling(), edge_model_.innermost());
-  }
-  return *made;
+double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) const {
+  return edge_class(edge).model->cost(from_candidate, to_candidate);
 }
 
-double ClosedTable::edge_cost(int index, int from_candidate, int to_candidate) const {
-  const EdgeClass& edge = edge_class(index);
-  const auto [found, fresh] = edge.costs.try_emplace(static_cast<std::int64_t>(from_candidate) << 32 | to_candidate);
-  if (!fresh) return found->second;
-  return found->second = edge_model_.cost(end(edge, false, from_candidate), end(edge, true, to_candidate)).value * passes();
+std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const {
+  return edge_class(edge).model->through(forward, costs, limits);
 }
 
 }  // namespace stratplan

@@ -2,16 +2,14 @@
 // The costs of all candidates of a network's blocks over all canonical grids of many ranks, in closed form (block_model, edge_model). Blocks that differ in name
 // and place alone share what is known of them.
 #include <array>
-#include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "model/cost/block_model.hpp"
+#include "model/cost/closed_edge.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/cost_table.hpp"
-#include "model/cost/edge_model.hpp"
 #include "model/cost/layer_cost.hpp"
 
 namespace stratplan {
@@ -34,8 +32,8 @@ class ClosedTable final : public WideTable {
   /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
-  /// To be called once all classes are filled, before anything is asked about edges beforehand.
-  void label_edges();
+  /// To be called once all classes are filled, before anything is asked about edges.
+  void fill_edges();
   /// To be called once all classes are filled, and whenever the objective changes.
   void set_objective(const Objective& objective);
 
@@ -44,11 +42,8 @@ class ClosedTable final : public WideTable {
   std::span<const double> node_costs(int node) const override { return class_of(node).weighted; }
   std::span<const std::int64_t> memory(int node) const override { return class_of(node).memory; }
   std::span<const Edge> edges() const override { return edges_; }
-  End from_end(int edge) const override { return view(edge_class(edge), false); }
-  End to_end(int edge) const override { return view(edge_class(edge), true); }
-  std::span<const double> same_label(int edge) const override { return edge_class(edge).same; }
-  double change_of_label(int edge, int from_kind, int to_kind) const override;
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const override;
 
   Decomposition decomposition(int node, int candidate) const;
   /// The candidate with this grid of the space.
@@ -74,52 +69,36 @@ class ClosedTable final : public WideTable {
     std::vector<double> weighted;
     std::size_t rejections = 0;
   };
-  /// How an edge of some kind sees the candidates of a class.
-  struct EdgeSide {
-    std::vector<int> label, kind;
-    std::vector<EdgeModel::Kind> kinds;
-  };
   struct EdgeClass {
     LayerIndex producer = -1, consumer = -1;
     std::size_t input = 0;
     int from_class = -1, to_class = -1;
     std::size_t from_place = 0, to_place = 0;  ///< of the layers in their blocks
-    EdgeSide from, to;
-    std::array<DimSet, 2> gathers;  ///< by landing: dimensions along which the consumer uses the whole tensor
-    double elements = 0;            ///< of the tensor
-    std::vector<double> same;
-    mutable std::vector<std::unique_ptr<EdgeEnd>> from_ends, to_ends;  ///< by candidate, made when first asked for
-    mutable std::unordered_map<std::int64_t, double> costs;
+    std::unique_ptr<ClosedEdge> model;
   };
 
   const Class& class_of(int node) const { return classes_[static_cast<std::size_t>(class_of_node_[static_cast<std::size_t>(node)])]; }
   const EdgeClass& edge_class(int edge) const { return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])]; }
   Decomposition decomposition_in(const Class& of, int candidate) const;
-  Decomposition layer_decomposition(const Class& of, std::size_t place, int candidate) const;
-  End view(const EdgeClass& edge, bool to) const;
   double passes() const { return static_cast<double>(network_.training.micro_batches); }
   void find_edges();
-  const std::vector<int>& labels_of(const std::array<int, dim_count>& axes);
-  void label_edge(EdgeClass& edge);
-  void bound_edge(EdgeClass& edge);
+  ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
   double price(const BlockCollective& collective, std::size_t grid) const;
   GroupShape shape_along(const BlockCollective& collective, std::size_t grid) const;
-  const EdgeEnd& end(const EdgeClass& edge, bool to, int candidate) const;
 
   const Network& network_;
   const std::vector<Block>& blocks_;
   const GridSpace& space_;
   const Execution& execution_;
   const MachineProfile& machine_;
-  EdgeModel edge_model_;
+  EdgeRates edge_rates_;
+  EndSpace ends_;
   Topology placement_;
   Objective objective_;
   std::vector<Class> classes_;
   std::vector<int> class_of_node_;
   std::vector<Edge> edges_;
   std::vector<EdgeClass> edge_classes_;
-  std::map<std::array<int, dim_count>, std::vector<int>> grid_labels_;  ///< by grid, of tensors whose axes are split by the same dimensions
-  std::unordered_map<std::uint64_t, int> labels_;                       ///< numbers by key
   std::vector<int> class_of_edge_;
 };
 

@@ -32,34 +32,24 @@ class CostTable {
   virtual bool edges_at_hand() const { return false; }
 };
 
-/// A table far too large to fill: node costs are at hand, edge costs are dear to ask for, but something is known of all of them beforehand. An edge sees a label
-/// of each candidate at its ends (which ranks hold which part of a tensor, say): where both ends carry the same one, little moves.
+/// A table far too large to fill: node costs are at hand, pairs of an edge are asked for one by one, or all at once as what they cost at least.
 class WideTable {
  public:
   struct Edge {
     int from = 0;
     int to = 0;  ///< another node than `from`; either may have the lower index
   };
-  /// One end of an edge, by candidate.
-  struct End {
-    std::span<const int> label;  ///< from 0; of both ends together
-    std::span<const int> kind;   ///< from 0; candidates that changes of label cost alike
-    int labels = 0, kinds = 0;
-  };
 
   virtual ~WideTable() = default;
   virtual int nodes() const = 0;
   virtual std::string node_name(int node) const = 0;
-  virtual std::span<const double> node_costs(int node) const = 0;     ///< seconds, by candidate
-  virtual std::span<const std::int64_t> memory(int node) const = 0;   ///< bytes, by candidate
+  virtual std::span<const double> node_costs(int node) const = 0;    ///< seconds, by candidate
+  virtual std::span<const std::int64_t> memory(int node) const = 0;  ///< bytes, by candidate
   virtual std::span<const Edge> edges() const = 0;
-  virtual End from_end(int edge) const = 0;
-  virtual End to_end(int edge) const = 0;
-  /// Seconds that an edge costs at least where labels are equal, by candidate of `to`.
-  virtual std::span<const double> same_label(int edge) const = 0;
-  /// Seconds that an edge costs at least where labels differ, by kinds of its ends.
-  virtual double change_of_label(int edge, int from_kind, int to_kind) const = 0;
   virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;  ///< seconds
+  /// By candidate `it` of the edge's other end: the least of costs[c] + edge_cost over all candidates c of this end; where that is above limits[it], something between the
+  /// two. `forward`: from the edge's `from` to its `to`.
+  virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const = 0;
 };
 
 }  // namespace stratplan

@@ -1,8 +1,7 @@
 #include "model/cost/edge_model.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
+#include <cmath>
 #include <set>
 
 #include "model/base/assert.hpp"
@@ -10,226 +9,151 @@
 namespace stratplan {
 namespace {
 
-/// Prime factors of the ranks of each level, as digits of a rank number, outermost first.
-std::vector<int> prime_digits(const Topology& topology) {
-  std::vector<int> digits;
-  for (int ranks : topology)
-    for (int prime = 2; ranks > 1; ++prime)
-      for (; ranks % prime == 0; ranks /= prime) digits.push_back(prime);
-  return digits;
+double quotient(std::int64_t a, std::int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+
+/// Elements of `wanted` in all of `blocks`, and how many of them have any.
+std::pair<std::int64_t, std::int64_t> overlap(const std::vector<Interval>& blocks, const Interval& wanted) {
+  std::int64_t elements = 0, count = 0;
+  for (const Interval& block : blocks) {
+    const std::int64_t common = intersect(block, wanted).size();
+    elements += common;
+    count += common > 0;
+  }
+  return {elements, count};
+}
+
+/// A few of so many places: the first and the last, whose windows reach beyond the tensor, their neighbours, and the middle.
+std::set<std::int64_t> telling_places(std::int64_t places) {
+  std::set<std::int64_t> some;
+  for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1}, places / 2 - 1, places / 2, places - 2, places - 1})
+    if (place >= 0 && place < places) some.insert(place);
+  return some;
 }
 
 }  // namespace
 
-int rank_by_digits(const Topology& topology, const std::function<bool(std::size_t)>& last) {
-  const std::vector<int> digits = prime_digits(topology);
-  int rank = 0;
-  for (std::size_t place = 0; place < digits.size(); ++place) rank = rank * digits[place] + (last(place) ? digits[place] - 1 : 0);
-  return rank;
-}
-
-std::vector<int> telling_ranks_of(const Topology& topology) {
-  const std::size_t places = prime_digits(topology).size();
-  std::set<int> ranks{0, rank_by_digits(topology, [](std::size_t) { return true; })};
-  for (std::size_t bit = 1; bit < 2 * places; bit *= 2)
-    for (const bool set : {true, false}) ranks.insert(rank_by_digits(topology, [&](std::size_t place) { return ((place & bit) != 0) == set; }));
-  return {ranks.begin(), ranks.end()};
-}
-
-EdgeEnd::EdgeEnd(const Distribution& home, const std::vector<int>& ranks, int innermost)
-    : EdgeEnd(Needed{home.shape, home, {}, {}, 0, false}, ranks, innermost) {}
-
-EdgeEnd::EdgeEnd(Needed blocks, const std::vector<int>& ranks, int innermost) : blocks_(std::move(blocks)) {
-  const Distribution& iteration = blocks_.iteration;
-  for (const Axis axis : all_axes) {
-    AxisBlocks& along = axes_[static_cast<std::size_t>(axis)];
-    along.extent = std::max<std::int64_t>(1, blocks_.tensor[axis]);
-    const DimList& split_by = iteration.split(axis).by;
-    for (const Dim dim : split_by) along.parts *= iteration.grid.parts(dim);
-    if (split_by.size() > 1) along.inner_parts = iteration.grid.parts(split_by[1]);
-    along.windowed = is_spatial(axis) || blocks_.tensor[axis] != iteration.shape[axis];
-    if (!along.windowed) continue;
-    if (along.parts == 1) {
-      along.intervals.push_back(blocks_.region(axis, 0));
-      continue;
-    }
-    std::array<int, dim_count> at{};
-    const auto& by = iteration.split(axis).by;
-    for (std::int64_t index = 0; index < along.parts; ++index) {
-      std::int64_t rest = index;
-      for (std::size_t i = by.size(); i-- > 0;) {
-        at[static_cast<std::size_t>(by[i])] = static_cast<int>(rest % iteration.grid.parts(by[i]));
-        rest /= iteration.grid.parts(by[i]);
-      }
-      along.intervals.push_back(blocks_.region(axis, iteration.grid.rank_at(at)));
-    }
-  }
-  for (const Dim dim : iteration.dims_with(Role::Gathered)) {
-    terms *= iteration.grid.parts(dim);
-    if (iteration.grid.ranks() > innermost) terms_inside *= iteration.grid.parts_from(dim, 1);
-  }
-  if (iteration.grid.ranks() <= innermost) terms_inside = terms;
-  place(ranks, innermost);
-}
-
-/// The ranks of an innermost group differ in the digits of that level alone; the first and the last of them bound what they hold.
-void EdgeEnd::place(const std::vector<int>& ranks, int innermost) {
-  const ProcessGrid& grid = blocks_.iteration.grid;
-  for (const int rank : ranks) {
-    const int first = rank / innermost * innermost, last = std::min(first + innermost, grid.ranks()) - 1;
-    Place& here = places_.emplace_back(Place{blocks_.region(rank), {}});
-    for (const Axis axis : all_axes) {
-      BlockRange& range = here.node_blocks[static_cast<std::size_t>(axis)];
-      const DimList& by = blocks_.iteration.split(axis).by;
-      if (!by.empty()) range.outer = {grid.index(by[0], first), grid.index(by[0], last)};
-      if (by.size() > 1) range.inner = {grid.index(by[1], first), grid.index(by[1], last)};
-    }
-  }
-}
-
-EdgeEnd::Overlap EdgeEnd::overlap(Axis axis, Interval wanted) const {
-  return overlap_of_run(axis, wanted, 0, axes_[static_cast<std::size_t>(axis)].parts - 1);
-}
-
-EdgeEnd::Overlap EdgeEnd::overlap(Axis axis, Interval wanted, const BlockRange& among) const {
-  const std::int64_t inner_parts = axes_[static_cast<std::size_t>(axis)].inner_parts;
-  if (among.inner.first == 0 && among.inner.second + 1 == inner_parts)
-    return overlap_of_run(axis, wanted, among.outer.first * inner_parts, (among.outer.second + 1) * inner_parts - 1);
-  Overlap all;
-  for (std::int64_t outer = among.outer.first; outer <= among.outer.second; ++outer) {
-    const Overlap run = overlap_of_run(axis, wanted, outer * inner_parts + among.inner.first, outer * inner_parts + among.inner.second);
-    all.blocks += run.blocks;
-    all.elements += run.elements;
-  }
-  return all;
-}
-
-EdgeEnd::Overlap EdgeEnd::overlap_of_run(Axis axis, Interval wanted, std::int64_t first, std::int64_t last) const {
-  const AxisBlocks& along = axes_[static_cast<std::size_t>(axis)];
-  wanted = intersect(wanted, {0, along.extent});
-  if (wanted.empty()) return {};
-  if (!along.windowed) {
-    // Balanced blocks of blocks differ by a quantum at most.
-    first = std::max(first, wanted.begin * along.parts / along.extent);
-    last = std::min(last, (wanted.end - 1) * along.parts / along.extent);
-    if (last < first) return {};
-    const Interval held{first * along.extent / along.parts, (last + 1) * along.extent / along.parts};
-    return {last - first + 1, intersect(held, wanted).size()};
-  }
-  Overlap all;
-  for (auto block = static_cast<std::size_t>(first); block <= static_cast<std::size_t>(last); ++block) {
-    const Interval& interval = along.intervals[block];
-    if (interval.begin >= wanted.end) break;
-    const std::int64_t common = intersect(interval, wanted).size();
-    all.blocks += common > 0;
-    all.elements += common;
-  }
-  return all;
-}
-
-EdgeModel::EdgeModel(int ranks, const MachineProfile& machine) : machine_(machine), placement_(machine.placement(ranks)) {
-  const Topology topology = machine.topology(ranks);
-  telling_ = telling_ranks_of(topology);
-  innermost_ = topology.back();
-  inner_level_ = placement_.size() - 1;
-  while (inner_level_ > 0 && placement_[inner_level_] == 1) --inner_level_;
-  while (outer_level_ < inner_level_ && placement_[outer_level_] == 1) ++outer_level_;
+EdgeRates edge_rates(int ranks, const MachineProfile& machine) {
+  const Topology placement = machine.placement(ranks);
+  std::size_t inner = placement.size() - 1, outer = 0;
+  while (inner > 0 && placement[inner] == 1) --inner;
+  while (outer < inner && placement[outer] == 1) ++outer;
   const auto rates = [&](std::size_t level) {
     const Bytes large{std::int64_t{1} << 30};
-    const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement_, machine_);
-    return Rates{latency.value,
-                 (estimate_exchange(level, {1, large, large}, placement_, machine_) - latency).value * 4 / static_cast<double>(large.value)};
+    const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement, machine);
+    return std::pair(latency.value,
+                     (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value * 4 / static_cast<double>(large.value));
   };
-  inside_ = rates(inner_level_);
-  across_ = rates(outer_level_);
   Kernel copy;
   copy.kind = KernelKind::CopyRegion;
-  copy_.message = cost_of(copy, machine_).seconds.value;
+  const double start = cost_of(copy, machine).seconds.value;
   constexpr std::int64_t many = std::int64_t{1} << 28;
   copy.x[Axis::C] = copy.y[Axis::C] = copy.region[Axis::C] = many;
-  copy_.element = (cost_of(copy, machine_).seconds.value - copy_.message) / static_cast<double>(many);
+  const auto [far_message, far_element] = rates(outer);
+  const auto [near_message, near_element] = rates(inner);
+  const double copied = (cost_of(copy, machine).seconds.value - start) / static_cast<double>(many);
+  // What a rank has itself is copied once, if anything moves at all.
+  const auto single = [](double value) { return static_cast<float>(value); };
+  return {single(far_message + 2 * start), single(far_element + 2 * copied), single(far_message - near_message), single(far_element - near_element),
+          single(near_message + start),    single(near_element + copied),    machine.topology(ranks).back()};
 }
 
-Seconds EdgeModel::direction(const std::array<Received, 3>& by_distance) const {
-  const auto& [all, inside, own] = by_distance;
-  Seconds seconds{};
-  const auto exchange = [&](std::size_t level, const Received& far, const Received& near) {
-    if (far.messages <= near.messages) return;
-    const Bytes bytes{(far.elements - near.elements) * 4};
-    seconds += estimate_exchange(level, {far.messages - near.messages, bytes, bytes}, placement_, machine_);
-  };
-  exchange(outer_level_, all, inside);
-  exchange(inner_level_, inside, own);
-  const auto copies = [&](std::int64_t count, std::int64_t elements) {
-    if (count <= 0) return;
-    Kernel copy;
-    copy.kind = KernelKind::CopyRegion;
-    copy.x[Axis::C] = copy.y[Axis::C] = copy.region[Axis::C] = std::max<std::int64_t>(1, elements / count);
-    seconds += cost_of(copy, machine_).seconds * static_cast<double>(count);
-  };
-  const std::int64_t messages = all.messages - own.messages;
-  copies(2 * messages, 2 * (all.elements - own.elements));  // packed and unpacked
-  if (messages > 0) copies(own.messages, own.elements);
-  return seconds;
+AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis axis) : home_(home), needed_(needed), axis_(axis) {
+  extent_ = std::max<std::int64_t>(1, needed.tensor[axis]);
+  shifted_ = axis == Axis::C && needed.iteration.shape[axis] != needed.tensor[axis];
+  const std::vector<Interval> halves = wanted_blocks(2);
+  const bool tiles = halves[0].end == halves[1].begin && halves[0].begin == 0 && halves[1].end == extent_;
+  plain_ = !shifted_ && (!is_spatial(axis) || (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
 }
 
-Seconds EdgeModel::cost(const EdgeEnd& home, const EdgeEnd& needed) const {
-  Seconds longest{};
-  for (std::size_t rank = 0; rank < telling_.size(); ++rank) {
-    const EdgeEnd::Place &here = home.at(rank), &there = needed.at(rank);
-    std::array<Received, 3> forward, backward;
-    forward.fill({1, 1});
-    backward = {Received{needed.terms, needed.terms}, {needed.terms_inside, needed.terms_inside}, {1, 1}};
-    for (const Axis axis : all_axes) {
-      const Interval wanted = there.own[axis], held = here.own[axis];
-      const auto times = [](Received& product, const EdgeEnd::Overlap& along) {
-        product.messages *= along.blocks;
-        product.elements *= along.elements;
-      };
-      const auto own = [](Interval a, Interval b) {
-        const std::int64_t common = intersect(a, b).size();
-        return EdgeEnd::Overlap{common > 0, common};
-      };
-      times(forward[0], home.overlap(axis, wanted));
-      times(forward[1], home.overlap(axis, wanted, here.node_blocks[static_cast<std::size_t>(axis)]));
-      times(forward[2], own(wanted, held));
-      times(backward[0], needed.overlap(axis, held));
-      times(backward[1], needed.overlap(axis, held, there.node_blocks[static_cast<std::size_t>(axis)]));
-      times(backward[2], own(wanted, held));
+std::vector<Interval> AxisReading::home_blocks(int parts) const {
+  std::vector<Interval> blocks;
+  for (int index = 0; index < parts; ++index) blocks.push_back(block(extent_, parts, index, home_.split(axis_).quantum));
+  return blocks;
+}
+
+std::vector<Interval> AxisReading::wanted_blocks(int parts) const {
+  std::vector<Interval> blocks;
+  for (int index = 0; index < parts; ++index) {
+    const Interval positions = block(needed_.iteration.shape[axis_], parts, index, needed_.iteration.split(axis_).quantum);
+    blocks.push_back(positions.empty() ? Interval{0, 0} : intersect(needed_.unclipped(axis_, positions), {0, extent_}));
+  }
+  return blocks;
+}
+
+AxisReading::Sizes AxisReading::sizes(int home_parts, int wanted_parts) const {
+  const int finer = std::max(home_parts, wanted_parts);
+  const auto single = [](auto value) { return static_cast<float>(value); };
+  if (plain_) {
+    const auto longest = [&](int parts) { return single((extent_ + parts - 1) / parts); };
+    const float wanted = longest(wanted_parts), held = longest(home_parts), common = std::min(wanted, held);
+    return {single(std::max(1.0, quotient(home_parts, wanted_parts))), wanted, common,
+            single(std::max(1.0, quotient(wanted_parts, home_parts))), held,   common};
+  }
+  const std::vector<Interval> home = home_blocks(home_parts), wanted = wanted_blocks(wanted_parts);
+  Sizes worst;
+  float forward = -1, backward = -1;
+  for (const std::int64_t place : telling_places(finer)) {
+    const Interval& mine = home[static_cast<std::size_t>(place * home_parts / finer)];
+    const Interval& need = wanted[static_cast<std::size_t>(place * wanted_parts / finer)];
+    const float common = single(intersect(mine, need).size());
+    const auto [needed, blocks] = overlap(home, need);
+    if (single(needed) - common > forward) {
+      forward = single(needed) - common;
+      worst.wanted = single(needed);
+      worst.homes = single(blocks);
+      worst.wanted_at_home = common;
     }
-    longest = std::max(longest, direction(forward) + direction(backward));
+    const auto [read, users] = overlap(wanted, mine);
+    if (single(read) - common > backward) {
+      backward = single(read) - common;
+      worst.held = single(read);
+      worst.readers = single(users);
+      worst.held_and_wanted = common;
+    }
   }
-  return longest;
+  return worst;
 }
 
-Seconds EdgeModel::least(double messages, double elements) const {
-  if (messages <= 0) return {0};
-  // From the rank's own node come as many messages as it has other ranks at most, and none is longer than the average of all that it could be.
-  const double near = std::min<double>(messages, innermost_ - 1), share = near / messages;
-  const double moving =
-      near * inside_.message + (messages - near) * across_.message + elements * (share * inside_.element + (1 - share) * across_.element);
-  return {moving + 2 * std::max(messages * copy_.message, elements * copy_.element)};
+AxisReading::Unhaloed AxisReading::unhaloed(int home_parts, int wanted_parts, const Sizes& sizes) const {
+  if (plain_) return {};
+  const auto share = [](double part, double whole) { return whole > 0 ? static_cast<float>(std::min(1.0, part / whole)) : 1.0F; };
+  return {share(quotient(extent_, wanted_parts), sizes.wanted), share(std::max(1.0, quotient(home_parts, wanted_parts)), sizes.homes),
+          share(quotient(extent_, home_parts), sizes.held), share(std::max(1.0, quotient(wanted_parts, home_parts)), sizes.readers)};
 }
 
-Seconds EdgeModel::least(double elements, const Kind& home, const Kind& needed) const {
-  double sources = 1, readers = needed.terms, held = elements, wanted = elements, common = elements;
-  for (std::size_t axis = 0; axis < axis_count; ++axis) {
-    const double mine = home.parts[axis], theirs = needed.parts[axis];
-    sources *= std::max(1.0, mine / theirs);
-    readers *= std::max(1.0, theirs / mine);
-    held /= mine;
-    wanted /= theirs;
-    common /= std::max(mine, theirs);
+Meeting with_halo(Meeting meeting, const AxisReading::Unhaloed& unhaloed) {
+  if (meeting.home_spread) {
+    meeting.near_home *= unhaloed.wanted;
+    meeting.near_homes *= unhaloed.homes;
   }
-  constexpr double uneven = 0.8;  // blocks of few rows differ by one
-  const Seconds forward = least(sources - 1, uneven * (wanted - common));
-  const Seconds backward = least(readers - 1, uneven * (held * needed.terms - common));
-  return std::max(forward + backward, least(1, uneven * std::min(held, wanted) / 2));
+  if (meeting.wanted_spread) {
+    meeting.near_wanted *= unhaloed.held;
+    meeting.near_readers *= unhaloed.readers;
+  }
+  return meeting;
 }
 
-Seconds EdgeModel::gathering(double elements, int terms, int terms_inside) const {
-  const auto all = [&](int ranks) { return Received{ranks, static_cast<std::int64_t>(elements) * ranks}; };
-  return terms > 1 ? direction({all(terms), all(terms_inside), all(1)}) : Seconds{};
+Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed& needed) {
+  const std::vector<GridDigit> from = home.grid.digits(), to = needed.iteration.grid.digits();
+  AxisReading::Sizes products;
+  Meeting meetings;
+  for (const Axis axis : all_axes) {
+    const AxisReading reading(home, needed, axis);
+    const AxisDigits held = digits_along(from, home.split(axis).by, rates.innermost),
+                     wanted = digits_along(to, needed.iteration.split(axis).by, rates.innermost);
+    const AxisReading::Sizes sizes = reading.sizes(held.parts(), wanted.parts());
+    products *= sizes;
+    meetings *= with_halo(meet(held, wanted, rates.innermost, reading.shifted()), reading.unhaloed(held.parts(), wanted.parts(), sizes));
+  }
+  double terms = 1, inside = 1;
+  for (const GridDigit& digit : to) {
+    if (needed.iteration.role(digit.dim) != Role::Gathered) continue;
+    terms *= digit.parts;
+    if (digit.stride < rates.innermost) inside *= digit.parts;
+  }
+  meetings.near_wanted *= static_cast<float>(inside / terms);
+  meetings.near_readers *= static_cast<float>(inside);
+  return {EdgePrices(rates, products, static_cast<float>(terms)).seconds(rates, meetings)};
 }
 
 }  // namespace stratplan

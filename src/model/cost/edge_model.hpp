@@ -1,107 +1,127 @@
 #pragma once
-// What an edge costs in closed form: how much of what a rank needs lies on itself, in its node and elsewhere, from the blocks of both distributions alone;
-// never a list of messages. Of a few telling ranks the one with most to receive counts.
+// What an edge costs in closed form: how much of what a rank needs lies on itself, in its innermost group and elsewhere, from the splits of both ends along each
+// axis alone; never a list of messages. What the ends have in common multiplies over axes, so a pair of candidates costs a few products.
 //
-// Approximations beside the lowered program, measured in tests/model/cost/edge_model_test.cpp: a rank sends as many messages as it receives, and all copies of
-// one direction have the same size.
+// Approximations beside the lowered program, measured in tests/model/cost/edge_model_test.cpp: forward and backward count the rank that each is worst for; a rank
+// sends as many messages as it receives, all copies of one direction have the same size, and the halo of an axis that several innermost groups
+// divide comes from another group.
+#include <algorithm>
 #include <array>
-#include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "model/cost/step_cost.hpp"
+#include "model/partition/axis_digits.hpp"
 #include "model/partition/distribution.hpp"
 
 namespace stratplan {
 
-/// The rank that is the last along those digits of its number, as prime factors of the levels' ranks from the outermost, for which `last(place)` is true, and the
-/// first along all others.
-int rank_by_digits(const Topology& topology, const std::function<bool(std::size_t)>& last);
+/// What an edge costs, in seconds: per message and element if all come from other innermost groups and are packed and unpacked, and what is saved of this by those
+/// that are near, and further by those that a rank has itself.
+struct EdgeRates {
+  float message = 0, element = 0;
+  float near_message = 0, near_element = 0;
+  float own_message = 0, own_element = 0;
+  int innermost = 1;  ///< ranks of an innermost group
+};
+EdgeRates edge_rates(int ranks, const MachineProfile& machine);
 
-/// Ranks among which, for any two places of a digit in a rank number, one has the first and not the last index in one place, and the last in the other: whatever
-/// two grids disagree on, some of these see it. A number of ranks that grows with the logarithm of the number of digits.
-std::vector<int> telling_ranks_of(const Topology& topology);
-
-/// Everything of one end of an edge that its cost depends on, on the telling ranks.
-class EdgeEnd {
+/// How an axis of a tensor is held and read, whatever the number of parts.
+class AxisReading {
  public:
-  /// Blocks of blocks along an axis, first and last of each.
-  struct BlockRange {
-    std::pair<int, int> outer{0, 0}, inner{0, 0};
+  AxisReading(const Distribution& home, const Needed& needed, Axis axis);
+  /// Of the rank that it is worst for: elements along the axis, blocks of the other end that they lie in (or that want them), and what of them the rank has itself
+  /// where one end's block lies in the other's. The share without the halo, of both.
+  struct Sizes {
+    float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
+    float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
+    Sizes& operator*=(const Sizes& other) {
+      homes *= other.homes;
+      wanted *= other.wanted;
+      wanted_at_home *= other.wanted_at_home;
+      readers *= other.readers;
+      held *= other.held;
+      held_and_wanted *= other.held_and_wanted;
+      return *this;
+    }
   };
-  struct Place {
-    Region own;                                        ///< what the rank holds or needs
-    std::array<BlockRange, axis_count> node_blocks{};  ///< of the ranks of its innermost group
+  /// The share of them that is no halo.
+  struct Unhaloed {
+    float wanted = 1, homes = 1, held = 1, readers = 1;
+    bool all() const { return wanted == 1 && homes == 1 && held == 1 && readers == 1; }
   };
-  /// `innermost`: ranks of the innermost level, consecutive.
-  EdgeEnd(Needed blocks, const std::vector<int>& ranks, int innermost);
-  /// A home distribution is needed by itself.
-  EdgeEnd(const Distribution& home, const std::vector<int>& ranks, int innermost);
-
-  const Place& at(std::size_t telling) const { return places_[telling]; }
-  /// Blocks along an axis that overlap `wanted`, and their overlaps added up.
-  struct Overlap {
-    std::int64_t blocks = 0, elements = 0;
-  };
-  Overlap overlap(Axis axis, Interval wanted) const;
-  /// Of some of the blocks.
-  Overlap overlap(Axis axis, Interval wanted, const BlockRange& among) const;
-  int terms = 1;         ///< ranks that contribute to the same block's gradient
-  int terms_inside = 1;  ///< of these, in one innermost group
+  Sizes sizes(int home_parts, int wanted_parts) const;
+  Unhaloed unhaloed(int home_parts, int wanted_parts, const Sizes& sizes) const;
+  /// The tensor lies somewhere in a longer axis: blocks of both ends never match.
+  bool shifted() const { return shifted_; }
 
  private:
-  struct AxisBlocks {
-    std::int64_t extent = 1, parts = 1, inner_parts = 1;
-    bool windowed = false;
-    std::vector<Interval> intervals;  ///< of windowed blocks, ascending
-  };
-  void place(const std::vector<int>& ranks, int innermost);
-  Overlap overlap_of_run(Axis axis, Interval wanted, std::int64_t first, std::int64_t last) const;
-  Needed blocks_;
-  std::array<AxisBlocks, axis_count> axes_;
-  std::vector<Place> places_;
+  std::vector<Interval> home_blocks(int parts) const;
+  std::vector<Interval> wanted_blocks(int parts) const;
+  Distribution home_;
+  Needed needed_;
+  Axis axis_;
+  std::int64_t extent_ = 1;
+  bool plain_ = true, shifted_ = false;
 };
 
-class EdgeModel {
+/// The halo of an axis that several innermost groups divide is not near.
+Meeting with_halo(Meeting meeting, const AxisReading::Unhaloed& unhaloed);
+
+/// What an edge costs between two numbers of parts along each axis, before anything is known of the places of their digits.
+class EdgePrices {
  public:
-  /// `ranks` of a job on `machine`, which must outlive this.
-  EdgeModel(int ranks, const MachineProfile& machine);
-
-  const std::vector<int>& telling() const { return telling_; }
-  int innermost() const { return innermost_; }
-  /// One pass in each direction.
-  Seconds cost(const EdgeEnd& home, const EdgeEnd& needed) const;
-
-  /// One end of an edge, whatever the place of its digits: parts along each axis of the tensor, and ranks that contribute to the same block's gradient.
-  struct Kind {
-    std::array<double, axis_count> parts{1, 1, 1, 1, 1};
-    double terms = 1;
-    friend auto operator<=>(const Kind&, const Kind&) = default;
-  };
-  /// What an edge costs at least where the ends' digits differ, for a tensor of so many elements. A rank receives at least as many messages as blocks overlap
-  /// what it holds, less its own, and no more of them from its node than that has other ranks; some rank lacks half of the smaller part.
-  Seconds least(double elements, const Kind& home, const Kind& needed) const;
-  /// What the gradients of a tensor that `terms` ranks each use whole cost, so many of them in each innermost group, where each holds `elements`.
-  Seconds gathering(double elements, int terms, int terms_inside) const;
-  /// The same of `messages` with so many elements in all, of one direction.
-  Seconds least(double messages, double elements) const;
+  /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same block's gradient. `halo`: a block with its halo is at most so many
+  /// times the block.
+  EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo = 1);
+  /// `meetings`: products over the axes; near_wanted and near_readers besides times the terms in each innermost group, the former by all terms.
+  float seconds(const EdgeRates& rates, const Meeting& meetings) const;
+  /// Nothing in common anywhere near: no pair costs more,
+  float most() const { return forward_.far + backward_.far; }
+  /// and none less.
+  float least() const { return least_; }
+  float terms() const { return terms_; }
 
  private:
-  struct Received {
-    std::int64_t messages = 0, elements = 0;
+  struct Direction {
+    Direction(const EdgeRates& rates, float all_messages, float all_elements, float own_elements)
+        : messages(all_messages), elements(all_elements), own(own_elements), far(messages * rates.message + elements * rates.element) {}
+    float seconds(const EdgeRates& rates, float common, float near_blocks, float near_share) const;
+    float messages, elements, own, far;
   };
-  Seconds direction(const std::array<Received, 3>& by_distance) const;
-
-  const MachineProfile& machine_;
-  Topology placement_;
-  std::vector<int> telling_;
-  int innermost_ = 1;
-  std::size_t outer_level_ = 0, inner_level_ = 0;
-  /// Floors: seconds per message and per element, within the innermost level and across; of a copy, whatever its size, and per element.
-  struct Rates {
-    double message = 0, element = 0;
-  };
-  Rates inside_, across_, copy_;
+  float terms_;
+  Direction forward_, backward_;
+  float least_;
 };
+
+inline float EdgePrices::Direction::seconds(const EdgeRates& rates, float common, float near_blocks, float near_share) const {
+  constexpr float rounding = 1e-4F;
+  if (messages <= common + rounding) return 0;
+  const float own_elements = own * common, near = std::clamp(near_blocks, common, messages),
+              near_elements = std::max(own_elements, elements * near_share);
+  return far - near * rates.near_message - near_elements * rates.near_element - common * rates.own_message - own_elements * rates.own_element;
+}
+
+inline EdgePrices::EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo)
+    : terms_(terms),
+      forward_(rates, products.homes, products.wanted, products.wanted_at_home),
+      backward_(rates, terms * products.readers, terms * products.held, products.held_and_wanted) {
+  // The ranks of an innermost group have no more than each as much as this one.
+  const auto lowest = [&](const Direction& direction) {
+    const auto group = static_cast<float>(rates.innermost);
+    const float near = group * halo * direction.own;
+    return direction.seconds(rates, 1, group, direction.elements > near ? near / direction.elements : 1);
+  };
+  least_ = lowest(forward_) + lowest(backward_);
+}
+
+inline float EdgePrices::seconds(const EdgeRates& rates, const Meeting& meetings) const {
+  return forward_.seconds(rates, meetings.common, meetings.near_homes, meetings.near_home) +
+         backward_.seconds(rates, meetings.common, meetings.near_readers, meetings.near_wanted);
+}
+
+/// One pass in each direction of one pair.
+Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed& needed);
 
 }  // namespace stratplan

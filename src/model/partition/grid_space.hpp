@@ -26,13 +26,6 @@ class DimSet {
   unsigned bits_ = 0;
 };
 
-/// A digit of a rank number: ranks that differ by `stride` differ by one in it.
-struct GridDigit {
-  Dim dim = Dim::N;
-  int parts = 1;
-  int stride = 1;
-};
-
 class GridSpace {
  public:
   using Factors = ProcessGrid::Factors;

@@ -109,6 +109,13 @@ int ProcessGrid::parts_from(Dim dim, int level) const {
   return parts;
 }
 
+std::vector<GridDigit> ProcessGrid::digits() const {
+  std::vector<GridDigit> digits;
+  int stride = ranks_;
+  for (const Digit& digit : digits_) digits.push_back({digit.dim, digit.parts, stride /= digit.parts});
+  return digits;
+}
+
 int ProcessGrid::index(Dim dim, int rank) const {
   SP_ASSERT(0 <= rank && rank < ranks_, "rank={} ranks={}", rank, ranks_);
   if (rank == 0) return 0;

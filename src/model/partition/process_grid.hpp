@@ -51,6 +51,13 @@ class DimList {
   std::size_t size_ = 0;
 };
 
+/// A digit of a rank number: ranks that differ by `stride` differ by one in it.
+struct GridDigit {
+  Dim dim = Dim::N;
+  int parts = 1;
+  int stride = 1;
+};
+
 class ProcessGrid {
  public:
   using Factors = std::array<int, dim_count>;
@@ -74,6 +81,8 @@ class ProcessGrid {
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
   /// Factor of a dimension over `level` and all levels further in: an index divided by it is the index along the levels outside.
   int parts_from(Dim dim, int level) const;
+  /// Outermost first; factors of 1 left out.
+  std::vector<GridDigit> digits() const;
   /// Block index of a rank along a dimension, 0 <= it < parts(dim).
   int index(Dim dim, int rank) const;
   /// The rank with these block indices. Inverse of index().

@@ -1,4 +1,4 @@
-#include "planner/in_parallel.hpp"
+#include "model/base/in_parallel.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,0 +1,242 @@
+#include "model/cost/closed_edge.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/base/in_parallel.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <class Index>
+std::size_t at(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// The numbers of parts along an axis, ascending.
+std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t axis) {
+  std::vector<int> parts;
+  for (const EndSpace::Kind& kind : kinds) parts.push_back(kind.parts[axis]);
+  std::ranges::sort(parts);
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  return parts;
+}
+
+std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis, const std::vector<int>& parts) {
+  std::vector<std::size_t> found;
+  for (const EndSpace::Kind& kind : kinds) found.push_back(at(std::ranges::lower_bound(parts, kind.parts[axis]) - parts.begin()));
+  return found;
+}
+
+}  // namespace
+
+void ClosedEdge::Side::add(const EndSpace::Ends& more) {
+  const auto before = static_cast<std::uint16_t>(kinds.size());
+  kinds.insert(kinds.end(), more.kinds.begin(), more.kinds.end());
+  for (EndSpace::End end : more.ends) {
+    end.kind = static_cast<std::uint16_t>(end.kind + before);
+    ends.push_back(end);
+  }
+}
+
+ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings, Side home, Side wanted, double passes)
+    : space_(space), rates_(rates), home_(std::move(home)), wanted_(std::move(wanted)), passes_(passes) {
+  for (std::size_t axis = 0; axis < axis_count; ++axis) {
+    const std::vector<int> homes = parts_of(home_.kinds, axis), wanted_parts = parts_of(wanted_.kinds, axis);
+    if (homes.back() == 1 && wanted_parts.back() == 1) {
+      whole_sizes_ *= readings[axis].sizes(1, 1);
+      continue;
+    }
+    Table& table = tables_.emplace_back();
+    table.axis = axis;
+    for (const std::size_t place : places(home_.kinds, axis, homes)) table.home_row.push_back(place * wanted_parts.size());
+    table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
+    table.shifted = readings[axis].shifted();
+    float halo = 1;
+    for (const int of_home : homes) {
+      for (const int of_wanted : wanted_parts) {
+        table.sizes.push_back(readings[axis].sizes(of_home, of_wanted));
+        table.unhaloed.push_back(readings[axis].unhaloed(of_home, of_wanted, table.sizes.back()));
+        table.has_halo = table.has_halo || !table.unhaloed.back().all();
+        halo = std::max({halo, 1 / table.unhaloed.back().wanted, 1 / table.unhaloed.back().held});
+      }
+    }
+    halo_ *= halo;
+  }
+}
+
+EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
+  AxisReading::Sizes products = whole_sizes_;
+  for (const Table& table : tables_) products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
+  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms), halo_);
+}
+
+/// One end of pairs, of which the other is any.
+class ClosedEdge::Fixed {
+ public:
+  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end) : edge_(edge), end_(end), home_(home) {
+    for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
+      const std::size_t axis = edge.tables_[i].axis;
+      rows_[i] = home ? edge.space_.met_by_home(axis, end.digits[axis]) : edge.space_.met_by_wanted(axis, end.digits[axis]);
+    }
+  }
+
+  double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
+    const EndSpace::End &home = home_ ? end_ : other, &wanted = home_ ? other : end_;
+    const auto inside = static_cast<float>(wanted.terms_inside);
+    Meeting all;
+    all.near_wanted = inside / prices.terms();
+    all.near_readers = inside;
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const bool apart = table.shifted && home.digits[table.axis] != EndSpace::whole && wanted.digits[table.axis] != EndSpace::whole;
+      const Meeting& along = apart ? strangers : edge_.space_.meetings()[rows_[i][other.digits[table.axis]]];
+      all *= table.has_halo ? with_halo(along, table.unhaloed[table.home_row[home.kind] + table.wanted_column[wanted.kind]]) : along;
+    }
+    return prices.seconds(edge_.rates_, all) * edge_.passes_;
+  }
+
+ private:
+  const ClosedEdge& edge_;
+  const EndSpace::End& end_;
+  bool home_;
+  std::array<const std::uint16_t*, axis_count> rows_{};
+};
+
+double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
+  const EndSpace::End& home = home_.ends[at(home_.end_of[at(home_candidate)])];
+  const EndSpace::End& wanted = wanted_.ends[at(wanted_.end_of[at(wanted_candidate)])];
+  return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
+}
+
+/// Ends of one kind cost alike unless they have something in common with the other end. So kinds come first, by the least cost of their ends: for each kind of the
+/// other end the cheapest with nothing in common is an upper bound, and only ends that could be better are looked at.
+class ClosedEdge::Passage {
+ public:
+  Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs, std::span<const double> limits)
+      : edge_(edge), forward_(forward), here_(forward ? edge.home_ : edge.wanted_), there_(forward ? edge.wanted_ : edge.home_) {
+    gather(costs);
+    spread(limits);
+  }
+
+  std::vector<double> run(std::span<const double> limits) {
+    const std::size_t candidates = limits.size();
+    least_.assign(there_.ends.size(), infinity);
+    in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
+      if (!there_by_kind_[kind].empty()) reach(static_cast<int>(kind));
+    });
+    const double least = groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
+    std::vector<double> result(candidates);
+    for (std::size_t c = 0; c < candidates; ++c) result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
+    return result;
+  }
+
+ private:
+  struct Member {
+    double cost;
+    EndSpace::End end;
+  };
+  struct Group {
+    double least;
+    int kind;
+    bool operator<(const Group& other) const { return least < other.least; }
+  };
+
+  void gather(std::span<const double> costs) {
+    std::vector<double> of_end(here_.ends.size(), infinity);
+    for (std::size_t c = 0; c < costs.size(); ++c) of_end[at(here_.end_of[c])] = std::min(of_end[at(here_.end_of[c])], costs[c]);
+    members_.resize(here_.kinds.size());
+    for (std::size_t end = 0; end < of_end.size(); ++end)
+      if (of_end[end] < infinity) members_[here_.ends[end].kind].push_back({of_end[end], here_.ends[end]});
+    for (std::size_t kind = 0; kind < members_.size(); ++kind) {
+      if (members_[kind].empty()) continue;
+      std::ranges::sort(members_[kind], {}, &Member::cost);
+      groups_.push_back({members_[kind].front().cost, static_cast<int>(kind)});
+    }
+    std::ranges::sort(groups_, {}, &Group::least);
+  }
+
+  void spread(std::span<const double> limits) {
+    limit_.assign(there_.ends.size(), -infinity);
+    for (std::size_t c = 0; c < limits.size(); ++c) limit_[at(there_.end_of[c])] = std::max(limit_[at(there_.end_of[c])], limits[c]);
+    there_by_kind_.resize(there_.kinds.size());
+    if (groups_.empty()) return;
+    for (std::size_t end = 0; end < limit_.size(); ++end)
+      if (limit_[end] > groups_.front().least) there_by_kind_[there_.ends[end].kind].push_back(static_cast<int>(end));
+  }
+
+  struct Offer {
+    double least;
+    int kind;
+    EdgePrices prices;
+    bool operator<(const Offer& other) const { return least < other.least; }
+  };
+
+  void reach(int kind) {
+    double limit = -infinity;
+    for (const int end : there_by_kind_[at(kind)]) limit = std::max(limit, limit_[at(end)]);
+    double apart = infinity;  // with nothing in common
+    std::vector<Offer> offers;
+    for (const Group& group : groups_) {
+      if (group.least >= std::min(apart, limit)) break;
+      const EdgePrices prices = forward_ ? edge_.prices(group.kind, kind) : edge_.prices(kind, group.kind);
+      apart = std::min(apart, group.least + prices.most() * edge_.passes_);
+      const double least = group.least + prices.least() * edge_.passes_;
+      if (least < std::min(apart, limit)) offers.push_back({least, group.kind, prices});
+    }
+    std::erase_if(offers, [&](const Offer& offer) { return offer.least >= std::min(apart, limit); });
+    std::sort(offers.begin(), offers.end());
+    for (const int end : there_by_kind_[at(kind)]) {
+      const Fixed fixed(edge_, !forward_, there_.ends[at(end)]);
+      double best = std::min(apart, limit_[at(end)]);
+      for (const Offer& offer : offers) {
+        if (offer.least >= best) break;
+        best = std::min(best, among(offer, fixed, best));
+      }
+      least_[at(end)] = best;
+    }
+  }
+
+  double among(const Offer& offer, const Fixed& there, double best) const {
+    const double least = offer.prices.least() * edge_.passes_;
+    for (const Member& member : members_[at(offer.kind)]) {
+      if (member.cost + least >= best) break;
+      best = std::min(best, member.cost + there.seconds(offer.prices, member.end));
+    }
+    return best;
+  }
+
+  const ClosedEdge& edge_;
+  bool forward_;
+  const Side &here_, &there_;
+  std::vector<std::vector<Member>> members_;  ///< by kind, cheapest first
+  std::vector<Group> groups_;                 ///< cheapest first
+  std::vector<double> limit_, least_;         ///< by end
+  std::vector<std::vector<int>> there_by_kind_;
+};
+
+std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cost, std::span<const double> limits) const {
+  const Side &here = forward ? home_ : wanted_, &there = forward ? wanted_ : home_;
+  const EndSpace::End& fixed_end = here.ends[at(here.end_of[at(candidate)])];
+  const Fixed fixed(*this, forward, fixed_end);
+  std::vector<double> result(limits.size(), cost);
+  for (std::size_t c = 0; c < result.size(); ++c) {
+    if (limits[c] <= cost) continue;
+    const EndSpace::End& end = there.ends[at(there.end_of[c])];
+    const EdgePrices of_kinds = forward ? prices(fixed_end.kind, end.kind) : prices(end.kind, fixed_end.kind);
+    result[c] = std::min(limits[c], cost + fixed.seconds(of_kinds, end));
+  }
+  return result;
+}
+
+std::vector<double> ClosedEdge::through(bool forward, std::span<const double> costs, std::span<const double> limits) const {
+  const auto finite = [](double cost) { return cost < infinity; };
+  const auto first = std::ranges::find_if(costs, finite);
+  if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
+    return from_one(forward, static_cast<int>(first - costs.begin()), *first, limits);
+  return Passage(*this, forward, costs, limits).run(limits);
+}
+
+}  // namespace stratplan

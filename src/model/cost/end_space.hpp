@@ -1,0 +1,70 @@
+#pragma once
+// How all grids of a space split tensors: ends of edges that cost alike are one, and what two of them have in common along an axis is looked up.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "model/network/shape.hpp"
+#include "model/partition/axis_digits.hpp"
+#include "model/partition/grid_space.hpp"
+
+namespace stratplan {
+
+/// How a layer's dimensions split a tensor. `gathered`: dimensions along which its ranks use whole blocks.
+struct TensorSplit {
+  std::array<DimList, axis_count> by;
+  DimSet gathered;
+  friend bool operator==(const TensorSplit&, const TensorSplit&) = default;
+};
+
+class EndSpace {
+ public:
+  /// `space` must outlive this.
+  explicit EndSpace(const GridSpace& space);
+
+  /// Parts along each axis, and ranks that contribute to the same block's gradient.
+  struct Kind {
+    std::array<int, axis_count> parts{1, 1, 1, 1, 1};
+    int terms = 1;
+    friend auto operator<=>(const Kind&, const Kind&) = default;
+  };
+  struct End {
+    std::array<std::uint16_t, axis_count> digits{};  ///< along each axis, see meeting()
+    std::uint16_t kind = 0;
+    std::uint16_t terms_inside = 1;  ///< of the terms, in one innermost group
+    friend auto operator<=>(const End&, const End&) = default;
+  };
+  struct Ends {
+    std::vector<int> of_grid;  ///< by grid of the space
+    std::vector<End> ends;
+    std::vector<Kind> kinds;
+  };
+  /// To be asked for before meet_all().
+  const Ends& ends(const TensorSplit& split);
+  void meet_all();
+  /// Of an axis's digits at one end with all at the other: indices of meetings().
+  const std::uint16_t* met_by_home(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_home, digits); }
+  const std::uint16_t* met_by_wanted(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_wanted, digits); }
+  const std::vector<Meeting>& meetings() const { return meetings_; }
+  /// The digits of an axis that nothing splits.
+  static constexpr int whole = 0;
+
+ private:
+  int number_of(std::size_t axis, AxisDigits digits);
+  /// Ways to split an axis.
+  struct Pool {
+    std::map<AxisDigits, int> known;
+    std::vector<AxisDigits> digits;
+    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices of meetings_
+    const std::uint16_t* row(const std::vector<std::uint16_t>& table, int index) const {
+      return table.data() + static_cast<std::size_t>(index) * digits.size();
+    }
+  };
+  const GridSpace& space_;
+  std::array<Pool, axis_count> pools_;
+  std::vector<Meeting> meetings_;
+  std::vector<std::pair<TensorSplit, std::unique_ptr<Ends>>> ends_;
+};
+
+}  // namespace stratplan

@@ -1,0 +1,53 @@
+#pragma once
+// Where the blocks of an axis lie: the digits of a rank number that say which block a rank has. Two splits of one axis compare digit by digit, so what their blocks
+// have in common is known without looking at any rank.
+//
+// Worked table: a home split N2 over "N2 | R2" and a reader's N2 over "R2 | N2", nodes of two ranks.
+//   rank          0 1 | 2 3
+//   home block    0 0 | 1 1    digit of stride 2
+//   wanted block  0 1 | 0 1    digit of stride 1: on ranks 1 and 2 home and wanted have nothing in common
+#include <span>
+#include <vector>
+
+#include "model/partition/process_grid.hpp"
+
+namespace stratplan {
+
+/// From the most significant digit of the block's index; neighbours within a level are one.
+struct AxisDigits {
+  struct Digit {
+    int parts = 1, stride = 1;
+    friend auto operator<=>(const Digit&, const Digit&) = default;
+  };
+  std::vector<Digit> digits;
+  int parts() const;
+  friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
+};
+
+/// Of an axis that is split by the dimensions `by`, outermost first. `innermost`: ranks of the innermost level.
+AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
+
+/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see it worst. Shares are of equally long blocks.
+struct Meeting {
+  float common = 1;        ///< 1: on each rank one of its blocks lies in the other; 0: on some rank they have nothing in common
+  float near_home = 1;     ///< share of a rank's wanted block that ranks of its innermost group hold at home,
+  float near_homes = 1;    ///< in so many home blocks
+  float near_wanted = 1;   ///< share of a rank's home block that each of
+  float near_readers = 1;  ///< so many wanted blocks of its innermost group has
+  bool home_spread = false, wanted_spread = false;  ///< several innermost groups divide the axis
+  friend auto operator<=>(const Meeting&, const Meeting&) = default;
+  Meeting& operator*=(const Meeting& other) {
+    common *= other.common;
+    near_home *= other.near_home;
+    near_homes *= other.near_homes;
+    near_wanted *= other.near_wanted;
+    near_readers *= other.near_readers;
+    return *this;
+  }
+};
+/// Blocks that have nothing in common, not even in the same innermost group.
+inline constexpr Meeting strangers{0, 0, 0, 0, 0, true, true};
+/// `shifted`: the two axes begin at different places, so that no block lies in another but in the whole.
+Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, bool shifted = false);
+
+}  // namespace stratplan

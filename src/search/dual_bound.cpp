@@ -1,0 +1,211 @@
+#include "search/dual_bound.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += terms[i];
+}
+
+double least_of(const std::vector<double>& costs) { return *std::ranges::min_element(costs); }
+
+}  // namespace
+
+/// The tree: each node hangs on the latest node before it that it shares an edge with.
+DualBound::DualBound(const WideTable& table, double limit)
+    : table_(table),
+      limit_(limit),
+      parent_(at(table.nodes()), -1),
+      parent_edge_(at(table.nodes()), -1),
+      children_(at(table.nodes())),
+      besides_of_low_(at(table.nodes())),
+      besides_of_high_(at(table.nodes())),
+      to_parent_(at(table.nodes())),
+      completion_(at(table.nodes())),
+      least_(at(table.nodes())) {
+  const auto edges = table.edges();
+  for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
+    const int child = std::max(edges[at(edge)].from, edges[at(edge)].to), parent = std::min(edges[at(edge)].from, edges[at(edge)].to);
+    if (parent <= parent_[at(child)]) continue;
+    parent_[at(child)] = parent;
+    parent_edge_[at(child)] = edge;
+  }
+  for (int node = 0; node < table.nodes(); ++node) {
+    own_.emplace_back(table.node_costs(node).begin(), table.node_costs(node).end());
+    if (parent_[at(node)] >= 0) children_[at(parent_[at(node)])].push_back(node);
+    root_.push_back(parent_[at(node)] < 0 ? node : root_[at(parent_[at(node)])]);
+    from_parent_.emplace_back(own_.back().size(), 0);
+    if (parent_[at(node)] >= 0) to_parent_[at(node)].assign(own_[at(parent_[at(node)])].size(), 0);
+  }
+  below_ = own_;
+  for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
+    const int low = std::min(edges[at(edge)].from, edges[at(edge)].to), high = std::max(edges[at(edge)].from, edges[at(edge)].to);
+    if (parent_edge_[at(high)] == edge) continue;
+    besides_of_low_[at(low)].push_back(static_cast<int>(besides_.size()));
+    besides_of_high_[at(high)].push_back(static_cast<int>(besides_.size()));
+    besides_.push_back({edge, low, high, Costs(own_[at(low)].size(), 0), Costs(own_[at(high)].size(), 0)});
+  }
+}
+
+void DualBound::restrict_to(const std::vector<std::vector<int>>& few) {
+  for (int node = 0; node < table_.nodes(); ++node) {
+    Costs kept(own_[at(node)].size(), infinity);
+    for (const int candidate : few[at(node)]) kept[at(candidate)] = own_[at(node)][at(candidate)];
+    own_[at(node)] = below_[at(node)] = std::move(kept);
+  }
+}
+
+void DualBound::expect(const std::vector<int>& assignment, double share) {
+  std::vector<double> subtree(at(table_.nodes()), 0);
+  for (int node = table_.nodes() - 1; node >= 0; --node) {
+    subtree[at(node)] += own_[at(node)][at(assignment[at(node)])];
+    if (parent_[at(node)] < 0) continue;
+    const auto [from, to] = table_.edges()[at(parent_edge_[at(node)])];
+    subtree[at(parent_[at(node)])] += subtree[at(node)] + table_.edge_cost(parent_edge_[at(node)], assignment[at(from)], assignment[at(to)]);
+  }
+  for (int node = 0; node < table_.nodes(); ++node) {
+    Costs& beyond = from_parent_[at(node)];
+    beyond.assign(beyond.size(), share * (subtree[at(root_[at(node)])] - subtree[at(node)]));
+  }
+}
+
+DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs, const Costs& limits) const {
+  return table_.through(edge, table_.edges()[at(edge)].from == from_node, costs, limits);
+}
+
+void DualBound::gather(int node) {
+  below_[at(node)] = own_[at(node)];
+  for (const int child : children_[at(node)]) add_to(below_[at(node)], to_parent_[at(child)]);
+}
+
+/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do; those at the limit are ruled out.
+void DualBound::settle(int node) {
+  gather(node);
+  double others = 0;
+  for (int root = 0; root < table_.nodes(); ++root)
+    if (root_[at(root)] == root && root != root_[at(node)]) others += least_[at(root)];
+  Costs& completion = completion_[at(node)] = below_[at(node)];
+  add_to(completion, from_parent_[at(node)]);
+  if (descended_) least_[at(root_[at(node)])] = least_of(completion);
+  for (double& seconds : completion) seconds += others;
+  if (!descended_) return;  // as far as they are guessed
+  for (std::size_t i = 0; i < completion.size(); ++i)
+    if (completion[i] >= limit_) completion[i] = own_[at(node)][i] = below_[at(node)][i] = infinity;
+  bound_ = std::max(bound_, std::min(limit_, least_of(completion)));
+}
+
+/// Whatever is this far above the limit need not be known.
+DualBound::Costs DualBound::room(int node, const Costs& costs) const {
+  double others = 0;
+  for (int root = 0; root < table_.nodes(); ++root)
+    if (root_[at(root)] == root && root != root_[at(node)]) others += least_[at(root)];
+  Costs limits(costs);
+  for (double& seconds : limits) seconds = limit_ - others - seconds;
+  return limits;
+}
+
+/// `upward`: from the high end to the low one.
+void DualBound::lend(Beside& beside, bool upward, double share) {
+  const int lender = upward ? beside.high : beside.low, borrower = upward ? beside.low : beside.high;
+  Costs &lent = upward ? beside.at_high : beside.at_low, &charged = upward ? beside.at_low : beside.at_high;
+  const Costs& completion = completion_[at(lender)];
+  const double least = least_of(completion);
+  if (least == infinity) return;
+  Costs costs(lent.size(), infinity);
+  for (std::size_t i = 0; i < lent.size(); ++i) {
+    if (completion[i] == infinity) continue;
+    const double excess = share * (completion[i] - least);
+    lent[i] -= excess;
+    own_[at(lender)][i] -= excess;
+    costs[i] = -lent[i];
+  }
+  // More than what rules a candidate out need not be charged.
+  Costs limits(charged);
+  for (std::size_t i = 0; i < limits.size(); ++i) {
+    const double missing = limit_ - completion_[at(borrower)][i];
+    limits[i] = own_[at(borrower)][i] == infinity ? -infinity : limits[i] + std::max(0.0, missing);
+  }
+  Costs least_charge = through(beside.edge, lender, costs, limits);
+  for (std::size_t i = 0; i < charged.size(); ++i) {
+    if (own_[at(borrower)][i] == infinity) continue;
+    const double charge = std::min(least_charge[i], limits[i]);
+    own_[at(borrower)][i] += charge - charged[i];
+    charged[i] = charge;
+  }
+}
+
+void DualBound::ascend() {
+  for (int node = table_.nodes() - 1; node >= 0; --node) {
+    settle(node);
+    const auto& besides = besides_of_high_[at(node)];
+    for (const int beside : descended_ ? besides : std::vector<int>{})
+      lend(besides_[at(beside)], true, 1.0 / static_cast<double>(besides.size() + 1));
+    gather(node);
+    if (parent_[at(node)] < 0) continue;
+    const int parent = parent_[at(node)];
+    gather(parent);
+    Costs without = own_[at(parent)];
+    for (const int child : children_[at(parent)])
+      if (child != node) add_to(without, to_parent_[at(child)]);
+    add_to(without, from_parent_[at(parent)]);
+    to_parent_[at(node)] = through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without));
+  }
+}
+
+void DualBound::descend() {
+  descended_ = true;
+  for (int node = 0; node < table_.nodes(); ++node) {
+    if (parent_[at(node)] >= 0) {
+      const int parent = parent_[at(node)];
+      Costs above = own_[at(parent)];
+      for (const int child : children_[at(parent)])
+        if (child != node) add_to(above, to_parent_[at(child)]);
+      add_to(above, from_parent_[at(parent)]);
+      gather(node);
+      from_parent_[at(node)] = through(parent_edge_[at(node)], parent, above, room(node, below_[at(node)]));
+    }
+    settle(node);
+    const auto& besides = besides_of_low_[at(node)];
+    for (const int beside : besides) lend(besides_[at(beside)], false, 1.0 / static_cast<double>(besides.size() + 1));
+  }
+}
+
+std::size_t DualBound::most_survivors() const {
+  std::ptrdiff_t most = 0;
+  for (const Costs& costs : completion_) most = std::max(most, std::ranges::count_if(costs, [](double seconds) { return seconds < infinity; }));
+  return static_cast<std::size_t>(most);
+}
+
+std::vector<int> DualBound::follow() {
+  std::vector<int> assignment;
+  for (int node = 0; node < table_.nodes(); ++node) {
+    gather(node);
+    Costs costs = below_[at(node)];
+    const auto charge = [&](int edge, int known) {
+      Costs fixed(table_.node_costs(known).size(), infinity);
+      fixed[at(assignment[at(known)])] = 0;
+      Costs limits(costs);
+      for (double& seconds : limits) seconds = seconds < infinity ? infinity : -infinity;
+      add_to(costs, through(edge, known, fixed, limits));
+    };
+    if (parent_[at(node)] >= 0) charge(parent_edge_[at(node)], parent_[at(node)]);
+    for (const int index : besides_of_high_[at(node)]) {
+      const Beside& beside = besides_[at(index)];
+      for (std::size_t i = 0; i < costs.size(); ++i) costs[i] -= beside.at_high[i];
+      charge(beside.edge, beside.low);
+    }
+    assignment.push_back(static_cast<int>(std::ranges::min_element(costs) - costs.begin()));
+  }
+  return assignment;
+}
+
+}  // namespace stratplan
