@@ -11,6 +11,7 @@ packages=(
   protobuf-compiler libprotobuf-dev libonnx-dev              # ONNX models
   libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2 # tests; iproute2 shapes a slow link
   libonnx-testdata                                           # operator cases: data alone
+  coinor-cbc                                                 # another solver, which the tests hold the search against
 )
 
 missing=()
