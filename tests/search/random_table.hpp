@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rapidcheck.h>
 
+#include <numeric>
 #include <set>
 #include <string>
 #include <tuple>
@@ -69,6 +70,49 @@ inline DenseTable random_table(Family family, int nodes, int most_candidates, in
     table.add_edge(from, to, cost);
   }
   return table;
+}
+
+/// The same table in another order of nodes, of their candidates and of edges, with other names.
+struct Shuffled {
+  DenseTable table;
+  std::vector<int> node;                    ///< by node of the given table: its place here
+  std::vector<std::vector<int>> candidate;  ///< by node and candidate of the given table: its place here
+};
+
+inline std::vector<int> random_order(int size) {
+  std::vector<int> order(static_cast<std::size_t>(size));
+  std::iota(order.begin(), order.end(), 0);
+  for (int i = size - 1; i > 0; --i) std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(*rc::gen::inRange(0, i + 1))]);
+  return order;
+}
+
+inline Shuffled shuffled(const DenseTable& table) {
+  Shuffled result{{}, random_order(table.nodes()), {}};
+  std::vector<DenseTable::Node> nodes(result.node.size());
+  for (int node = 0; node < table.nodes(); ++node) {
+    const auto n = static_cast<std::size_t>(node);
+    const std::vector<int>& order = result.candidate.emplace_back(random_order(table.candidates(node)));
+    DenseTable::Node& made = nodes[static_cast<std::size_t>(result.node[n])];
+    made = {fmt::format("m{}", node), std::vector<double>(order.size()), std::vector<std::int64_t>(order.size())};
+    for (std::size_t c = 0; c < order.size(); ++c) {
+      made.cost[static_cast<std::size_t>(order[c])] = table.node_cost(node, static_cast<int>(c)).value;
+      made.memory[static_cast<std::size_t>(order[c])] = table.node_memory(node, static_cast<int>(c)).value;
+    }
+  }
+  for (DenseTable::Node& node : nodes) result.table.add_node(std::move(node));
+  for (const int edge : random_order(static_cast<int>(table.edges().size()))) {
+    const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
+    const std::vector<int>&rows = result.candidate[static_cast<std::size_t>(from)], &columns = result.candidate[static_cast<std::size_t>(to)];
+    std::vector<std::vector<double>> cost(rows.size(), std::vector<double>(columns.size()));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t j = 0; j < columns.size(); ++j) {
+        const double seconds = table.edge_cost(edge, static_cast<int>(i), static_cast<int>(j)).value;
+        cost[static_cast<std::size_t>(rows[i])][static_cast<std::size_t>(columns[j])] = seconds;
+      }
+    }
+    result.table.add_edge(result.node[static_cast<std::size_t>(from)], result.node[static_cast<std::size_t>(to)], cost);
+  }
+  return result;
 }
 
 inline Family random_family() {

@@ -94,6 +94,12 @@ RC_GTEST_PROP(Search, LowerBoundIsHonestWhereTheSearchGivesUp, ()) {
   RC_ASSERT(best->cost <= found->cost);
 }
 
+/// None, one that is met by every assignment, or one that often binds.
+std::optional<Bytes> random_limit() {
+  return *rc::gen::oneOf(rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}}),
+                         rc::gen::map(rc::gen::inRange(0, 60), [](int bytes) { return std::optional<Bytes>{Bytes{bytes}}; }));
+}
+
 /// Scales every cost, leaves memory alone. Its edges are at hand as the table's own are, so both are searched the same way.
 class Scaled : public test::CountingTable {
  public:
@@ -109,13 +115,26 @@ class Scaled : public test::CountingTable {
 
 RC_GTEST_PROP(Search, DoublingAllCostsDoublesTheBest, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 12), 5);
-  const std::optional<Bytes> limit = *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}});
+  const std::optional<Bytes> limit = random_limit();
 
   const auto once = search(table, limit);
   const auto twice = search(Scaled(table, 2), limit);
 
+  RC_ASSERT(twice.has_value() == once.has_value());
+  if (!once) return;
   RC_ASSERT(twice->cost == once->cost * 2);
   RC_ASSERT(twice->assignment == once->assignment);
+}
+
+RC_GTEST_PROP(Search, OrderAndNamesDoNotMatter, ()) {
+  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 12), 5);
+  const std::optional<Bytes> limit = random_limit();
+
+  const auto before = search(table, limit);
+  const auto after = search(test::shuffled(table).table, limit);
+
+  RC_ASSERT(after.has_value() == before.has_value());
+  if (before) RC_ASSERT(after->cost == before->cost);
 }
 
 RC_GTEST_PROP(Search, AMoreGenerousLimitIsNeverWorse, ()) {
