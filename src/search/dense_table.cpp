@@ -48,4 +48,9 @@ Seconds DenseTable::edge_cost(int edge, int from_candidate, int to_candidate) co
   return {costs_[static_cast<std::size_t>(edge)].at(static_cast<std::size_t>(from_candidate) * columns + static_cast<std::size_t>(to_candidate))};
 }
 
+std::span<const double> DenseTable::edge_row(int edge, int from_candidate) const {
+  const std::size_t columns = at(edges_.at(static_cast<std::size_t>(edge)).to).cost.size();
+  return std::span(costs_[static_cast<std::size_t>(edge)]).subspan(static_cast<std::size_t>(from_candidate) * columns, columns);
+}
+
 }  // namespace stratplan

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "model/base/assert.hpp"
+#include "search/arc_consistency.hpp"
 #include "search/elimination.hpp"
 #include "search/label_search.hpp"
 #include "search/lazy_search.hpp"
@@ -18,11 +19,14 @@ namespace {
 class Search {
  public:
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits, const Survivors& fitting)
-      : table_(table),
-        memory_limit_(memory_limit),
-        limits_(limits),
-        incumbent_(first_incumbent(table, fitting, memory_limit)),
+      : table_(table), memory_limit_(memory_limit), limits_(limits), incumbent_(start(table, fitting, memory_limit)),
         survivors_(below(table, fitting, incumbent_.cost)) {
+    if (table.edges_at_hand()) {
+      Consistency consistent = make_consistent(table, std::move(survivors_), memory_limit, std::move(incumbent_));
+      survivors_ = std::move(consistent.survivors);
+      incumbent_ = std::move(consistent.incumbent);
+      raise(consistent.lower_bound);
+    }
     Problem given = make_problem(table, survivors_);
     if (!memory_limit) {  // then a leaner candidate has no claim to be kept
       for (auto& memory : given.memory) std::fill(memory.begin(), memory.end(), 0);
@@ -51,6 +55,14 @@ class Search {
     double cost;
     std::int64_t memory;
   };
+
+  static Incumbent start(const CostTable& table, const Survivors& fitting, std::optional<Bytes> memory_limit) {
+    if (memory_limit || !table.edges_at_hand()) return first_incumbent(table, fitting, memory_limit);
+    std::vector<int> cheap;
+    for (int node = 0; node < table.nodes(); ++node)
+      cheap.push_back(*std::ranges::min_element(fitting[static_cast<std::size_t>(node)], {}, [&](int candidate) { return table.node_cost(node, candidate); }));
+    return {cheap, cost_of(table, cheap).value};
+  }
 
   bool proven() const { return incumbent_.cost <= lower_bound_ * (1 + 1e-12); }
   void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }

@@ -26,6 +26,8 @@ class CostTable {
   /// Persistent bytes and saved activations: adds up over nodes.
   virtual Bytes node_memory(int node, int candidate) const = 0;
   virtual Seconds edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
+  /// A whole row of them, by candidate of `to`, where they lie in memory; else empty.
+  virtual std::span<const double> edge_row(int, int) const { return {}; }
   /// No pair of this edge costs less.
   virtual Seconds edge_bound(int) const { return {0}; }
   /// Whether asking for all pairs takes no time to speak of.

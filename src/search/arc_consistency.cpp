@@ -1,0 +1,324 @@
+#include "search/arc_consistency.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "search/elimination.hpp"
+#include "search/search.hpp"
+
+namespace stratplan {
+
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+/// An edge's costs, row by row, where they lie in memory or as they are asked for.
+class EdgeRows {
+ public:
+  EdgeRows(const CostTable& table, int edge) : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
+
+  /// By candidate of the other end; only what is in `alive` counts.
+  const double* row(int candidate, const std::vector<int>& alive) {
+    const double*& row = rows_[at(candidate)];
+    if (!row) row = find(candidate, alive);
+    return row;
+  }
+
+ private:
+  const double* find(int candidate, const std::vector<int>& alive) {
+    const std::span<const double> at_hand = table_.edge_row(edge_, candidate);
+    if (!at_hand.empty()) return at_hand.data();
+    std::vector<double>& asked = asked_.emplace_back(at(table_.candidates(table_.edges()[at(edge_)].to)));
+    for (const int other : alive) asked[at(other)] = table_.edge_cost(edge_, candidate, other).value;
+    return asked.data();
+  }
+
+  const CostTable& table_;
+  int edge_;
+  std::vector<const double*> rows_;
+  std::vector<std::vector<double>> asked_;  // rows keep their address when these move
+};
+
+/// How costs lie now. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j], which is never negative.
+struct Costs {
+  double constant = 0;
+  std::vector<std::vector<double>> unary;             ///< by node and candidate
+  std::vector<std::vector<double>> out_from, out_to;  ///< by edge and candidate: what has been moved out of it to this end; negative: into it
+};
+
+class ArcConsistency {
+ public:
+  ArcConsistency(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit, Incumbent incumbent)
+      : table_(table),
+        memory_limit_(memory_limit),
+        alive_(std::move(survivors)),
+        incumbent_(std::move(incumbent)),
+        outgoing_(at(table.nodes())),
+        incoming_(at(table.nodes())),
+        next_joint_(at(table.nodes()), 0) {
+    for (int node = 0; node < table.nodes(); ++node) {
+      std::vector<double>& unary = costs_.unary.emplace_back();
+      for (int candidate = 0; candidate < table.candidates(node); ++candidate) unary.push_back(table.node_cost(node, candidate).value);
+      settle(node);
+    }
+    for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+      const auto [from, to] = table.edges()[at(edge)];
+      outgoing_[at(from)].push_back(edge);
+      incoming_[at(to)].push_back(edge);
+      costs_.out_from.emplace_back(at(table.candidates(from)));
+      costs_.out_to.emplace_back(at(table.candidates(to)));
+      rows_.emplace_back(table, edge);
+    }
+    find_joints();
+  }
+
+  Consistency run() {
+    constexpr int most_rounds = 20;
+    for (int round = 0; round < most_rounds && alive() > at(table_.nodes()); ++round) {
+      const double before = static_cast<double>(alive()), gap = incumbent_.cost - bound_;
+      sweep_backward(false);
+      sweep_forward();
+      const Costs costs = costs_;
+      sweep_backward(true);
+      bound_ = std::max(bound_, costs_.constant);
+      costs_ = costs;
+      search_most_promising();
+      if (static_cast<double>(alive()) > worthwhile * before && incumbent_.cost - bound_ > worthwhile * gap) break;
+    }
+    return {std::move(alive_), std::move(incumbent_), bound_ * (1 - 1e-12)};  // less what rounding may have added
+  }
+
+ private:
+  /// Rounds go on as long as the number of candidates, or the gap, shrinks to this part.
+  static constexpr double worthwhile = 0.9;
+
+  int from(int edge) const { return table_.edges()[at(edge)].from; }
+  int to(int edge) const { return table_.edges()[at(edge)].to; }
+
+  /// More than this above the constant cannot be in an assignment as good as the incumbent, whatever is lost to rounding.
+  double room() const { return incumbent_.cost * (1 + 1e-9) - costs_.constant; }
+
+  std::size_t alive() const {
+    std::size_t count = 0;
+    for (const auto& candidates : alive_) count += candidates.size();
+    return count;
+  }
+
+  /// Nodes that no edge leads past: what lies on either side of them depends on nothing else of the other side.
+  void find_joints() {
+    int farthest = 0, last = -1;
+    for (int node = 0; node < table_.nodes(); ++node) {
+      if (farthest <= node) {
+        if (last >= 0) next_joint_[at(last)] = node;
+        last = node;
+      }
+      for (const int edge : outgoing_[at(node)]) farthest = std::max(farthest, to(edge));
+    }
+    if (last >= 0) next_joint_[at(last)] = table_.nodes() - 1;
+  }
+
+  /// What all candidates have in common goes into the constant; who is too dear goes.
+  void settle(int node) {
+    std::vector<double>& unary = costs_.unary[at(node)];
+    double least = std::numeric_limits<double>::infinity();
+    for (const int candidate : alive_[at(node)]) least = std::min(least, unary[at(candidate)]);
+    costs_.constant += least;
+    for (const int candidate : alive_[at(node)]) unary[at(candidate)] -= least;
+    std::erase_if(alive_[at(node)], [&](int candidate) { return unary[at(candidate)] > room(); });
+  }
+
+  void sweep_forward() {
+    for (int node = 0; node < table_.nodes(); ++node) {
+      settle(node);
+      share_out(node, outgoing_[at(node)]);
+    }
+  }
+
+  void sweep_backward(bool lifting) {
+    promising_.resize(at(table_.nodes()));
+    for (int node = table_.nodes() - 1; node >= 0; --node) {
+      settle(node);
+      if (lifting && next_joint_[at(node)] > node + 1) {
+        lift(node);
+        settle(node);
+      }
+      if (lifting) keep_promising(node);
+      share_out(node, incoming_[at(node)]);
+    }
+  }
+
+  // ---------------------------------------------------------------- candidates of a joint, each on its own
+
+  /// Between two joints branches may each want another candidate of the first one. With one candidate alone they cannot: what it then costs up to the next joint is
+  /// added to it. Costs behind cannot say where that comes from, so that they are taken back as they were after the sweep.
+  void lift(int joint) {
+    std::vector<double>& unary = costs_.unary[at(joint)];
+    std::vector<int> order = alive_[at(joint)];
+    std::ranges::sort(order, {}, [&](int candidate) { return std::pair(unary[at(candidate)], candidate); });
+    double best = room();
+    for (const int candidate : order) {
+      if (unary[at(candidate)] >= best) break;
+      unary[at(candidate)] += alone(joint, candidate, room() - unary[at(candidate)]);
+      best = std::min(best, unary[at(candidate)]);
+    }
+  }
+
+  /// At least what edges cost between this joint, with this candidate, and the next; no more than `most`.
+  double alone(int joint, int candidate, double most) {
+    const int last = next_joint_[at(joint)];
+    reached_.resize(at(table_.nodes()));
+    reached_[at(joint)] = {{0, candidate}};
+    double total = 0;
+    for (int node = joint + 1; node <= last && total < most; ++node) {
+      reach(node, joint, most);
+      if (node < last && !outgoing_[at(node)].empty()) continue;
+      double least = most;
+      for (const auto& [cost, end] : reached_[at(node)]) least = std::min(least, cost);
+      total += least;
+    }
+    return std::min(total, most);
+  }
+
+  /// Candidates of a node that cost less than `most` from a joint on, half of a fork's cost on either way.
+  void reach(int node, int joint, double most) {
+    std::vector<std::pair<double, int>>& reached = reached_[at(node)];
+    reached.clear();
+    sums_.assign(costs_.unary[at(node)].size(), 0);
+    for (const int edge : incoming_[at(node)]) {
+      if (from(edge) < joint) continue;
+      const double share = 1 / static_cast<double>(outgoing_[at(from(edge))].size());
+      least_.assign(sums_.size(), most);
+      for (const auto& [cost, i] : reached_[at(from(edge))]) {
+        const double* row = rows_[at(edge)].row(i, alive_[at(node)]);
+        const double base = cost * share - costs_.out_from[at(edge)][at(i)];
+        const double* out = costs_.out_to[at(edge)].data();
+        double* least = least_.data();
+        for (std::size_t j = 0; j < least_.size(); ++j) least[j] = std::min(least[j], base + row[j] - out[j]);
+      }
+      for (std::size_t j = 0; j < sums_.size(); ++j) sums_[j] += least_[j];
+    }
+    for (const int candidate : alive_[at(node)])
+      if (sums_[at(candidate)] < most) reached.emplace_back(std::max(0.0, sums_[at(candidate)]), candidate);
+  }
+
+  // ---------------------------------------------------------------- assignments
+
+  void keep_promising(int node) {
+    constexpr std::size_t most = 8;
+    std::vector<int> order = alive_[at(node)];
+    const auto less = [&](int a, int b) { return std::pair(costs_.unary[at(node)][at(a)], a) < std::pair(costs_.unary[at(node)][at(b)], b); };
+    const std::size_t count = std::min(most, order.size());
+    std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), less);
+    order.resize(count);
+    order.push_back(incumbent_.assignment[at(node)]);
+    std::ranges::sort(order);
+    order.erase(std::unique(order.begin(), order.end()), order.end());
+    promising_[at(node)] = std::move(order);
+  }
+
+  /// Exact among few candidates a node.
+  void search_most_promising() {
+    constexpr std::size_t table_entries = std::size_t{1} << 16;
+    const Problem given = make_problem(table_, promising_);
+    const Problem problem = reordered(given, elimination_order(given));
+    const std::vector<Factor> pairs = pair_factors(problem);
+    const std::vector<int> assignment = problem.in_table(Elimination(problem, pairs, 0, table_entries).decode());
+    if (memory_limit_ && memory_of(table_, assignment) > *memory_limit_) return;
+    const double cost = cost_of(table_, assignment).value;
+    if (cost < incumbent_.cost) incumbent_ = {assignment, cost};
+  }
+
+  /// Moves all of a node's costs through these edges to their other ends, in equal shares.
+  void share_out(int node, const std::vector<int>& edges) {
+    if (edges.empty()) return;
+    std::vector<double>& unary = costs_.unary[at(node)];
+    std::vector<int>& alive = alive_[at(node)];
+    const double share = 1 / static_cast<double>(edges.size());
+    shares_.clear();
+    for (const int candidate : alive) shares_.emplace_back(share * unary[at(candidate)], candidate);
+    std::ranges::sort(shares_);
+    for (const int edge : edges) {
+      const bool forward = from(edge) == node;
+      std::vector<double>& out = forward ? costs_.out_from[at(edge)] : costs_.out_to[at(edge)];
+      for (const auto& [amount, candidate] : shares_) out[at(candidate)] -= amount;
+      if (forward) {
+        move_on(edge);
+      } else {
+        move_back(edge);
+      }
+    }
+    for (const int candidate : alive) unary[at(candidate)] = 0;
+  }
+
+  /// What can at most be of use at a candidate: with more it is dropped.
+  double enough(int node, int candidate) const {
+    return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant - costs_.unary[at(node)][at(candidate)]);
+  }
+
+  /// Out of the edge at its end `to`: by candidate, the least that the edge costs, whatever `from` takes. Of those whose share is larger than all of that
+  /// none can be the least.
+  void move_on(int edge) {
+    const std::vector<int>& alive = alive_[at(to(edge))];
+    std::vector<double>& out = costs_.out_to[at(edge)];
+    sums_.assign(out.size(), -std::numeric_limits<double>::infinity());
+    for (const int j : alive) sums_[at(j)] = out[at(j)] + enough(to(edge), j);
+    constexpr std::size_t looks = 8;  // rows between two looks at what is the most now
+    for (std::size_t k = 0; k < shares_.size(); ++k) {
+      const auto& [amount, i] = shares_[k];
+      if (k % looks == 0) {
+        double most = 0;
+        for (const int j : alive) most = std::max(most, sums_[at(j)] - out[at(j)]);
+        if (amount >= most) break;
+      }
+      const double* row = rows_[at(edge)].row(i, alive);
+      const double moved = costs_.out_from[at(edge)][at(i)];
+      double* sums = sums_.data();
+      for (std::size_t j = 0; j < sums_.size(); ++j) sums[j] = std::min(sums[j], row[j] - moved);
+    }
+    for (const int j : alive) gain(to(edge), j, sums_[at(j)] - out[at(j)], out);
+  }
+
+  /// The same at its end `from`.
+  void move_back(int edge) {
+    std::vector<double>& out = costs_.out_from[at(edge)];
+    const std::vector<double>& other = costs_.out_to[at(edge)];
+    for (const int i : alive_[at(from(edge))]) {
+      const double* row = rows_[at(edge)].row(i, alive_[at(to(edge))]);
+      double least = enough(from(edge), i);
+      for (const auto& [amount, j] : shares_) {
+        if (amount >= least) break;
+        least = std::min(least, row[j] - other[at(j)] - out[at(i)]);
+      }
+      gain(from(edge), i, least, out);
+    }
+  }
+
+  void gain(int node, int candidate, double amount, std::vector<double>& out) {
+    if (amount <= 0) return;  // by rounding
+    out[at(candidate)] += amount;
+    costs_.unary[at(node)][at(candidate)] += amount;
+  }
+
+  const CostTable& table_;
+  std::optional<Bytes> memory_limit_;
+  Survivors alive_;
+  Incumbent incumbent_;
+  double bound_ = 0;
+  Costs costs_;
+  std::vector<EdgeRows> rows_;                         ///< by edge
+  std::vector<std::vector<int>> outgoing_, incoming_;  ///< by node
+  std::vector<int> next_joint_;                        ///< by node: 0 if it is none
+  Survivors promising_;
+  std::vector<std::pair<double, int>> shares_;                ///< of the node that is shared out, ascending
+  std::vector<std::vector<std::pair<double, int>>> reached_;  ///< by node: costs from the joint, and candidates
+  std::vector<double> sums_, least_;
+};
+
+}  // namespace
+
+Consistency make_consistent(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit, Incumbent incumbent) {
+  return ArcConsistency(table, std::move(survivors), memory_limit, std::move(incumbent)).run();
+}
+
+}  // namespace stratplan
