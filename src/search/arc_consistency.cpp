@@ -1,6 +1,7 @@
 #include "search/arc_consistency.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -56,7 +57,8 @@ class ArcConsistency {
         incumbent_(std::move(incumbent)),
         outgoing_(at(table.nodes())),
         incoming_(at(table.nodes())),
-        next_joint_(at(table.nodes()), 0) {
+        next_joint_(at(table.nodes()), 0),
+        promising_(at(table.nodes())) {
     for (int node = 0; node < table.nodes(); ++node) {
       std::vector<double>& unary = costs_.unary.emplace_back();
       for (int candidate = 0; candidate < table.candidates(node); ++candidate) unary.push_back(table.node_cost(node, candidate).value);
@@ -75,10 +77,14 @@ class ArcConsistency {
 
   Consistency run() {
     constexpr int most_rounds = 20;
+    sweep_forward();
+    search_most_promising();
     for (int round = 0; round < most_rounds && alive() > at(table_.nodes()); ++round) {
       const double before = static_cast<double>(alive()), gap = incumbent_.cost - bound_;
       sweep_backward(false);
+      search_most_promising();
       sweep_forward();
+      search_most_promising();
       const Costs costs = costs_;
       sweep_backward(true);
       bound_ = std::max(bound_, costs_.constant);
@@ -131,19 +137,19 @@ class ArcConsistency {
   void sweep_forward() {
     for (int node = 0; node < table_.nodes(); ++node) {
       settle(node);
+      keep_promising(node);
       share_out(node, outgoing_[at(node)]);
     }
   }
 
   void sweep_backward(bool lifting) {
-    promising_.resize(at(table_.nodes()));
     for (int node = table_.nodes() - 1; node >= 0; --node) {
       settle(node);
       if (lifting && next_joint_[at(node)] > node + 1) {
         lift(node);
         settle(node);
       }
-      if (lifting) keep_promising(node);
+      keep_promising(node);
       share_out(node, incoming_[at(node)]);
     }
   }
@@ -279,19 +285,36 @@ class ArcConsistency {
     for (const int j : alive) gain(to(edge), j, sums_[at(j)] - out[at(j)], out);
   }
 
-  /// The same at its end `from`.
+  /// The same at its end `from`. Of few shares the smallest decide; many are added to whole rows, which are faster to read than parts of them.
   void move_back(int edge) {
+    constexpr std::size_t few = 40;
     std::vector<double>& out = costs_.out_from[at(edge)];
     const std::vector<double>& other = costs_.out_to[at(edge)];
+    const bool whole = shares_.size() > few;
+    sums_.assign(other.size(), std::numeric_limits<double>::infinity());
+    for (const auto& [amount, j] : shares_) sums_[at(j)] = -other[at(j)];
     for (const int i : alive_[at(from(edge))]) {
       const double* row = rows_[at(edge)].row(i, alive_[at(to(edge))]);
-      double least = enough(from(edge), i);
-      for (const auto& [amount, j] : shares_) {
-        if (amount >= least) break;
-        least = std::min(least, row[j] - other[at(j)] - out[at(i)]);
+      const double most = enough(from(edge), i);
+      double least = whole ? std::min(most, least_sum(row, sums_) - out[at(i)]) : most;
+      for (std::size_t k = 0; !whole && k < shares_.size() && shares_[k].first < least; ++k) {
+        const int j = shares_[k].second;
+        least = std::min(least, row[j] + sums_[at(j)] - out[at(i)]);
       }
       gain(from(edge), i, least, out);
     }
+  }
+
+  /// min(a[j] + b[j]), four at a time: a processor adds others while it waits for one.
+  static double least_sum(const double* a, const std::vector<double>& b) {
+    constexpr std::size_t lanes = 4;
+    std::array<double, lanes> least;
+    least.fill(std::numeric_limits<double>::infinity());
+    std::size_t j = 0;
+    for (; j + lanes <= b.size(); j += lanes)
+      for (std::size_t lane = 0; lane < lanes; ++lane) least[lane] = std::min(least[lane], a[j + lane] + b[j + lane]);
+    for (; j < b.size(); ++j) least[0] = std::min(least[0], a[j] + b[j]);
+    return std::ranges::min(least);
   }
 
   void gain(int node, int candidate, double amount, std::vector<double>& out) {

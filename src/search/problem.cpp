@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "model/base/assert.hpp"
@@ -132,7 +133,9 @@ Problem make_problem(const CostTable& table, const Survivors& survivors) {
     Problem::Pair pair{edges[edge].from, edges[edge].to, {}};
     pair.cost.reserve(static_cast<std::size_t>(problem.size(pair.from)) * problem.size(pair.to));
     for (const int i : survivors[static_cast<std::size_t>(pair.from)]) {
-      for (const int j : survivors[static_cast<std::size_t>(pair.to)]) pair.cost.push_back(checked(table.edge_cost(static_cast<int>(edge), i, j)));
+      const std::span<const double> row = table.edge_row(static_cast<int>(edge), i);
+      for (const int j : survivors[static_cast<std::size_t>(pair.to)])
+        pair.cost.push_back(checked(row.empty() ? table.edge_cost(static_cast<int>(edge), i, j) : Seconds{row[static_cast<std::size_t>(j)]}));
     }
     problem.pairs.push_back(std::move(pair));
   }
@@ -154,24 +157,25 @@ std::vector<int> elimination_order(const Problem& problem) {
     neighbours[static_cast<std::size_t>(pair.from)].insert(pair.to);
     neighbours[static_cast<std::size_t>(pair.to)].insert(pair.from);
   }
-  std::set<int> remaining;
-  for (int node = 0; node < problem.nodes(); ++node) remaining.insert(node);
+  constexpr double done = std::numeric_limits<double>::infinity();
+  std::vector<double> work(static_cast<std::size_t>(problem.nodes()));  ///< entries of the table that eliminating the node needs
+  const auto update = [&](int node) {
+    double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
+    for (const int other : neighbours[static_cast<std::size_t>(node)]) entries = std::min(entries * problem.size(other), std::numeric_limits<double>::max());
+  };
+  for (int node = 0; node < problem.nodes(); ++node) update(node);
   std::vector<int> order;
-  while (!remaining.empty()) {
-    const auto work = [&](int node) {
-      double entries = problem.size(node);
-      for (const int other : neighbours[static_cast<std::size_t>(node)]) entries *= problem.size(other);
-      return entries;
-    };
-    const int next = *std::min_element(remaining.begin(), remaining.end(), [&](int a, int b) { return work(a) < work(b); });
+  while (order.size() < work.size()) {
+    const int next = static_cast<int>(std::min_element(work.begin(), work.end()) - work.begin());
     const std::set<int> around = neighbours[static_cast<std::size_t>(next)];
     for (const int a : around) {
       auto& theirs = neighbours[static_cast<std::size_t>(a)];
       theirs.insert(around.begin(), around.end());
       theirs.erase(a);
       theirs.erase(next);
+      update(a);
     }
-    remaining.erase(next);
+    work[static_cast<std::size_t>(next)] = done;
     order.push_back(next);
   }
   return order;

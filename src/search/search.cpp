@@ -56,6 +56,7 @@ class Search {
     std::int64_t memory;
   };
 
+  /// Where arc consistency comes next, which finds better ones, anything will do.
   static Incumbent start(const CostTable& table, const Survivors& fitting, std::optional<Bytes> memory_limit) {
     if (memory_limit || !table.edges_at_hand()) return first_incumbent(table, fitting, memory_limit);
     std::vector<int> cheap;

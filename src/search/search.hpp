@@ -1,10 +1,10 @@
 #pragma once
 // Exact minimization of node plus edge costs over one candidate per node, subject to a sum of memory. Numbers in, indices out.
 //
-// How (one file each): candidates that cannot be in a best assignment are dropped without looking at most edges (pruning); what is left is
-// minimized by eliminating one node after the other (elimination), at first with optimistic edges of which only those are asked for that matter
-// (lazy_search); where a memory limit binds, or tables would grow too large, a best-first search is guided by bounds from such eliminations
-// (label_search) and ends with a proof or with an honest gap.
+// How (one file each): candidates that cannot be in a best assignment are dropped, without looking at most edges (pruning), or by looking at those that are at hand
+// (arc_consistency); what is left is minimized by eliminating one node after the other (elimination), at first with optimistic edges of which only those are
+// asked for that matter (lazy_search); where a memory limit binds, or tables would grow too large, a best-first search is guided by bounds from such
+// eliminations (label_search) and ends with a proof or with an honest gap.
 #include <cstddef>
 #include <optional>
 #include <vector>
