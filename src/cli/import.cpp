@@ -98,9 +98,10 @@ void add_import(CLI::App& program, const CommandLine&) {
                    "what it is trained with: cross_entropy, mse or dice; auto: cross_entropy behind a softmax or scores of classes, else mse")
       ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
       ->capture_default_str();
-  command->add_option(
-      "--treat-as-elementwise", options->element_wise,
-      "name of a node of an unknown operator to plan with as if it worked element by element; may be given again. Its values will be wrong");
+  command
+      ->add_option("--treat-as-elementwise", options->element_wise,
+                   "name of a node of an unknown operator to plan with as if it worked element by element; may be given again. Its values will be wrong")
+      ->allow_extra_args(false);  // what follows may be the model
   command->add_option("--weights", options->weights, "write the model's weights to this safetensors file");
   command->add_option("-o,--output", options->output, "write network.json here; default: standard output");
   add_json(*command, options->json);

@@ -133,7 +133,8 @@ void add_scale(CLI::App& program, const CommandLine&) {
   command->add_option("--weak", options->samples_per_rank, "weak scaling with so many samples per rank; a fraction where ranks share a sample")
       ->check(CLI::PositiveNumber);
   command->add_flag("--per-layer", options->per_layer, "also each layer's time and efficiency under the best plan");
-  command->add_option("-o,--output", options->outputs, "write the figures here: .csv, .svg or .json, by the file's ending; may be given again");
+  command->add_option("-o,--output", options->outputs, "write the figures here: .csv, .svg or .json, by the file's ending; may be given again")
+      ->allow_extra_args(false);  // what follows FILE is the network
   add_json(*command, options->json);
   command->footer(scale_footer);
   command->callback([options] { scale_and_print(*options); });

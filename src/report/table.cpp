@@ -85,8 +85,9 @@ std::string to_markdown(const Table& table) {
 
 std::string milliseconds(Seconds seconds) {
   const double value = seconds.value * 1e3;
-  if (value == 0) return "0";
-  const int decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, 6);
+  constexpr int most_decimals = 6;
+  if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // and not -0.000000
+  const int decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -98,6 +99,9 @@ std::string readable(Bytes bytes) {
   return unit == 0 ? fmt::format("{} B", bytes.value) : fmt::format("{:.{}f} {}", value, std::abs(value) < 10 ? 2 : std::abs(value) < 100 ? 1 : 0, units[unit]);
 }
 
-std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
+std::string signed_percent(double fraction) {
+  const bool shows = std::abs(fraction) >= 0.0005;
+  return fmt::format("{:+.1f} %", shows ? fraction * 100 : 0.0);
+}
 
 }  // namespace stratplan

@@ -40,6 +40,8 @@ check "strong and weak" test "$(grep -cE '^(strong|weak) scaling of tiny' "$scra
 check "the picture is XML" python3 -c "import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])" "$scratch/s.svg"
 check "the CSV's lines are alike" python3 -c "import csv, sys; rows = list(csv.reader(open(sys.argv[1]))); assert len({len(r) for r in rows}) == 1 and len(rows) > 9" "$scratch/s.csv"
 check "the file is JSON" valid_json "$scratch/s.json"
+expect 0 "" sp scale -o "$scratch/t.csv" tiny -m "$machine" -n 1,2
+check "what follows a file is the network" cmp -s <(head -1 "$scratch/s.csv") <(head -1 "$scratch/t.csv")
 expect 2 "ends neither in" sp scale tiny -m "$machine" -n 1,2 -o "$scratch/s.png"
 expect 2 "found \"0\"" sp scale tiny -m "$machine" -n 0
 expect 5 "" sp scale tiny -m "$machine" -n 1 -o "/dev/null/s.csv"

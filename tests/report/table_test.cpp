@@ -32,7 +32,7 @@ TEST(Format, Milliseconds) {
     double seconds;
     const char* text;
   };
-  const Row rows[] = {{0, "0"}, {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"}, {0.12344, "123.4"}, {12.3456, "12346"}, {-0.0025, "-2.500"}};
+  const Row rows[] = {{0, "0"}, {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"}, {0.12344, "123.4"}, {12.3456, "12346"}, {-0.0025, "-2.500"}, {-1e-12, "0"}};
   for (const Row& row : rows) EXPECT_EQ(milliseconds({row.seconds}), row.text) << row.seconds;
 }
 
@@ -48,6 +48,7 @@ TEST(Format, ReadableBytes) {
 TEST(Format, SignedPercent) {
   EXPECT_EQ(signed_percent(0.0314), "+3.1 %");
   EXPECT_EQ(signed_percent(-0.2), "-20.0 %");
+  EXPECT_EQ(signed_percent(-1e-9), "+0.0 %");
 }
 
 }  // namespace
