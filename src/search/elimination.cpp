@@ -1,6 +1,7 @@
 #include "search/elimination.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -47,6 +48,22 @@ double entries_of(const Problem& problem, const std::vector<int>& scope) {
   double entries = 1;
   for (const int node : scope) entries *= problem.size(node);
   return entries;
+}
+
+struct Row {
+  double constant;
+  const double* values;
+};
+constexpr std::size_t together = 4;
+
+/// out[i] = min(out[i], constant + values[i]) of several rows at once: then what is in `out` is read and written once for all of them.
+void fold_together(const std::array<Row, together>& rows, double* __restrict out, std::size_t size) {
+  const auto [a, b, c, d] = rows;
+  for (std::size_t i = 0; i < size; ++i) {
+    const double ab = std::min(a.constant + a.values[i], b.constant + b.values[i]);
+    const double cd = std::min(c.constant + c.values[i], d.constant + d.values[i]);
+    out[i] = std::min(out[i], std::min(ab, cd));
+  }
 }
 
 /// out[i] = min(out[i], constant + sum of rows[.][i])
@@ -131,18 +148,32 @@ Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& fac
 
   std::vector<int> assignment(static_cast<std::size_t>(problem_.nodes()), 0);
   std::vector<const double*> rows(long_rows.size());
+  std::array<Row, together> waiting;
   for (std::size_t begin = 0; begin < result.values.size(); begin += row_size) {
     std::size_t rest = begin;
     for (std::size_t i = 0; i < result.scope.size(); ++i) {
       assignment[static_cast<std::size_t>(result.scope[i])] = static_cast<int>(rest / result.strides[i]);
       rest %= result.strides[i];
     }
+    double* const out = &result.values[begin];
+    std::size_t waits = 0;
     for (int candidate = 0; candidate < problem_.size(node); ++candidate) {
       assignment[static_cast<std::size_t>(node)] = candidate;
       double constant = 0;
       for (const Factor* factor : flat) constant += factor->values[offset_of(*factor, assignment)];
       for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = &long_rows[i]->values[offset_of(*long_rows[i], assignment)];
-      fold_rows(rows, constant, &result.values[begin], row_size);
+      if (rows.size() != 1) {
+        fold_rows(rows, constant, out, row_size);
+        continue;
+      }
+      waiting[waits++] = {constant, rows.front()};
+      if (waits < together) continue;
+      fold_together(waiting, out, row_size);
+      waits = 0;
+    }
+    for (std::size_t i = 0; i < waits; ++i) {
+      rows.front() = waiting[i].values;
+      fold_rows(rows, waiting[i].constant, out, row_size);
     }
   }
   return result;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <random>
 
 #include "search/dual_bound.hpp"
 #include "search/random_table.hpp"
@@ -123,6 +124,48 @@ RC_GTEST_PROP(Bracket, AMemoryLimitHolds, ()) {
   const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
   RC_ASSERT(found.has_value() == truth.has_value());
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
+}
+
+DenseTable doubled(const DenseTable& table) {
+  DenseTable result;
+  for (int node = 0; node < table.nodes(); ++node) {
+    DenseTable::Node made{table.node_name(node), {}, {}};
+    for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
+      made.cost.push_back(2 * table.node_cost(node, candidate).value);
+      made.memory.push_back(table.node_memory(node, candidate).value);
+    }
+    result.add_node(made);
+  }
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
+    std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
+    for (int i = 0; i < table.candidates(from); ++i)
+      for (int j = 0; j < table.candidates(to); ++j) cost[static_cast<std::size_t>(i)].push_back(2 * table.edge_cost(edge, i, j).value);
+    result.add_edge(from, to, cost);
+  }
+  return result;
+}
+
+RC_GTEST_PROP(Bracket, DoublingAllCostsDoublesIt, ()) {
+  const DenseTable once = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 6), twice = doubled(once);
+  const auto seed = *rc::gen::arbitrary<unsigned>();
+  const auto same_labels = [seed] { return [random = std::mt19937(seed)](int below) mutable { return static_cast<int>(random() % static_cast<unsigned>(below)); }; };
+  const BracketOptions options{.tolerance = 0, .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
+  const auto found = bracket(Widened(once, same_labels()), {}, options), larger = bracket(Widened(twice, same_labels()), {}, options);
+  RC_ASSERT(found && larger);
+  RC_ASSERT(larger->assignment == found->assignment);
+  RC_ASSERT(larger->cost == 2 * found->cost);
+  RC_ASSERT(std::abs(larger->lower_bound - 2 * found->lower_bound) < 1e-9);
+}
+
+// Labels and the edges' directions fall differently, too.
+RC_GTEST_PROP(Bracket, OrderAndNamesDoNotMatter, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 5);
+  const DenseTable other = test::shuffled(dense).table;
+  const BracketOptions options{.tolerance = 0, .most_candidates = 64};
+  const auto found = bracket(Widened(dense), {}, options), after = bracket(Widened(other), {}, options);
+  RC_ASSERT(found && after);
+  RC_ASSERT(std::abs(found->cost - after->cost) < 1e-9);
 }
 
 TEST(Bracket, IsNoWorseThanWhatIsKnown) {
