@@ -33,21 +33,24 @@ std::set<std::string> layers_of(const std::string& list, const Network& network)
 void ExecutionOptions::add(CLI::App& command) {
   command.add_option("--recompute", recompute,
                      "layers whose outputs are made again for the backward phase instead of being kept: names, separated by commas; all: in each "
-                     "block what only the block itself reads");
+                     "block what only the block itself reads; none; default: none, or as few as make the plan fit");
   command
       .add_option("--sharding", sharding,
                   "ranks that hold the same parameters keep a share each: 0 of nothing, 1 of the optimizer's state, 2 also of gradients, 3 also of "
-                  "parameters")
-      ->check(CLI::Range(0, sharding_stages - 1))
-      ->capture_default_str();
+                  "parameters; default: 0, or what makes the plan fit")
+      ->check(CLI::Range(0, sharding_stages - 1));
 }
 
 Execution ExecutionOptions::execution(const Network& network) const {
   Execution execution;
-  execution.recompute = recompute == "all" ? layers_to_recompute(network) : layers_of(recompute, network);
-  if (const auto rejection = check_sharding(network.training, sharding)) throw UsageError("--sharding: " + rejection->reason);
-  execution.sharding = sharding;
+  if (recompute && *recompute != "none") execution.recompute = *recompute == "all" ? layers_to_recompute(network) : layers_of(*recompute, network);
+  execution.sharding = sharding.value_or(0);
+  if (const auto rejection = check_sharding(network.training, execution.sharding)) throw UsageError("--sharding: " + rejection->reason);
   return execution;
+}
+
+FreeMeans ExecutionOptions::free(const OptimizerOptions& optimizer) const {
+  return {.micro_batches = optimizer.accumulate == 0, .sharding = !sharding, .recompute = !recompute};
 }
 
 }  // namespace stratplan

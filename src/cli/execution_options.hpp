@@ -2,21 +2,26 @@
 // How a plan saves memory at the price of time, asked for by hand.
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
 
+#include "cli/optimizer_options.hpp"
 #include "model/network/network.hpp"
 #include "model/partition/execution.hpp"
+#include "planner/planner.hpp"
 
 namespace stratplan {
 
 /// --recompute, --sharding.
 struct ExecutionOptions {
-  std::string recompute;
-  int sharding = 0;
+  std::optional<std::string> recompute;
+  std::optional<int> sharding;
 
   void add(CLI::App& command);
   /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an optimizer that cannot work on shares.
   Execution execution(const Network& network) const;
+  /// What was not said is for the planner to choose, micro-batches included.
+  FreeMeans free(const OptimizerOptions& optimizer) const;
 };
 
 }  // namespace stratplan

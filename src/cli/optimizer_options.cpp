@@ -33,7 +33,8 @@ void OptimizerOptions::add(CLI::App& command) {
   command.add_flag("--nesterov", nesterov, "sgd looks ahead by one momentum step");
   command
       .add_option("--accumulate", accumulate,
-                  "micro-batches: parts of the batch, run one after the other, their gradients added up before the update")
+                  "micro-batches: parts of the batch, run one after the other, their gradients added up before the update; default: 1, or as the plan "
+                  "says")
       ->check(positive());
 }
 

@@ -12,6 +12,7 @@
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"
+#include "report/memory_report.hpp"
 
 namespace stratplan {
 namespace {
@@ -25,6 +26,7 @@ struct PlanOptions {
   std::string uniform;
   std::string strategy;
   std::string output;
+  bool pareto = false;
   bool json = false;
 };
 
@@ -98,6 +100,9 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
                    {"machine", plan.machine_name},
                    {"predicted_step_seconds", plan.prediction->step.value},
                    {"memory_bytes", plan.prediction->memory.value},
+                   {"micro_batches", network.training.micro_batches},
+                   {"sharding", plan.execution.sharding},
+                   {"recompute", plan.execution.recompute},
                    {"adjustments", plan.adjustments},
                    {"layers", layers_to_json(plan, network)}};
   if (!result) return document;
@@ -110,6 +115,8 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
   document["chosen"] = result->chosen;
   document["reranking"] = result->reranking;
   document["baselines"] = baselines;
+  if (result->without_limit) document["to_fit"] = limit_to_json(*result);
+  if (!result->front.empty()) document["pareto"] = front_to_json(*result);
   return document;
 }
 
@@ -133,6 +140,7 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
   if (const std::string overlap = overlap_text(plan.execution); !overlap.empty()) fmt::print("{}\n\n", overlap);
+  if (network.training.micro_batches > 1) fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches, network.micro_batch());
   if (const std::string memory = memory_text(plan.execution); !memory.empty()) fmt::print("{}\n\n", memory);
   if (!result) {
     fmt::print("step    {} ms predicted\nmemory  {} per rank\n", milliseconds(plan.prediction->step), readable(plan.prediction->memory));
@@ -140,16 +148,22 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
   }
   fmt::print("{}\n", to_text(baseline_table(plan, *result)));
   fmt::print("{} decompositions of {} blocks considered; {}\n", result->candidates, result->blocks,
-             result->optimal ? "proven best for the sum of costs" : fmt::format("at most {:.2f} % from the best sum of costs", 100 * result->gap));
+             result->optimal                ? "proven best for the sum of costs"
+             : result->objective.value == 0 ? "none that a search found fits"
+                                            : fmt::format("at most {:.2f} % from the best sum of costs", 100 * result->gap));
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
+  if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
+  if (!result->front.empty()) fmt::print("\ntime against memory: nothing tried is both faster and leaner\n\n{}", to_text(front_table(*result)));
 }
 
 void make_plan(const PlanOptions& options, const CommandLine& command_line) {
-  PlanningOptions planning{.overrides = options.network.overrides(), .memory_limit = {}, .execution = {}, .limits = {}};
+  PlanningOptions planning{.overrides = options.network.overrides(), .memory_limit = {}, .execution = {}, .limits = {}, .free = {}};
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
   if (!options.uniform.empty()) parse_decomposition(options.uniform);  // a usage error comes before all others
   const Network network = options.network.read();
   planning.execution = options.execution.execution(network);
+  planning.free = options.execution.free(options.network.optimizer);
+  planning.front = options.pareto;
   const MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution.threads_per_rank);
   check_writable(options.output);
 
@@ -162,11 +176,12 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
     chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
   }
   const PlanningResult* shown = options.strategy.empty() && result ? &*result : nullptr;
-  if (!options.output.empty()) write_document(options.output, "plan", to_json(chosen, network, make_provenance(command_line)));
+  const Network planned = network_of(chosen, network);
+  if (!options.output.empty()) write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
   if (options.json) {
-    fmt::print("{}\n", to_json(chosen, network, shown).dump());
+    fmt::print("{}\n", to_json(chosen, planned, shown).dump());
   } else {
-    print(chosen, network, shown);
+    print(chosen, planned, shown);
   }
 }
 
@@ -175,7 +190,9 @@ constexpr const char* plan_footer = R"(Examples:
   stratplan plan mesh2k -m lassen -n 1024 -b 128 --json
   stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
   stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick
-  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all --sharding 2)";
+  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all --sharding 2
+  stratplan plan mesh2k -m lassen -n 1024 -b 32768        # chooses what makes it fit: micro-batches, sharding, recomputation
+  stratplan plan resnet50 -m lassen -n 16 -b 2048 --pareto)";
 
 }  // namespace
 
@@ -188,9 +205,12 @@ void add_plan(CLI::App& program, const CommandLine& command_line) {
   add_memory(*command, options->memory);
   options->execution.add(*command);
   auto* uniform = command->add_option("--uniform", options->uniform, "one decomposition for all layers, for example \"H2 W2\"");
-  command->add_option("--strategy", options->strategy, "a well-known rule instead of the search: sample, lbann or one-weird-trick")
+  auto* strategy = command->add_option("--strategy", options->strategy, "a well-known rule instead of the search: sample, lbann or one-weird-trick")
       ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))
       ->excludes(uniform);
+  command->add_flag("--pareto", options->pareto, "also the front of time against memory, over layouts, micro-batches, sharding and recomputation")
+      ->excludes(uniform)
+      ->excludes(strategy);
   command->add_option("-o,--output", options->output, "write plan.json here");
   add_json(*command, options->json);
   command->footer(plan_footer);

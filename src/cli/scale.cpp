@@ -62,6 +62,7 @@ ScalingRequest request_of(const ScaleOptions& options, const MachineProfile& mac
   request.ranks = parse_ranks(options.ranks);
   if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
   request.per_layer = options.per_layer;
+  request.free = options.execution.free(options.network.optimizer);
   request.execution = [&options](const Network& network) { return options.execution.execution(network); };
   request.machine = [&options, &machine](int ranks) { return options.machine == "local" ? read_machine_aloud("local", ranks, 1) : machine; };
   return request;

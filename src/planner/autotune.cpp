@@ -274,6 +274,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneReq
   PlanningOptions options;
   options.overrides = request.overrides;
   options.memory_limit = request.memory_limit;
+  options.free.micro_batches = false;  // plans are measured and run on one network
   for (int turn = 1;; ++turn) {
     hooks.phase(fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));
     MachineProfile machine = read_machine("local", request.ranks, options.execution.threads_per_rank);

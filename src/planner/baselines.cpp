@@ -8,9 +8,9 @@
 
 namespace stratplan {
 
-namespace {
-
 using Factors = ProcessGrid::Factors;
+
+namespace {
 
 /// A canonical grid that splits the ranks of every level along one dimension.
 ProcessGrid along(const Topology& topology, Dim dim) {
@@ -30,26 +30,6 @@ std::vector<int> fewer_ranks(int ranks) {
     if (fewer <= 16 || ranks % fewer == 0 || std::has_single_bit(static_cast<unsigned>(fewer))) result.push_back(fewer);
   }
   return result;
-}
-
-/// Splits `parts` over the spatial dimensions that the samples have: the largest prime factors first, each along the dimension with the longest
-/// blocks so far (the first of equal ones, in the order D, H, W).
-Factors spatial_factors(const Shape& sample, int parts) {
-  Factors factors{1, 1, 1, 1, 1, 1, 1};
-  constexpr std::array<Dim, 3> dims{Dim::D, Dim::H, Dim::W};
-  const auto block = [&](std::size_t i) { return static_cast<double>(sample[spatial_axes[i]]) / factors[static_cast<std::size_t>(dims[i])]; };
-  std::vector<int> primes;
-  for (int prime = 2; parts > 1; ++prime) {
-    for (; parts % prime == 0; parts /= prime) primes.push_back(prime);
-  }
-  for (auto prime = primes.rbegin(); prime != primes.rend(); ++prime) {
-    std::size_t longest = 0;
-    for (std::size_t i = 1; i < dims.size(); ++i) {
-      if (block(i) > block(longest)) longest = i;
-    }
-    factors[static_cast<std::size_t>(dims[longest])] *= *prime;
-  }
-  return factors;
 }
 
 class Collection {
@@ -126,6 +106,24 @@ class Collection {
 };
 
 }  // namespace
+
+Factors spatial_factors(const Shape& sample, int parts) {
+  Factors factors{1, 1, 1, 1, 1, 1, 1};
+  constexpr std::array<Dim, 3> dims{Dim::D, Dim::H, Dim::W};
+  const auto block = [&](std::size_t i) { return static_cast<double>(sample[spatial_axes[i]]) / factors[static_cast<std::size_t>(dims[i])]; };
+  std::vector<int> primes;
+  for (int prime = 2; parts > 1; ++prime) {
+    for (; parts % prime == 0; parts /= prime) primes.push_back(prime);
+  }
+  for (auto prime = primes.rbegin(); prime != primes.rend(); ++prime) {
+    std::size_t longest = 0;
+    for (std::size_t i = 1; i < dims.size(); ++i) {
+      if (block(i) > block(longest)) longest = i;
+    }
+    factors[static_cast<std::size_t>(dims[longest])] *= *prime;
+  }
+  return factors;
+}
 
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits) {
   Collection collection(network, ranks, machine, execution);

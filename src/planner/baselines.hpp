@@ -31,4 +31,8 @@ using Fits = std::function<bool(const Plan&)>;
 /// Throws InfeasibleError if the machine has fewer ranks.
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits);
 
+/// `parts` over the spatial dimensions that a sample has: the largest prime factors first, each along the dimension with the longest blocks so far (the first of
+/// equal ones, in the order D, H, W).
+ProcessGrid::Factors spatial_factors(const Shape& sample, int parts);
+
 }  // namespace stratplan

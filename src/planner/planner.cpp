@@ -6,14 +6,16 @@
 #include <chrono>
 #include <mutex>
 
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/in_parallel.hpp"
 #include "model/cost/block_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
 #include "planner/baselines.hpp"
-#include "model/base/in_parallel.hpp"
+#include "planner/memory_choices.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
@@ -54,6 +56,9 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   return space;
 }
 
+/// Times that differ by less are the same.
+constexpr double alike = 1 + 1e-12;
+
 class Planning {
  public:
   Planning(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options)
@@ -63,7 +68,15 @@ class Planning {
   }
 
   PlanningResult run() {
-    if (is_wide(ranks_, machine_)) return run_widely();
+    is_wide(ranks_, machine_) ? run_widely() : run_exactly();
+    if (result_.without_limit || options_.front) choose_means();
+    recommend();
+    if (options_.front) trace_front();
+    return std::move(result_);
+  }
+
+ private:
+  void run_exactly() {
     const Space space = space_of(network_, ranks_, machine_);
     result_.blocks = space.blocks.size();
     result_.candidates = space.legal;
@@ -71,38 +84,154 @@ class Planning {
     const PlanTable table(network_, space.blocks, space.candidates, options_.execution, machine_);
     search_all(space, table);
     price_baselines();
-    recommend(space, table);
-    return std::move(result_);
   }
 
- private:
   /// Over more ranks than can be tried one by one, on a machine of which rates are known rather than kernels.
-  PlanningResult run_widely() {
-    const std::vector<Block> blocks = fold(network_);
+  void run_widely() {
     price_baselines();
+    const WideOutcome outcome = search_over_all(network_, options_.execution, {}, layouts_over_all());
+    result_.blocks = fold(network_).size();
+    result_.candidates = outcome.candidates;
+    result_.rejections = outcome.rejections;
+    state_objective(outcome.objective, outcome.lower_bound);
+    for (const LayerDecompositions& layers : outcome.found) add_found(layers);
+    if (result_.searched.front().usable()) return;
+    remember_without_limit(result_.searched.front());
+    std::erase_if(result_.searched, [](const Considered& searched) { return !searched.usable(); });
+  }
+
+  /// Those of baselines.
+  std::vector<LayerDecompositions> layouts_over_all() const {
     std::vector<LayerDecompositions> known;
     for (const Considered& baseline : result_.baselines)
       if (baseline.plan && baseline.plan->ranks == ranks_) known.push_back(baseline.plan->layers);
+    return known;
+  }
+
+  WideOutcome search_over_all(const Network& network, const Execution& execution, std::optional<Bytes> limit, const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    const WideOutcome outcome = search_widely(network_, blocks, ranks_, machine_, options_.execution, result_.memory_limit, known);
-    result_.search_seconds = since(start);
-    result_.blocks = blocks.size();
-    result_.candidates = outcome.candidates;
-    result_.rejections = outcome.rejections;
-    result_.objective = outcome.objective;
-    result_.lower_bound = outcome.lower_bound;
-    result_.gap = outcome.lower_bound.value > 0 ? outcome.objective / outcome.lower_bound - 1 : 0;
-    result_.optimal = result_.gap <= 1e-12;
-    for (std::size_t i = 0; i < outcome.found.size(); ++i) {
-      Plan plan;
-      plan.ranks = ranks_;
-      plan.layers = outcome.found[i];
-      add_searched(priced(i == 0 ? "searched" : fmt::format("searched, {}", i + 1), std::move(plan)));
+    const WideOutcome outcome = search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
+    result_.search_seconds += since(start);
+    return outcome;
+  }
+
+  void add_found(const LayerDecompositions& layers) {
+    Plan plan;
+    plan.ranks = ranks_;
+    plan.layers = layers;
+    const std::size_t place = result_.searched.size();
+    add_searched(priced(place == 0 ? "searched" : fmt::format("searched, {}", place + 1), std::move(plan)));
+  }
+
+  // ---------------------------------------------------------------- where memory is short
+
+  /// The best as given needs too much: what it would take, and that nothing is known yet of what fits.
+  void remember_without_limit(Considered considered) {
+    if (!considered.plan->prediction) considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
+    result_.without_limit = considered.plan->prediction;
+    result_.objective = {};
+    result_.optimal = false;
+    result_.gap = 0;
+    beyond_limit_.push_back(std::move(considered));
+  }
+
+  void choose_means() {
+    MemoryChoices choices(network_, ranks_, machine_, options_.execution, options_.free);
+    for (const auto* list : {&beyond_limit_, &result_.searched, &result_.baselines})
+      for (const Considered& considered : *list)
+        if (considered.plan && considered.plan->ranks == ranks_) choices.know(considered.name, considered.plan->layers);
+    if (result_.without_limit) {
+      const Bytes limit = *result_.memory_limit;
+      if (is_wide(ranks_, machine_) && choices.fits_as_given(limit))
+        search_again(limit);
+      choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room, const std::vector<LayerDecompositions>& known) {
+        return search_within(network, execution, room, known);
+      });
     }
-    if (!recommend())
-      throw InfeasibleError(fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan found needs {}", network_.name,
-                                        network_.batch, mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_)));
-    return std::move(result_);
+    if (options_.front) choices.trace_front();
+    for (const Considered& tried : choices.tried()) {
+      Considered considered{tried.name, {}, labelled(*tried.plan, tried.name), {}};
+      if (!fits(considered.plan->prediction->memory)) considered.infeasible = too_much(considered.plan->prediction->memory);
+      result_.fitted.push_back(std::move(considered));
+    }
+    if (fastest(result_.searched) || fastest(result_.baselines) || fastest(result_.fitted)) return state_search_of_fitted(choices);
+    throw InfeasibleError(why_nothing_fits(choices));
+  }
+
+  /// As given, for what fits.
+  void search_again(Bytes limit) {
+    const WideOutcome outcome = search_over_all(network_, options_.execution, limit, layouts_over_all());
+    for (const LayerDecompositions& layers : outcome.found) add_found(layers);
+    std::erase_if(result_.searched, [](const Considered& searched) { return !searched.usable(); });
+    if (!result_.searched.empty()) state_objective(outcome.objective, outcome.lower_bound);
+  }
+
+  MemoryChoices::Found search_within(const Network& network, const Execution& execution, Bytes limit, const std::vector<LayerDecompositions>& known) {
+    if (is_wide(ranks_, machine_)) {
+      WideOutcome outcome = search_over_all(network, execution, limit, known);
+      return {std::move(outcome.found), outcome.objective, outcome.lower_bound};
+    }
+    const Space space = space_of(network, ranks_, machine_);
+    const PlanTable table(network, space.blocks, space.candidates, execution, machine_);
+    const auto start = Clock::now();
+    const auto found = search(table, limit, options_.limits);
+    result_.search_seconds += since(start);
+    if (!found) return {};
+    return {{plan_of(space, found->assignment, ranks_).layers}, found->cost, found->lower_bound};
+  }
+
+  /// What is proven is said of the search with the means of the plan that is best.
+  void state_search_of_fitted(const MemoryChoices& choices) {
+    const Considered* fitted = fastest(result_.fitted);
+    if (!fitted) return;
+    for (const auto* list : {&result_.searched, &result_.baselines})
+      if (const Considered* other = fastest(*list); other && !better(*fitted->plan, *other->plan)) return;
+    if (const auto found = choices.search_for(*fitted->plan); found && !found->layers.empty()) state_objective(found->objective, found->lower_bound);
+  }
+
+  std::string why_nothing_fits(MemoryChoices& choices) {
+    remember_peak(choices.least_memory());
+    constexpr int times = 64, most = 16384;
+    std::string enough = fmt::format("; no power of two times as many would do, up to {}", std::min(most, times * ranks_));
+    for (int more = 2 * ranks_; more <= std::min(most, times * ranks_); more *= 2) {
+      const auto leaner = least_memory_on(more);
+      if (!leaner) break;
+      if (!fits(*leaner)) continue;
+      enough = fmt::format("; {} ranks would do", more);
+      break;
+    }
+    return fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}", network_.name, network_.batch,
+                       mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_), enough);
+  }
+
+  /// Nothing if the machine has fewer ranks.
+  std::optional<Bytes> least_memory_on(int ranks) const {
+    try {
+      return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free).least_memory();
+    } catch (const InfeasibleError&) {
+      return {};
+    }
+  }
+
+  /// Of plans as long and as lean only the best is kept; of as long ones that which is recommended, if it is among them.
+  void trace_front() {
+    std::vector<const Considered*> all;
+    for (const auto* list : {&result_.searched, &result_.baselines, &result_.fitted, &beyond_limit_})
+      for (const Considered& considered : *list)
+        if (considered.plan && considered.plan->prediction) all.push_back(&considered);
+    std::ranges::stable_sort(all, [](const Considered* a, const Considered* b) { return better(*a->plan, *b->plan); });
+    for (const Considered* considered : all) {
+      if (result_.front.empty()) {
+        result_.front.push_back(*considered);
+        continue;
+      }
+      const Considered& last = result_.front.back();
+      if (considered->plan->prediction->memory >= last.plan->prediction->memory) continue;
+      const bool as_long = considered->plan->prediction->step.value <= last.plan->prediction->step.value * alike;
+      if (as_long && last.usable()) continue;
+      if (as_long) result_.front.pop_back();
+      result_.front.push_back(*considered);
+    }
   }
 
   Plan plan_of(const Space& space, const std::vector<int>& assignment, int ranks) const {
@@ -115,16 +244,23 @@ class Planning {
   }
 
   Plan finished(Plan plan, const std::string& name) const {
+    plan.network_fingerprint = network_.fingerprint();
+    plan.overrides.training = network_.training;
+    plan.execution = options_.execution;
+    return labelled(std::move(plan), name);
+  }
+
+  /// All but what depends on the means that it uses.
+  Plan labelled(Plan plan, const std::string& name) const {
+    const Training training = plan.overrides.training;
     plan.name = name;
     plan.network_source = source_;
-    plan.network_fingerprint = network_.fingerprint();
     plan.overrides = options_.overrides;
     plan.overrides.batch = network_.batch;
-    plan.overrides.training = network_.training;
+    plan.overrides.training = training;
     plan.ranks_offered = ranks_;
     plan.machine_name = machine_.name;
     plan.machine_fingerprint = fingerprint_;
-    plan.execution = options_.execution;
     return plan;
   }
 
@@ -167,10 +303,23 @@ class Planning {
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }
 
   void search_all(const Space& space, const PlanTable& table) {
-    search_with_weight(space, table, 1, "searched");
+    search_without_limit(space, table);
+    if (!result_.without_limit && result_.searched.empty()) return;
+    if (result_.searched.empty()) search_with_weight(space, table, 1, "searched");
     if (result_.searched.empty()) return;
     search_with_weight(space, table, 2, "searched, communication x2");
     search_with_weight(space, table, 0.5, "searched, communication x0.5");
+  }
+
+  /// The best of all; it is the answer, unless it needs too much memory.
+  void search_without_limit(const Space& space, const PlanTable& table) {
+    const auto start = Clock::now();
+    const auto found = search(table, {}, options_.limits);
+    result_.search_seconds += since(start);
+    if (!found) return;
+    state_objective(found->cost, found->lower_bound);
+    Considered considered = priced("searched", plan_of(space, found->assignment, ranks_));
+    considered.usable() ? add_searched(std::move(considered)) : remember_without_limit(std::move(considered));
   }
 
   /// The table's memory adds up what persists and what backward reads; transient buffers and gaps come on top. So where the plan as lowered exceeds the
@@ -189,7 +338,7 @@ class Planning {
       if (weight == 1 && attempt == 0) result_.lower_bound = found->lower_bound;
       Considered considered = priced(name, plan_of(space, found->assignment, ranks_));
       if (considered.usable()) {
-        if (weight == 1) state_objective(*found);
+        if (weight == 1) state_objective(found->cost, result_.lower_bound);
         return add_searched(std::move(considered));
       }
       if (found->memory <= least) return;
@@ -198,13 +347,12 @@ class Planning {
     }
   }
 
-  /// The bound of the first, least constrained search holds for all that fits.
-  void state_objective(const SearchResult& found) {
-    result_.objective = found.cost;
-    SearchResult answer = found;
-    answer.lower_bound = std::min(result_.lower_bound, found.cost);
-    result_.optimal = answer.optimal();
-    result_.gap = result_.optimal ? 0 : answer.gap();
+  /// A bound of a search that is constrained less holds as well.
+  void state_objective(Seconds cost, Seconds lower_bound) {
+    result_.objective = cost;
+    result_.lower_bound = std::min(lower_bound, cost);
+    result_.optimal = cost.value <= result_.lower_bound.value * alike;
+    result_.gap = result_.optimal || result_.lower_bound.value <= 0 ? 0 : cost / result_.lower_bound - 1;
   }
 
   void add_searched(Considered considered) {
@@ -248,75 +396,32 @@ class Planning {
 
   /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no better than doing it on one.
   static bool better(const Plan& a, const Plan& b) {
-    constexpr double alike = 1 + 1e-12;
     if (a.prediction->step * alike < b.prediction->step) return true;
     return a.prediction->step < b.prediction->step * alike && a.ranks < b.ranks;
   }
 
-  void recommend(const Space& space, const PlanTable& table) {
-    if (!recommend()) throw InfeasibleError(why_nothing_fits(space, table));
+  static const Considered* fastest(const std::vector<Considered>& list) {
+    const Considered* best = nullptr;
+    for (const Considered& considered : list)
+      if (considered.usable() && (!best || better(*considered.plan, *best->plan))) best = &considered;
+    return best;
   }
 
-  /// False if nothing is usable.
-  bool recommend() {
+  void recommend() {
     const Considered* best = nullptr;
-    for (const auto* list : {&result_.searched, &result_.baselines}) {
-      for (const Considered& considered : *list) {
-        if (considered.usable() && (!best || better(*considered.plan, *best->plan))) best = &considered;
-      }
-    }
-    if (!best) return false;
+    for (const auto* list : {&result_.searched, &result_.baselines, &result_.fitted})
+      if (const Considered* found = fastest(*list); found && (!best || better(*found->plan, *best->plan))) best = found;
+    SP_ASSERT(best, "baselines={}", result_.baselines.size());
     result_.recommended = *best->plan;
     result_.recommended.name = "recommended";
     result_.chosen = best->name;
     if (result_.searched.empty()) {
-      result_.reranking = fmt::format("no plan over all {} ranks fits {} per rank; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
+      result_.reranking = fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
       result_.reranking =
           fmt::format("played through, \"{}\" takes {} per step on {} of the ranks; what the search put first takes {} on {}", best->name,
                       milliseconds(best->plan->prediction->step), best->plan->ranks, milliseconds(first.prediction->step), first.ranks);
-    }
-    return true;
-  }
-
-  std::string why_nothing_fits(const Space& space, const PlanTable& table) {
-    priced("leanest", leanest_plan(space, table, ranks_));
-    std::string enough = "; no number of ranks up to 64 would do";
-    for (int more = 2 * ranks_; more <= 64; more *= 2) {
-      const auto leaner = leanest_plan_on(more);
-      if (!leaner) break;
-      if (!fits(*leaner)) continue;
-      enough = fmt::format("; {} ranks would do", more);
-      break;
-    }
-    return fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}", network_.name, network_.batch,
-                       mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_), enough);
-  }
-
-  /// Each block's leanest candidate, of equal ones the cheapest in itself.
-  Plan leanest_plan(const Space& space, const PlanTable& table, int ranks) const {
-    std::vector<int> leanest;
-    for (int node = 0; node < table.nodes(); ++node) {
-      const auto weight = [&](int candidate) { return std::pair(table.node_memory(node, candidate), table.node_cost(node, candidate)); };
-      int best = 0;
-      for (int candidate = 1; candidate < table.candidates(node); ++candidate)
-        if (weight(candidate) < weight(best)) best = candidate;
-      leanest.push_back(best);
-    }
-    Plan plan = plan_of(space, leanest, ranks);
-    plan.execution = options_.execution;
-    return plan;
-  }
-
-  /// Its peak; nothing if the machine has fewer ranks.
-  std::optional<Bytes> leanest_plan_on(int ranks) const {
-    try {
-      const Space space = space_of(network_, ranks, machine_);
-      const PlanTable table(network_, space.blocks, space.candidates, options_.execution, machine_);
-      return peak_of(leanest_plan(space, table, ranks));
-    } catch (const InfeasibleError&) {
-      return {};
     }
   }
 
@@ -328,6 +433,7 @@ class Planning {
   std::string fingerprint_;
   std::mutex least_peak_guard_;
   std::optional<Bytes> least_peak_;  ///< of all plans looked at
+  std::vector<Considered> beyond_limit_;  ///< the best as given, if it needs more memory than there is
   PlanningResult result_;
 };
 
@@ -337,11 +443,23 @@ PlanningResult plan(const Network& network, const std::string& source, int ranks
   return Planning(network, source, ranks, machine, options).run();
 }
 
+namespace {
+
+bool is_same(const Plan& a, const Plan& b) {
+  return a.layers == b.layers && a.execution.recompute == b.execution.recompute && a.execution.sharding == b.execution.sharding;
+}
+
+}  // namespace
+
+Network network_of(const Plan& plan, const Network& network) {
+  return plan.overrides.training == network.training ? network : with_micro_batches(network, plan.overrides.training.micro_batches).value();
+}
+
 std::vector<const Plan*> plans_to_measure(const PlanningResult& result) {
   std::vector<const Plan*> plans{&result.recommended};
   const auto add = [&](const Considered& considered) {
     if (!considered.usable()) return;
-    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) { return plan->layers == considered.plan->layers; });
+    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) { return is_same(*plan, *considered.plan); });
     if (!known) plans.push_back(&*considered.plan);
   };
   for (const Considered& searched : result.searched) add(searched);

@@ -11,11 +11,18 @@
 
 namespace stratplan {
 
+/// What the planner may choose where memory is short (planner/memory_choices). What it may not stays as the network's training and `execution` say.
+struct FreeMeans {
+  bool micro_batches = true, sharding = true, recompute = true;
+};
+
 struct PlanningOptions {
   NetworkOverrides overrides;         ///< as given for the network, for plan.json
   std::optional<Bytes> memory_limit;  ///< per rank; default: the machine's, if it states one
   Execution execution;
   SearchLimits limits;
+  FreeMeans free;
+  bool front = false;  ///< of time against memory is wanted
 };
 
 /// A plan that was considered, or would have been.
@@ -33,7 +40,8 @@ struct PlanningResult {
   std::string reranking;  ///< what the simulator changed about the search's choice; empty: nothing
   std::optional<Bytes> memory_limit;  ///< that applied
 
-  bool optimal = false;        ///< "searched" is proven best for the search's objective: the sum of all layers' and edges' costs, on all ranks
+  /// "searched" (with the recommended plan's means) is proven best for the search's objective: the sum of all layers' and edges' costs, on all ranks.
+  bool optimal = false;
   double gap = 0;              ///< if not: by what fraction something could be better at most
   Seconds objective{};         ///< of "searched"
   Seconds lower_bound{};       ///< of the objective, for all plans within the memory limit
@@ -44,7 +52,14 @@ struct PlanningResult {
 
   std::vector<Considered> searched;  ///< of different weights on communication; the first has the true ones
   std::vector<Considered> baselines;
+  std::vector<Considered> fitted;    ///< in other micro-batches, with sharding or recomputation: where the limit binds, or for the front
+
+  std::optional<Prediction> without_limit;  ///< of the fastest plan with the means as given, if it needs more than the limit
+  std::vector<Considered> front;            ///< if wanted: what nothing considered is both faster and leaner than; the fastest first, the recommended among them
 };
+
+/// `network` in the micro-batches of a plan that was made for it.
+Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError with the reason, and what would do: the least memory, the least ranks.
 PlanningResult plan(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options = {});

@@ -56,11 +56,13 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
   scaling.machine = machine.name;
   ScalingPoint best{.plan = "best", .ranks = ranks, .batch = network.batch};
   try {
-    const PlanningResult result = plan(network, request.source, ranks, machine, {overrides, request.memory_limit, request.execution(network), {}});
+    const PlanningResult result = plan(
+        network, request.source, ranks, machine,
+        {.overrides = overrides, .memory_limit = request.memory_limit, .execution = request.execution(network), .limits = {}, .free = request.free});
     best.ranks_used = result.recommended.ranks;
     best.prediction = result.recommended.prediction;
     best.remark = "= " + result.chosen;
-    if (request.per_layer) best.layers = layers_of(result.recommended, network, machine);
+    if (request.per_layer) best.layers = layers_of(result.recommended, network_of(result.recommended, network), machine);
     std::vector<ScalingPoint> points{std::move(best)};
     for (const Considered& considered : result.baselines) {
       std::vector<std::string> names = considered.aliases;

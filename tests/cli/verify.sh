@@ -46,6 +46,17 @@ for i in "${!layers[@]}"; do regrid "${layers[i]}" "${grids[i]}"; done
 check "neighbours differ" test "$(grep -o '"grid": "[^"]*"' "$plan" | head -11 | uniq | wc -l)" = 11
 verify "a plan whose layers all differ"
 
+# What the planner chooses to fit is written in the plan, and runs.
+while read -r network size limit keys; do
+  expect 0 "" sp plan "$network" -m lassen -n 2 -b 8 --input-size "$size" --memory "$limit" -o "$plan" --json
+  check "to fit $network into $limit is told" grep -q '"to_fit"' "$scratch/stdout"
+  for key in $keys; do check "$network within $limit: $key" grep -q "\"$key\"" "$plan"; done
+  verify "$network within $limit"
+done <<'CASES'
+hepcnn 96,96 40MiB micro_batches
+resnet18 64,64 72MiB recompute
+CASES
+
 # What saves memory changes no numbers.
 while read -r network size ranks options; do
   expect 0 "" sp plan "$network" -n "$ranks" -b 4 --input-size "$size" $options -o "$plan"

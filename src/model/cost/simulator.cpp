@@ -6,6 +6,7 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "model/base/assert.hpp"
@@ -73,6 +74,7 @@ class Simulation {
     double issued = 0;
     int meeting = -1;              ///< index in meetings_, of a collective
     int missing_partners = 0;      ///< of an exchange: those that have not come, itself included
+    int turn = 0;                  ///< of an exchange: how many with its tag the rank has before it, one in each micro-batch
     std::optional<Span> span;
     Uncertain end;
   };
@@ -119,7 +121,8 @@ class Simulation {
   std::map<std::pair<int, int>, int> calls_;            ///< by group and place: how many of its collectives the member has issued
   std::map<std::pair<int, int>, int> meeting_of_;       ///< by group and call
   std::vector<Meeting> meetings_;
-  std::map<std::pair<int, int>, Place> exchanges_;      ///< by tag and rank
+  std::map<std::pair<int, int>, int> turns_;            ///< by tag and place: how many exchanges the rank has
+  std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< by tag, turn and place
 };
 
 StepCost Simulation::price(Place place) {
@@ -141,8 +144,8 @@ void Simulation::add_rank(int rank) {
     node(place).issued = machine_.step_overhead.median.value * (index + 1);
     if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body)) join_meeting(place, *collective);
     if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) {
-      const bool fresh = exchanges_.try_emplace({exchange->tag, rank}, place).second;
-      SP_ASSERT(fresh, "rank {} has two exchanges with tag {}", program.rank, exchange->tag);
+      node(place).turn = turns_[{exchange->tag, rank}]++;
+      exchanges_[{exchange->tag, node(place).turn, rank}] = place;
       node(place).missing_partners = 1 + static_cast<int>(partners_here(*exchange).size());
     }
   }
@@ -210,15 +213,16 @@ void Simulation::arrive(Place place) {
 void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
   std::vector<int> waiting = partners_here(exchange);
   waiting.push_back(place.rank);
+  const int turn = node(place).turn;
   // Everyone who waits for this rank, itself included, has one less to wait for.
   for (const int rank : waiting) {
-    const auto partner = exchanges_.find({exchange.tag, rank});
+    const auto partner = exchanges_.find({exchange.tag, turn, rank});
     SP_ASSERT(partner != exchanges_.end(), "rank {} exchanges with rank {}, which has no exchange with tag {}", place.rank, rank, exchange.tag);
     Node& other = node(partner->second);
     if (--other.missing_partners > 0) continue;
     Uncertain start = other.arrival;
     for (const int peer : partners_here(std::get<ExchangeStep>(step(partner->second).body)))
-      start = greater_of(start, node(exchanges_.at({exchange.tag, peer})).arrival);
+      start = greater_of(start, node(exchanges_.at({exchange.tag, turn, peer})).arrival);
     finish(partner->second, {start.mean, 0});
   }
 }

@@ -288,23 +288,27 @@ void check_ends(const Network& network, const std::string& file, const std::vect
   }
 }
 
+/// What is wrong with so many micro-batches, and where.
+struct BadMicroBatches {
+  std::string pointer, text;
+};
+
 /// Micro-batches are whole runs of samples, and so are the sets of batch normalization: none may straddle two micro-batches.
-void check_micro_batches(const Network& network, const std::string& file) {
+std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   const std::int64_t parts = network.training.micro_batches;
-  if (parts < 1 || network.batch % parts != 0) {
-    throw InputError(file, "/batch", fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts));
-  }
+  if (parts < 1 || network.batch % parts != 0)
+    return BadMicroBatches{"/batch", fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts)};
   const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
   if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
-    throw InputError(
-        file, "/statistics_samples",
+    return BadMicroBatches{
+        "/statistics_samples",
         fmt::format("batch normalization takes its statistics over {} samples, which do not fit into micro-batches of {} (batch {} in {} parts)",
-                    network.statistics_samples, network.micro_batch(), network.batch, parts));
+                    network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
   const bool whole_batch = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
-  if (parts > 1 && whole_batch) {
-    throw InputError(file, "/layers", fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut", parts));
-  }
+  if (parts > 1 && whole_batch)
+    return BadMicroBatches{"/layers", fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut", parts)};
+  return {};
 }
 
 }  // namespace
@@ -318,7 +322,7 @@ Network finish_network(Network network, const std::string& file, const std::vect
     throw InputError(file, "/statistics_samples", fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
   }
   network.statistics_samples = std::min(network.statistics_samples, network.batch);
-  check_micro_batches(network, file);
+  if (const auto bad = check_micro_batches(network)) throw InputError(file, bad->pointer, bad->text);
   check_names(network, file, pointers);
 
   const std::vector<LayerIndex> order = topological_order(network.layers, file, pointers);
@@ -344,6 +348,14 @@ Network finish_network(Network network, const std::string& file, const std::vect
   }
   check_ends(network, file, ordered_pointers);
   return network;
+}
+
+std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches) {
+  Network changed = network;
+  changed.training.micro_batches = micro_batches;
+  if (check_micro_batches(changed)) return {};
+  const std::string name = network.name;
+  return finish_network(std::move(changed), name, std::vector<std::string>(network.layers.size()));
 }
 
 }  // namespace stratplan

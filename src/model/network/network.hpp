@@ -50,6 +50,9 @@ struct NetworkOverrides {
 /// or if the batch does not divide into its micro-batches, or batch normalization's sets do not fit into those.
 Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers);
 
+/// The same in so many micro-batches; nothing if the batch does not divide so, or if layers forbid it.
+std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);
+
 /// Reads `source`: a path to a network.json or (model/network/onnx.hpp) an .onnx file, or the bare name of a shipped network ("resnet50"). Throws InputError.
 Network read_network(const std::string& source, const NetworkOverrides& overrides = {});
 

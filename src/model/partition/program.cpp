@@ -143,6 +143,8 @@ bool conflict(const Access& a, const Access& b) {
   return (a.write || b.write) && a.persistent == b.persistent && a.begin < b.end && b.begin < a.end;
 }
 
+bool covers(const Access& a, const Access& b) { return a.persistent == b.persistent && a.begin <= b.begin && b.end <= a.end; }
+
 }  // namespace
 
 std::vector<std::vector<int>> dependences(const Program& program) {
@@ -165,6 +167,9 @@ std::vector<std::vector<int>> dependences(const Program& program) {
     }
     std::sort(mine.begin(), mine.end());
     mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+    // Whatever touches these bytes later waits for the write, which waits for what came before.
+    for (const Access& access : now)
+      if (access.write) std::erase_if(earlier, [&](const Access& before) { return covers(access, before); });
     earlier.insert(earlier.end(), now.begin(), now.end());
   }
   return after;

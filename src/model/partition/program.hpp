@@ -147,8 +147,8 @@ void plan_buffers(Program& program);
 /// The loads of a program, each once.
 std::vector<LoadStep> loads_of(const Program& program);
 
-/// Steps that must have finished before each step may start: earlier ones that touch bytes in common, at least one of the two writing. Requires placed
-/// buffers; for machines with concurrent tracks.
+/// Steps that must have finished before each step may start: earlier ones that touch bytes in common, at least one of the two writing, but for those that a step in
+/// between which writes the same bytes has waited for. Requires placed buffers; for machines with concurrent tracks.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan
