@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 #include "model/base/assert.hpp"
 
@@ -75,16 +77,20 @@ void find_lifetimes(Program& program) {
   if (program.loss >= 0) touch(program.loss, static_cast<int>(program.steps.size()));
 }
 
-bool live_together(const Buffer& a, const Buffer& b) { return a.first_step <= b.last_step && b.first_step <= a.last_step; }
+/// Where a buffer lies, from its first step to its last.
+struct Placed {
+  std::int64_t offset, end;
+  int first_step, last_step;
+};
 
 /// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time. `placed` is ascending in offset.
-std::int64_t lowest_offset(const Program& program, const std::vector<BufferId>& placed, const Buffer& buffer) {
+std::int64_t lowest_offset(const std::vector<Placed>& placed, const Buffer& buffer) {
+  const std::int64_t bytes = aligned(buffer.bytes().value);
   std::int64_t offset = 0;
-  for (const BufferId id : placed) {
-    const Buffer& other = program.buffer(id);
-    if (!live_together(buffer, other)) continue;
-    if (offset + aligned(buffer.bytes().value) <= other.offset.value) break;
-    offset = std::max(offset, other.offset.value + aligned(other.bytes().value));
+  for (const Placed& other : placed) {
+    if (buffer.first_step > other.last_step || other.first_step > buffer.last_step) continue;
+    if (offset + bytes <= other.offset) break;
+    offset = std::max(offset, other.end);
   }
   return offset;
 }
@@ -106,13 +112,13 @@ void plan_buffers(Program& program) {
     }
   }
   std::stable_sort(transient.begin(), transient.end(), [&](BufferId a, BufferId b) { return program.buffer(a).bytes() > program.buffer(b).bytes(); });
-  std::vector<BufferId> placed;
+  std::vector<Placed> placed;
   for (const BufferId id : transient) {
     Buffer& buffer = program.buffer(id);
-    buffer.offset = {lowest_offset(program, placed, buffer)};
-    program.arena = std::max(program.arena, Bytes{buffer.offset.value + aligned(buffer.bytes().value)});
-    const auto behind = std::upper_bound(placed.begin(), placed.end(), id, [&](BufferId a, BufferId b) { return program.buffer(a).offset < program.buffer(b).offset; });
-    placed.insert(behind, id);
+    buffer.offset = {lowest_offset(placed, buffer)};
+    const Placed here{buffer.offset.value, buffer.offset.value + aligned(buffer.bytes().value), buffer.first_step, buffer.last_step};
+    program.arena = std::max(program.arena, Bytes{here.end});
+    placed.insert(std::ranges::upper_bound(placed, here.offset, {}, &Placed::offset), here);
   }
 }
 
@@ -122,12 +128,10 @@ namespace {
 struct Access {
   bool persistent;
   std::int64_t begin, end;
-  bool write;
-  int step;
 };
 
 Access access_of(const Program& program, BufferId id, const CollectiveStep* collective) {
-  Access access{program.buffer(id).persistent, 0, program.buffer(id).bytes().value, false, 0};
+  Access access{program.buffer(id).persistent, 0, program.buffer(id).bytes().value};
   if (collective && collective->op == Collective::AllReduce) {
     access.begin = collective->begin * size_of(collective->type);
     access.end = access.begin + collective->bytes().value;
@@ -139,38 +143,70 @@ Access access_of(const Program& program, BufferId id, const CollectiveStep* coll
   return access;
 }
 
-bool conflict(const Access& a, const Access& b) {
-  return (a.write || b.write) && a.persistent == b.persistent && a.begin < b.end && b.begin < a.end;
-}
+/// Of each byte of a memory, the step that wrote it last and those that have read it since: in segments of bytes that have the same history.
+class History {
+ public:
+  /// Appends the steps that `step` must follow.
+  void read(const Access& access, int step, std::vector<int>& after) {
+    each_segment(access, [&](Segment& segment) {
+      if (segment.writer >= 0) after.push_back(segment.writer);
+      if (segment.readers.empty() || segment.readers.back() != step) segment.readers.push_back(step);
+    });
+  }
+  void write(const Access& access, int step, std::vector<int>& after) {
+    if (access.begin >= access.end) return;
+    each_segment(access, [&](const Segment& segment) {
+      if (segment.writer >= 0) after.push_back(segment.writer);
+      after.insert(after.end(), segment.readers.begin(), segment.readers.end());
+    });
+    // Whatever touches these bytes later waits for the write, which waits for what came before.
+    const auto first = segments_.find(access.begin);
+    segments_.erase(std::next(first), segments_.lower_bound(access.end));
+    first->second = {step, {}};
+  }
 
-bool covers(const Access& a, const Access& b) { return a.persistent == b.persistent && a.begin <= b.begin && b.end <= a.end; }
+ private:
+  struct Segment {
+    int writer = -1;
+    std::vector<int> readers{};
+  };
+  /// A segment ends where the next begins.
+  void split_at(std::int64_t byte) {
+    const auto behind = segments_.upper_bound(byte);
+    const auto& [begin, segment] = *std::prev(behind);
+    if (begin != byte) segments_.emplace_hint(behind, byte, Segment(segment));
+  }
+  template <class Visit>
+  void each_segment(const Access& access, const Visit& visit) {
+    if (access.begin >= access.end) return;
+    split_at(access.begin);
+    split_at(access.end);
+    for (auto at = segments_.find(access.begin); at != segments_.end() && at->first < access.end; ++at) visit(at->second);
+  }
+
+  std::map<std::int64_t, Segment> segments_{{0, {}}};
+};
 
 }  // namespace
 
 std::vector<std::vector<int>> dependences(const Program& program) {
   std::vector<std::vector<int>> after(program.steps.size());
-  std::vector<Access> earlier;
+  std::array<History, 2> memories;  // the arena, and what is persistent
   for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
     const Step& step = program.steps[static_cast<std::size_t>(i)];
     const auto* collective = std::get_if<CollectiveStep>(&step.body);
-    std::vector<Access> now;
-    for (const BufferId id : step.reads) now.push_back(access_of(program, id, collective));
-    for (const BufferId id : step.writes) {
-      now.push_back(access_of(program, id, collective));
-      now.back().write = true;
-    }
     std::vector<int>& mine = after[static_cast<std::size_t>(i)];
-    for (Access& access : now) {
-      access.step = i;
-      for (const Access& before : earlier)
-        if (conflict(before, access) && (mine.empty() || mine.back() != before.step)) mine.push_back(before.step);
+    for (const BufferId id : step.reads) {
+      const Access access = access_of(program, id, collective);
+      memories[access.persistent].read(access, i, mine);
+    }
+    for (const BufferId id : step.writes) {
+      const Access access = access_of(program, id, collective);
+      memories[access.persistent].write(access, i, mine);
     }
     std::sort(mine.begin(), mine.end());
     mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
-    // Whatever touches these bytes later waits for the write, which waits for what came before.
-    for (const Access& access : now)
-      if (access.write) std::erase_if(earlier, [&](const Access& before) { return covers(access, before); });
-    earlier.insert(earlier.end(), now.begin(), now.end());
+    std::erase(mine, i);
   }
   return after;
 }
