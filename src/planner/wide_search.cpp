@@ -137,7 +137,7 @@ class WideSearch {
     for (int node = 0; node < table_.nodes(); ++node) {
       std::vector<int>& few = few_.emplace_back();
       for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-        if (dims(space_.inner(grid)) > 1 || dims(space_.outer(grid)) > 2) continue;
+        if (dims(space_.inner(grid)) > 2 || dims(space_.outer(grid)) > 2) continue;
         for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce})
           if (const auto candidate = table_.find(node, grid, landing)) few.push_back(*candidate);
       }

@@ -80,8 +80,8 @@ class Bracketing {
 
   std::optional<Bracket> run(const std::vector<std::vector<int>>& known, const std::vector<std::vector<int>>& few) {
     for (const std::vector<int>& assignment : known) offer(assignment);
-    if (!few.empty()) look_among(few);
     if (found_) improve();
+    if (!few.empty() && found_) look_among(few);
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
     const double left_out = choose();
@@ -96,15 +96,19 @@ class Bracketing {
   void look_among(const std::vector<std::vector<int>>& few) {
     DualBound dual(table_, found_ ? best_.cost : infinity);
     dual.restrict_to(few);
-    dual.ascend();
-    dual.descend();
-    offer(dual.follow());
+    constexpr int passes = 3;
+    for (int pass = 0; pass < passes; ++pass) {
+      dual.ascend();
+      dual.descend();
+      if (offer(dual.follow())) improve();
+      dual.lower_limit(best_.cost);
+    }
   }
 
   /// Passes of the dual bound, as long as they help.
   void bound() {
     constexpr int most_passes = 40;
-    constexpr double worthwhile = 0.0003, expected = 0.95;
+    constexpr double worthwhile = 0.0003, expected = 1;
     DualBound dual(table_, found_ ? best_.cost : infinity);
     if (found_) dual.expect(best_.assignment, expected);
     for (int pass = 0; pass < most_passes; ++pass) {

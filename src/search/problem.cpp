@@ -161,7 +161,8 @@ std::vector<int> elimination_order(const Problem& problem) {
   std::vector<double> work(static_cast<std::size_t>(problem.nodes()));  ///< entries of the table that eliminating the node needs
   const auto update = [&](int node) {
     double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
-    for (const int other : neighbours[static_cast<std::size_t>(node)]) entries = std::min(entries * problem.size(other), std::numeric_limits<double>::max());
+    for (const int other : neighbours[static_cast<std::size_t>(node)])
+      entries = std::min(entries * problem.size(other), std::numeric_limits<double>::max());
   };
   for (int node = 0; node < problem.nodes(); ++node) update(node);
   std::vector<int> order;

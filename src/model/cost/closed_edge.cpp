@@ -54,12 +54,13 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vecto
     for (const std::size_t place : places(home_.kinds, axis, homes)) table.home_row.push_back(place * wanted_parts.size());
     table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
     table.shifted = readings[axis].shifted();
+    table.plain = !table.shifted;
     float halo = 1;
     for (const int of_home : homes) {
       for (const int of_wanted : wanted_parts) {
         table.sizes.push_back(readings[axis].sizes(of_home, of_wanted));
         table.unhaloed.push_back(readings[axis].unhaloed(of_home, of_wanted, table.sizes.back()));
-        table.has_halo = table.has_halo || !table.unhaloed.back().all();
+        table.plain = table.plain && table.unhaloed.back().all();
         halo = std::max({halo, 1 / table.unhaloed.back().wanted, 1 / table.unhaloed.back().held});
       }
     }
@@ -76,7 +77,7 @@ EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
 /// One end of pairs, of which the other is any.
 class ClosedEdge::Fixed {
  public:
-  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end) : edge_(edge), end_(end), home_(home) {
+  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end) : edge_(edge), meetings_(edge.space_.meetings().data()), end_(end), home_(home) {
     for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
       const std::size_t axis = edge.tables_[i].axis;
       rows_[i] = home ? edge.space_.met_by_home(axis, end.digits[axis]) : edge.space_.met_by_wanted(axis, end.digits[axis]);
@@ -87,19 +88,23 @@ class ClosedEdge::Fixed {
     const EndSpace::End &home = home_ ? end_ : other, &wanted = home_ ? other : end_;
     const auto inside = static_cast<float>(wanted.terms_inside);
     Meeting all;
-    all.near_wanted = inside / prices.terms();
-    all.near_readers = inside;
+    all.near_wanted = all.near_readers = inside;
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
+      const Meeting& along = meetings_[rows_[i][other.digits[table.axis]]];
+      if (table.plain) {
+        all *= along;
+        continue;
+      }
       const bool apart = table.shifted && home.digits[table.axis] != EndSpace::whole && wanted.digits[table.axis] != EndSpace::whole;
-      const Meeting& along = apart ? strangers : edge_.space_.meetings()[rows_[i][other.digits[table.axis]]];
-      all *= table.has_halo ? with_halo(along, table.unhaloed[table.home_row[home.kind] + table.wanted_column[wanted.kind]]) : along;
+      all *= with_halo(apart ? strangers : along, table.unhaloed[table.home_row[home.kind] + table.wanted_column[wanted.kind]]);
     }
     return prices.seconds(edge_.rates_, all) * edge_.passes_;
   }
 
  private:
   const ClosedEdge& edge_;
+  const Meeting* meetings_;
   const EndSpace::End& end_;
   bool home_;
   std::array<const std::uint16_t*, axis_count> rows_{};

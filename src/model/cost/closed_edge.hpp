@@ -37,7 +37,7 @@ class ClosedEdge {
   struct Table {
     std::size_t axis = 0;
     std::vector<std::size_t> home_row, wanted_column;  ///< by kind
-    bool shifted = false, has_halo = false;
+    bool shifted = false, plain = true;  ///< plain: neither shifted nor with a halo
     std::vector<AxisReading::Sizes> sizes;
     std::vector<AxisReading::Unhaloed> unhaloed;
   };

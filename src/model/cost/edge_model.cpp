@@ -151,7 +151,7 @@ Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed
     terms *= digit.parts;
     if (digit.stride < rates.innermost) inside *= digit.parts;
   }
-  meetings.near_wanted *= static_cast<float>(inside / terms);
+  meetings.near_wanted *= static_cast<float>(inside);
   meetings.near_readers *= static_cast<float>(inside);
   return {EdgePrices(rates, products, static_cast<float>(terms)).seconds(rates, meetings)};
 }

@@ -75,50 +75,47 @@ class EdgePrices {
   /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same block's gradient. `halo`: a block with its halo is at most so many
   /// times the block.
   EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo = 1);
-  /// `meetings`: products over the axes; near_wanted and near_readers besides times the terms in each innermost group, the former by all terms.
+  /// `meetings`: products over the axes; near_wanted and near_readers besides times the terms in each innermost group.
   float seconds(const EdgeRates& rates, const Meeting& meetings) const;
   /// Nothing in common anywhere near: no pair costs more,
   float most() const { return forward_.far + backward_.far; }
   /// and none less.
   float least() const { return least_; }
-  float terms() const { return terms_; }
 
  private:
   struct Direction {
     Direction(const EdgeRates& rates, float all_messages, float all_elements, float own_elements)
         : messages(all_messages), elements(all_elements), own(own_elements), far(messages * rates.message + elements * rates.element) {}
-    float seconds(const EdgeRates& rates, float common, float near_blocks, float near_share) const;
+    float seconds(const EdgeRates& rates, float common, float near_blocks, float near_elements) const;
+    /// The ranks of an innermost group have no more than each as much as this one.
+    float least(const EdgeRates& rates, float halo) const {
+      const auto group = static_cast<float>(rates.innermost);
+      return seconds(rates, 1, group, std::min(elements, group * halo * own));
+    }
     float messages, elements, own, far;
   };
-  float terms_;
   Direction forward_, backward_;
   float least_;
 };
 
-inline float EdgePrices::Direction::seconds(const EdgeRates& rates, float common, float near_blocks, float near_share) const {
+inline float EdgePrices::Direction::seconds(const EdgeRates& rates, float common, float near_blocks, float near_elements) const {
   constexpr float rounding = 1e-4F;
-  if (messages <= common + rounding) return 0;
-  const float own_elements = own * common, near = std::clamp(near_blocks, common, messages),
-              near_elements = std::max(own_elements, elements * near_share);
-  return far - near * rates.near_message - near_elements * rates.near_element - common * rates.own_message - own_elements * rates.own_element;
+  const float own_elements = own * common, near = std::min(std::max(near_blocks, common), messages);
+  const float all = far - near * rates.near_message - std::max(own_elements, near_elements) * rates.near_element - common * rates.own_message -
+                    own_elements * rates.own_element;
+  return messages <= common + rounding ? 0 : all;
 }
 
 inline EdgePrices::EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo)
-    : terms_(terms),
-      forward_(rates, products.homes, products.wanted, products.wanted_at_home),
-      backward_(rates, terms * products.readers, terms * products.held, products.held_and_wanted) {
-  // The ranks of an innermost group have no more than each as much as this one.
-  const auto lowest = [&](const Direction& direction) {
-    const auto group = static_cast<float>(rates.innermost);
-    const float near = group * halo * direction.own;
-    return direction.seconds(rates, 1, group, direction.elements > near ? near / direction.elements : 1);
-  };
-  least_ = lowest(forward_) + lowest(backward_);
+    : forward_(rates, products.homes, products.wanted, products.wanted_at_home),
+      backward_(rates, terms * products.readers, terms * products.held, products.held_and_wanted),
+      least_(forward_.least(rates, halo) + backward_.least(rates, halo)) {
+  backward_.elements = products.held;  // what is near of each term is counted by terms
 }
 
 inline float EdgePrices::seconds(const EdgeRates& rates, const Meeting& meetings) const {
-  return forward_.seconds(rates, meetings.common, meetings.near_homes, meetings.near_home) +
-         backward_.seconds(rates, meetings.common, meetings.near_readers, meetings.near_wanted);
+  return forward_.seconds(rates, meetings.common, meetings.near_homes, meetings.near_home * forward_.elements) +
+         backward_.seconds(rates, meetings.common, meetings.near_readers, meetings.near_wanted * backward_.elements);
 }
 
 /// One pass in each direction of one pair.
