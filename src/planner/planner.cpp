@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <numeric>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/cost/block_model.hpp"
+#include "model/cost/edge_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
@@ -108,7 +110,8 @@ class Planning {
     return known;
   }
 
-  WideOutcome search_over_all(const Network& network, const Execution& execution, std::optional<Bytes> limit, const std::vector<LayerDecompositions>& known) {
+  WideOutcome search_over_all(const Network& network, const Execution& execution, std::optional<Bytes> limit,
+                              const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
     const WideOutcome outcome = search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
     result_.search_seconds += since(start);
@@ -142,8 +145,7 @@ class Planning {
         if (considered.plan && considered.plan->ranks == ranks_) choices.know(considered.name, considered.plan->layers);
     if (result_.without_limit) {
       const Bytes limit = *result_.memory_limit;
-      if (is_wide(ranks_, machine_) && choices.fits_as_given(limit))
-        search_again(limit);
+      if (is_wide(ranks_, machine_) && choices.fits_as_given(limit)) search_again(limit);
       choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room, const std::vector<LayerDecompositions>& known) {
         return search_within(network, execution, room, known);
       });
@@ -285,15 +287,39 @@ class Planning {
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
   }
 
-  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
-  std::optional<Bytes> far_too_much(const Plan& plan) const {
-    if (ranks_ <= most_ranks_of_their_own || !result_.memory_limit) return {};
+  /// Of a plan over many ranks, in closed form: what adds up of its memory, and kernels and redistributions one after the other.
+  struct Outline {
     Bytes memory{};
+    Seconds step{};
+  };
+  std::optional<Outline> outline(const Plan& plan) const {
+    if (ranks_ <= most_ranks_of_their_own) return {};
+    Outline sum;
     for (const Block& block : fold(network_)) {
       const BlockPieces pieces = BlockModel(network_, block, plan.execution, machine_).pieces(plan.layers[static_cast<std::size_t>(block.root())]);
-      memory += pieces.persistent + pieces.saved;
+      sum.memory += pieces.persistent + pieces.saved;
+      sum.step += pieces.forward + pieces.backward + pieces.update;
     }
-    return memory.value / 5 * 4 > result_.memory_limit->value ? std::optional(memory) : std::nullopt;
+    const EdgeRates rates = edge_rates(plan.ranks, machine_);
+    for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
+      const Layer& layer = network_.layer(consumer);
+      if (layer.inputs.empty()) continue;
+      const LayerDistributions made = distribute(layer, plan.layers[static_cast<std::size_t>(consumer)]);
+      for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+        const Layer& producer = network_.layer(layer.inputs[input]);
+        if (producer.kind == LayerKind::Input) continue;
+        const Distribution home = distribute(producer, plan.layers[static_cast<std::size_t>(layer.inputs[input])]).home;
+        sum.step += edge_cost(rates, home, made.inputs[input]) * static_cast<double>(network_.training.micro_batches);
+      }
+    }
+    return sum;
+  }
+
+  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
+  std::optional<Bytes> far_too_much(const Plan& plan) const {
+    if (!result_.memory_limit) return {};
+    const auto sum = outline(plan);
+    return sum && sum->memory.value / 5 * 4 > result_.memory_limit->value ? std::optional(sum->memory) : std::nullopt;
   }
 
   std::string too_much(Bytes memory) const {
@@ -366,17 +392,43 @@ class Planning {
     const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
     std::vector<Baseline> all = baselines(network_, ranks_, machine_, options_.execution, plan_fits);
     if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);
-    std::vector<Considered> prices(all.size());
-    in_parallel(all.size(), [&](std::size_t i) {
-      prices[i] = all[i].plan ? priced(all[i].name, std::move(*all[i].plan), false) : Considered{all[i].name, {}, {}, all[i].reason};
-      prices[i].aliases = std::move(all[i].aliases);
-    });
+    std::vector<Considered> prices = priced(all);
     for (Considered& considered : prices) {
       for (Considered& searched : result_.searched) {
         if (considered.plan && searched.plan->layers == considered.plan->layers) searched.aliases.push_back(considered.name);
       }
       result_.baselines.push_back(std::move(considered));
     }
+  }
+
+  /// Those first that look shortest; over many ranks there is no use in playing through what takes far longer without its reductions than another in all.
+  std::vector<Considered> priced(std::vector<Baseline>& all) {
+    constexpr std::size_t first = 2;
+    constexpr double far_longer = 3;
+    std::vector<Considered> prices(all.size());
+    std::vector<std::optional<Outline>> outlines(all.size());
+    in_parallel(all.size(), [&](std::size_t i) {
+      if (all[i].plan) outlines[i] = outline(finished(*all[i].plan, all[i].name));
+    });
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return outlines[i] ? outlines[i]->step : Seconds{0}; });
+    std::optional<Seconds> best;
+    const auto price = [&](std::size_t i) {
+      Considered& considered = prices[i] = Considered{all[i].name, {}, {}, all[i].reason};
+      if (all[i].plan && best && outlines[i] && outlines[i]->step > *best * far_longer)
+        considered.infeasible = fmt::format("not played through: estimated at {} without reductions, the best of the others takes {} in all",
+                                            milliseconds(outlines[i]->step), milliseconds(*best));
+      else if (all[i].plan)
+        considered = priced(all[i].name, std::move(*all[i].plan), false);
+      considered.aliases = std::move(all[i].aliases);
+    };
+    const std::size_t some = std::min(first, order.size());
+    in_parallel(some, [&](std::size_t i) { price(order[i]); });
+    for (const Considered& considered : prices)
+      if (considered.usable() && (!best || considered.plan->prediction->step < *best)) best = considered.plan->prediction->step;
+    in_parallel(order.size() - some, [&](std::size_t i) { price(order[some + i]); });
+    return prices;
   }
 
   /// Of the plans on fewer ranks only the best by its first rank alone: a look at each costs more than it tells.
@@ -416,7 +468,8 @@ class Planning {
     result_.recommended.name = "recommended";
     result_.chosen = best->name;
     if (result_.searched.empty()) {
-      result_.reranking = fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
+      result_.reranking =
+          fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
       result_.reranking =
@@ -432,7 +485,7 @@ class Planning {
   const PlanningOptions& options_;
   std::string fingerprint_;
   std::mutex least_peak_guard_;
-  std::optional<Bytes> least_peak_;  ///< of all plans looked at
+  std::optional<Bytes> least_peak_;       ///< of all plans looked at
   std::vector<Considered> beyond_limit_;  ///< the best as given, if it needs more memory than there is
   PlanningResult result_;
 };
