@@ -13,6 +13,8 @@ namespace {
 
 /// Candidates a node that the exact search takes no time for.
 constexpr std::size_t few_enough = 40;
+/// What costs no more than so many times the least that can be will do to rule out others.
+constexpr double nearly = 1.02;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
@@ -81,7 +83,7 @@ class Bracketing {
   std::optional<Bracket> run(const std::vector<std::vector<int>>& known, const std::vector<std::vector<int>>& few) {
     for (const std::vector<int>& assignment : known) offer(assignment);
     if (found_) improve();
-    if (!few.empty() && found_) look_among(few);
+    if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
     const double left_out = choose();
@@ -93,6 +95,13 @@ class Bracketing {
   }
 
  private:
+  /// Each node's least cost, without edges.
+  double least_nodes() const {
+    double sum = 0;
+    for (int node = 0; node < table_.nodes(); ++node) sum += *std::ranges::min_element(table_.node_costs(node));
+    return sum;
+  }
+
   void look_among(const std::vector<std::vector<int>>& few) {
     DualBound dual(table_, found_ ? best_.cost : infinity);
     dual.restrict_to(few);
