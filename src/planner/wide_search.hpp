@@ -17,7 +17,7 @@ struct WideOutcome {
 };
 
 /// Whether costs are taken in closed form: from this many ranks, on a machine of which rates are known rather than kernels.
-inline constexpr int wide_ranks = 9;
+inline constexpr int wide_ranks = 5;
 bool is_wide(int ranks, const MachineProfile& machine);
 
 /// Fills all classes, on all cores.
