@@ -10,14 +10,13 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
-#include "model/cost/block_model.hpp"
-#include "model/cost/edge_model.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/partition/lower.hpp"
 #include "planner/baselines.hpp"
 #include "planner/memory_choices.hpp"
+#include "planner/outline.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
 #include "planner/weighted_table.hpp"
@@ -287,32 +286,8 @@ class Planning {
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
   }
 
-  /// Of a plan over many ranks, in closed form: what adds up of its memory, and kernels and redistributions one after the other.
-  struct Outline {
-    Bytes memory{};
-    Seconds step{};
-  };
   std::optional<Outline> outline(const Plan& plan) const {
-    if (ranks_ <= most_ranks_of_their_own) return {};
-    Outline sum;
-    for (const Block& block : fold(network_)) {
-      const BlockPieces pieces = BlockModel(network_, block, plan.execution, machine_).pieces(plan.layers[static_cast<std::size_t>(block.root())]);
-      sum.memory += pieces.persistent + pieces.saved;
-      sum.step += pieces.forward + pieces.backward + pieces.update;
-    }
-    const EdgeRates rates = edge_rates(plan.ranks, machine_);
-    for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
-      const Layer& layer = network_.layer(consumer);
-      if (layer.inputs.empty()) continue;
-      const LayerDistributions made = distribute(layer, plan.layers[static_cast<std::size_t>(consumer)]);
-      for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
-        const Layer& producer = network_.layer(layer.inputs[input]);
-        if (producer.kind == LayerKind::Input) continue;
-        const Distribution home = distribute(producer, plan.layers[static_cast<std::size_t>(layer.inputs[input])]).home;
-        sum.step += edge_cost(rates, home, made.inputs[input]) * static_cast<double>(network_.training.micro_batches);
-      }
-    }
-    return sum;
+    return ranks_ > most_ranks_of_their_own ? std::optional(outline_of(plan, network_, machine_)) : std::nullopt;
   }
 
   /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.

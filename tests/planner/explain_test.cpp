@@ -62,12 +62,14 @@ TEST(Explain, FewRanksAreAsInTheSearchsTable) {
     const char* decomposition;
     MachineProfile machine;
   };
+  MachineProfile pairs_of_ranks = small_machine();
+  pairs_of_ranks.levels.back().ranks = 2;
   const Row rows[] = {
       // name             network                          split      machine
       {"two ranks", small_resnet(4), "N2", small_machine()},
       {"slow link", small_resnet(4), "H4", small_machine(1e6, 1e-4)},
       {"one large sample", small_mesh(1, {3, 1, 32, 32}), "H2 W2", small_machine()},
-      {"across nodes", small_mesh(4, {3, 1, 12, 12}), "N2 | H3", small_machine()},
+      {"across nodes", small_mesh(4, {3, 1, 12, 12}), "N2 | H2", pairs_of_ranks},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);

@@ -1,7 +1,6 @@
 #include "model/cost/end_space.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
@@ -51,22 +50,23 @@ const EndSpace::Ends& EndSpace::ends(const TensorSplit& split) {
 
 void EndSpace::meet_all() {
   std::map<Meeting, std::uint16_t> known;
-  std::mutex guard;
   for (Pool& pool : pools_) {
     const std::size_t ways = pool.digits.size();
+    std::vector<std::map<Meeting, std::vector<std::size_t>>> rows(ways);
+    in_parallel(ways, [&](std::size_t home) {
+      for (std::size_t wanted = 0; wanted < ways; ++wanted)
+        rows[home][meet(pool.digits[home], pool.digits[wanted], space_.innermost())].push_back(wanted);
+    });
     pool.by_home.resize(ways * ways);
     pool.by_wanted.resize(ways * ways);
-    in_parallel(ways, [&](std::size_t home) {
-      std::map<Meeting, std::vector<std::size_t>> row;
-      for (std::size_t wanted = 0; wanted < ways; ++wanted) row[meet(pool.digits[home], pool.digits[wanted], space_.innermost())].push_back(wanted);
-      const std::lock_guard lock(guard);
-      for (const auto& [meeting, places] : row) {
+    for (std::size_t home = 0; home < ways; ++home) {
+      for (const auto& [meeting, places] : rows[home]) {
         const auto [found, fresh] = known.try_emplace(meeting, static_cast<std::uint16_t>(meetings_.size()));
         if (fresh) meetings_.push_back(meeting);
         SP_ASSERT(meetings_.size() < 65536);
         for (const std::size_t wanted : places) pool.by_home[home * ways + wanted] = pool.by_wanted[wanted * ways + home] = found->second;
       }
-    });
+    }
   }
 }
 
