@@ -113,17 +113,18 @@ class WideSearch {
   /// The same grid everywhere, as far as layers admit it: the few with the least costs of all layers.
   void add_families() {
     constexpr std::size_t most = 4;
-    std::vector<std::pair<double, std::size_t>> families;
+    std::vector<std::pair<double, std::size_t>> families;  // ascending
     for (std::size_t grid = 0; grid < space_.size(); ++grid) {
+      const double limit = families.size() == most ? families.back().first : std::numeric_limits<double>::infinity();
       double seconds = 0;
-      for (int node = 0; node < table_.nodes() && seconds < std::numeric_limits<double>::infinity(); ++node) {
+      for (int node = 0; node < table_.nodes() && seconds < limit; ++node) {
         const auto candidate = nearest(node, grid);
         seconds += candidate ? table_.node_costs(node)[at(*candidate)] : std::numeric_limits<double>::infinity();
       }
-      if (seconds < std::numeric_limits<double>::infinity()) families.emplace_back(seconds, grid);
+      if (seconds >= limit) continue;
+      if (families.size() == most) families.pop_back();
+      families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)), {seconds, grid});
     }
-    std::ranges::sort(families);
-    if (families.size() > most) families.resize(most);
     for (const auto& [seconds, grid] : families) {
       Assignment assignment;
       for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(*nearest(node, grid));
@@ -131,16 +132,17 @@ class WideSearch {
     }
   }
 
-  /// Candidates that are simply split: by one dimension within the innermost level, by two at most outside.
+  /// Candidates that are simply split: by two dimensions at most within the innermost level, and outside.
   void choose_few() {
     const auto dims = [](const Factors& factors) { return std::ranges::count_if(factors, [](int parts) { return parts > 1; }); };
+    std::vector<std::size_t> simple;
+    for (std::size_t grid = 0; grid < space_.size(); ++grid)
+      if (dims(space_.inner(grid)) <= 2 && dims(space_.outer(grid)) <= 2) simple.push_back(grid);
     for (int node = 0; node < table_.nodes(); ++node) {
       std::vector<int>& few = few_.emplace_back();
-      for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-        if (dims(space_.inner(grid)) > 2 || dims(space_.outer(grid)) > 2) continue;
+      for (const std::size_t grid : simple)
         for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce})
           if (const auto candidate = table_.find(node, grid, landing)) few.push_back(*candidate);
-      }
       std::ranges::sort(few);
     }
   }
