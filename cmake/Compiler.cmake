@@ -1,12 +1,15 @@
 # Flags that every target shares.
 add_library(stratplan_flags INTERFACE)
 target_include_directories(stratplan_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_BINARY_DIR}/generated)
-target_compile_options(stratplan_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno)
+target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -fno-math-errno>)
+# Functions of the model's small values (shapes, windows) are constexpr, and so may run on a device.
+target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --extended-lambda -Xcompiler=-Wall>)
 if(STRATPLAN_WARNINGS_AS_ERRORS)
-  target_compile_options(stratplan_flags INTERFACE -Werror)
+  target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 if(STRATPLAN_SANITIZE)
   # Not the checks at every member access: for null pointers and dead objects the address sanitizer stops as well, and without them the build takes half as long.
-  target_compile_options(stratplan_flags INTERFACE -fsanitize=address,undefined -fno-sanitize=null,vptr,alignment -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(stratplan_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined -fno-sanitize=null,vptr,alignment -fno-sanitize-recover=all -fno-omit-frame-pointer>)
   target_link_options(stratplan_flags INTERFACE -fsanitize=address,undefined)
 endif()

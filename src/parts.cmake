@@ -27,13 +27,14 @@ else()
   target_sources(stratplan_parts PRIVATE runtime/stub/cpu.cpp)
 endif()
 
+# CUDA headers are included nowhere but in runtime/cuda, runtime/comm/nccl and the tests of both.
 if(STRATPLAN_HAS_CUDA)
-  file(GLOB part CONFIGURE_DEPENDS runtime/cuda/*.cpp)
+  file(GLOB part CONFIGURE_DEPENDS runtime/cuda/*.cpp runtime/cuda/*.cu runtime/cuda/cudnn/*.cpp runtime/comm/nccl/*.cpp)
   target_sources(stratplan_parts PRIVATE ${part})
-  target_include_directories(stratplan_parts PRIVATE ${CUDNN_INCLUDE} ${NCCL_INCLUDE})
-  target_link_libraries(stratplan_parts PUBLIC CUDA::cudart ${CUDNN_LIBRARY} ${NCCL_LIBRARY})
+  target_include_directories(stratplan_parts SYSTEM PUBLIC ${CUDNN_INCLUDE} ${NCCL_INCLUDE})
+  target_link_libraries(stratplan_parts PUBLIC CUDA::cudart ${CUDNN_LIBRARY} ${CUDNN_GRAPH_LIBRARY} ${NCCL_LIBRARY})
 else()
-  target_sources(stratplan_parts PRIVATE runtime/stub/cuda.cpp)
+  target_sources(stratplan_parts PRIVATE runtime/stub/cuda.cpp runtime/stub/nccl.cpp)
 endif()
 
 if(STRATPLAN_HAS_HDF5)

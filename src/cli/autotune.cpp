@@ -135,7 +135,7 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_memory(*command, options->memory);
-  command->add_option("--backend", options->backend, "cpu or reference")->capture_default_str();
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
   command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
   command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")->check(positive())->capture_default_str();
   command->add_flag("--fresh", options->fresh, "run the plans again even if the results folder has undisturbed runs of the very same ones");

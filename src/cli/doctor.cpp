@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <map>
+
 #include "cli/commands.hpp"
 #include "cli/job.hpp"
 #include "cli/options.hpp"
@@ -25,10 +27,11 @@ struct Finding {
   bool required = false;      ///< a normal job cannot run without it
   std::string description;
   std::string remedy;         ///< the command that helps, if it is not good
+  std::map<std::string, std::string> versions{};  ///< of packages, by name
 };
 
 Finding part(const std::string& name, const PartInfo& info, bool required, const std::string& remedy) {
-  return {name, info.built, required, info.built ? info.description : "not built", remedy};
+  return {name, info.built, required, info.built ? info.description : "not built", remedy, info.versions};
 }
 
 std::vector<Finding> what_was_built() {
@@ -93,6 +96,7 @@ Json to_json(const std::vector<Finding>& findings, const char* verdict) {
   for (const Finding& finding : findings) {
     document[finding.what] = {{verdict, finding.good}, {"description", finding.description}};
     if (!finding.good) document[finding.what]["remedy"] = finding.remedy;
+    if (!finding.versions.empty()) document[finding.what]["versions"] = finding.versions;
   }
   return document;
 }

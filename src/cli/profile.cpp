@@ -33,9 +33,16 @@ struct ProfileOptions {
   bool json = false;
 };
 
+/// Links are measured from host memory to host memory, which says nothing of devices.
+void check_links_can_be_measured(const std::string& backend, int ranks) {
+  if (is_cuda(backend) && ranks > 1)
+    throw UsageError("links between GPUs are not measured yet: profile one rank (-n 1), and take links from a shipped machine or describe them");
+}
+
 /// One rank of the measuring job.
 void measure(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
   const ProfileRequest request = request_from_json(read_json_file(options.request), options.request);
+  check_links_can_be_measured(options.backend, request.ranks);
   const auto backend = make_backend(options.backend, request.threads_per_rank);
   ProgressLine line;
   line.phase(fmt::format("measuring {} kernels and the links between {} ranks", request.kernels.size(), request.ranks));
@@ -74,6 +81,7 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
 
 /// One rank of the job that measures a cluster's links.
 void measure_links(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
+  check_links_can_be_measured(options.backend, communicator.size());
   const auto backend = make_backend(options.backend, 1);
   ProgressLine line;
   line.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
@@ -121,7 +129,7 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
   CLI::App* command = program.add_subcommand("profile", "Measure this machine: the kernels and links that a network's plans need");
   options->network.add(*command)->required(false);
   add_ranks(*command, options->ranks, false);
-  command->add_option("--backend", options->backend, "cpu or reference")->capture_default_str();
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
   command->add_option("--request", options->request, "what to measure, as the launcher writes it; under mpirun")->group("");
   command->add_option("-o,--output", options->output, "also write the machine profile here");
   add_json(*command, options->json);

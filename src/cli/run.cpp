@@ -190,6 +190,7 @@ void check_checkpointing(const RunOptions& options) {
 
 void run(RunOptions options, const CommandLine& command_line) {
   check_checkpointing(options);
+  check_devices(options.training.device);
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
   const bool checkpoints = !options.training.checkpoints.empty() && options.trains();
   std::atomic<bool> stopped = false;  // ranks may be threads
@@ -216,6 +217,7 @@ void run(RunOptions options, const CommandLine& command_line) {
   if (checkpoints) check_writable(options.training.checkpoints + "/latest");
   if (planned.plan.ranks == 1) return train(run_alone);
   if (options.launcher == "threads") return train([&](const RankBody& body) { run_as_threads(planned.plan.ranks, body); });
+  if (options.launcher == "processes") prepare_launch(options.training.device, planned.plan.ranks);
   const std::vector<std::string> arguments(command_line.begin() + 1, command_line.end());
   const JobRequest job{arguments, options.launcher == "mpirun", checkpoints, std::chrono::seconds(options.watchdog)};
   if (const int code = run_job(planned, job); code != 0) throw JobFailed{code};
@@ -251,7 +253,7 @@ void add_checkpoints(CLI::App& command, TrainingRequest& training) {
 
 void add_options(CLI::App& command, RunOptions& options) {
   TrainingRequest& training = options.training;
-  training.backend = default_backend();
+  training.device.backend = default_backend();
   command.add_option("PLAN", options.plan, "plan.json")->required();
   add_ranks(command, options.ranks, false);
   command.add_option("--steps", training.steps, "training steps that are timed")->check(positive())->capture_default_str();
@@ -259,7 +261,15 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_flag("--verify", training.verify, "compare the first step's loss and gradients with an undivided run's");
   command.add_option("--against", training.against, "compare with this dump of an undivided run instead of making one");
   command.add_option("--dump", training.dump, "write the first step's loss and gradients, whole, to this safetensors file");
-  command.add_option("--backend", training.backend, "cpu or reference")->capture_default_str();
+  command.add_option("--backend", training.device.backend, "cpu, reference or cuda")->capture_default_str();
+  command
+      .add_option("--communicator", training.device.communicator,
+                  "of the cuda backend: nccl, from device to device; staged, by way of the host; auto: nccl if each rank has a device of its own")
+      ->check(CLI::IsMember({"auto", "nccl", "staged"}))
+      ->capture_default_str();
+  command.add_option("--communication-timeout", training.device.communication_timeout, "seconds that nccl waits for the other ranks (exit code 6)")
+      ->check(positive())
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "of parameters, data and dropout")->capture_default_str();
   command.add_option("--data", training.data, "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
   command.add_option("--channel-order", training.channel_order, "of the data: first or last; default: as the file says, else first")

@@ -88,7 +88,7 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
   timings.ranks = plan.ranks;
   timings.machine_name = this_machine();
   timings.machine_fingerprint = machine.fingerprint();
-  timings.backend = request.backend;
+  timings.backend = request.device.backend;
   timings.threads_per_rank = plan.execution.threads_per_rank;
   timings.seed = request.settings.seed;
   timings.data = request.data;
@@ -180,12 +180,13 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
                      "with \"local\" the numbers depend on the plan; to verify, expected a number of samples, or \"all\"");
   Timings timings = describe(planned, request);
   const TrainingSettings& settings = request.settings;
-  const auto backend = make_backend(request.backend, plan.execution.threads_per_rank);
+  RankDevice device(request.device, plan.execution.threads_per_rank, communicator, recorder);
+  Backend& backend = device.backend();
   const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   const bool collects = communicator.rank() == 0;
   const ResidentGrowth resident;
   TrainingData data(request, program, collects);
-  Executor executor(network, program, *backend, communicator, data.source(), settings, recorder);
+  Executor executor(network, program, backend, device.communicator(program), data.source(), settings, recorder);
   initialize_parameters(network, program, settings.seed, executor);
   if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
   Continuation continuation(request, communicator, recorder, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
@@ -221,8 +222,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     std::vector<NamedTensor> expected;
     const auto whole = TrainingData::open(request, loads_of(program), false);
     recorder.begin({iterations, Operation::verification});
-    if (collects) expected = undivided(planned, request, settings, *backend, *whole, first_step);
-    const Verification v = verify_first_step(network, program, plan.execution, settings, *backend, *whole, executor, communicator, expected, first_step);
+    if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
+    const Verification v = verify_first_step(network, program, plan.execution, settings, backend, *whole, executor, communicator, expected, first_step);
     timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};
   }
   communicator.barrier();
@@ -237,10 +238,10 @@ class Inference {
   Inference(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator)
       : network_(planned.network),
         communicator_(communicator),
-        backend_(make_backend(request.backend, planned.plan.execution.threads_per_rank)),
+        device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}),
         program_(lower_inference(planned.network, planned.plan.layers, planned.plan.execution, communicator.rank())),
         data_(request, program_, communicator.rank() == 0),
-        executor_(network_, program_, *backend_, communicator, data_.source(), request.settings) {
+        executor_(network_, program_, device_.backend(), device_.communicator(program_), data_.source(), request.settings) {
     if (request.weights.empty())
       restore(request);
     else
@@ -261,7 +262,7 @@ class Inference {
 
   const Network& network_;
   Communicator& communicator_;
-  std::unique_ptr<Backend> backend_;
+  RankDevice device_;
   Program program_;
   TrainingData data_;
   Executor executor_;

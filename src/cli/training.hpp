@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "cli/rank_device.hpp"
 #include "model/plan.hpp"
 #include "report/timings.hpp"
 #include "runtime/evaluation.hpp"
@@ -13,7 +14,7 @@
 namespace stratplan {
 
 struct TrainingRequest {
-  std::string backend;  ///< "cpu", "reference"
+  DeviceRequest device;
   int warmup = 2;
   int steps = 10;
   TrainingSettings settings;

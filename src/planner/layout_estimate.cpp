@@ -18,6 +18,7 @@ LayoutEstimate LayoutEstimates::of(const LayerDecompositions& layers) {
   for (std::size_t block = 0; block < blocks_.size(); ++block) {
     const LayoutEstimate own = of_block(block, layers[static_cast<std::size_t>(blocks_[block].root())]);
     sum.step += own.step;
+    sum.kernels += own.kernels;
     sum.memory += own.memory;
   }
   return sum;
@@ -27,9 +28,10 @@ LayoutEstimate LayoutEstimates::of_block(std::size_t block, const Decomposition&
   const auto [found, fresh] = known_.try_emplace({classes_[block], root});
   if (!fresh) return found->second;
   const BlockPieces pieces = BlockModel(network_, blocks_[block], execution_, machine_).pieces(root);
-  Seconds step = pieces.forward + pieces.backward + pieces.update + machine_.step_overhead.median * static_cast<double>(pieces.steps);
+  const Seconds kernels = pieces.forward + pieces.backward + pieces.update;
+  Seconds step = kernels + machine_.step_overhead.median * static_cast<double>(pieces.steps);
   for (const BlockCollective& collective : pieces.collectives) step += price(collective, root.grid);
-  return found->second = {step, pieces.persistent + pieces.saved};
+  return found->second = {step, kernels, pieces.persistent + pieces.saved};
 }
 
 Seconds LayoutEstimates::price(const BlockCollective& collective, const ProcessGrid& grid) {

@@ -14,7 +14,8 @@ namespace stratplan {
 
 struct LayoutEstimate {
   Seconds step{};
-  Bytes memory{};  ///< what persists, and what the backward phase reads
+  Seconds kernels{};  ///< of it
+  Bytes memory{};     ///< what persists, and what the backward phase reads
 };
 
 /// Equal blocks under equal decompositions are priced once. Not for several threads at once.

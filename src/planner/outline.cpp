@@ -1,17 +1,14 @@
 #include "planner/outline.hpp"
 
-#include "model/cost/block_model.hpp"
 #include "model/cost/edge_model.hpp"
+#include "planner/layout_estimate.hpp"
 
 namespace stratplan {
 
 Outline outline_of(const Plan& plan, const Network& network, const MachineProfile& machine) {
-  Outline sum;
-  for (const Block& block : fold(network)) {
-    const BlockPieces pieces = BlockModel(network, block, plan.execution, machine).pieces(plan.layers[static_cast<std::size_t>(block.root())]);
-    sum.memory += pieces.persistent + pieces.saved;
-    sum.step += pieces.forward + pieces.backward + pieces.update;
-  }
+  const std::vector<Block> blocks = fold(network);
+  const LayoutEstimate alone = LayoutEstimates(network, blocks, plan.execution, machine).of(plan.layers);
+  Outline sum{alone.memory, alone.kernels};
   const EdgeRates rates = edge_rates(plan.ranks, machine);
   const auto made = [&](LayerIndex layer) { return distribute(network.layer(layer), plan.layers[static_cast<std::size_t>(layer)]); };
   for (LayerIndex consumer = 0; consumer < network.size(); ++consumer) {

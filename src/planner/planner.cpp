@@ -267,9 +267,11 @@ class Planning {
 
   Bytes peak_of(const Plan& plan) const { return peak_memory(modelled_programs(plan, network_), machine_).total(); }
 
-  Considered priced(const std::string& name, Plan plan, bool thorough = true) {
+  /// `sum`: its outline, if it is known already.
+  Considered priced(const std::string& name, Plan plan, bool thorough = true, std::optional<Outline> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
-    if (const auto memory = far_too_much(*considered.plan)) {
+    if (!sum) sum = outline(*considered.plan);
+    if (const auto memory = far_too_much(sum)) {
       remember_peak(*memory);
       considered.infeasible = too_much(*memory);
       return considered;
@@ -291,10 +293,9 @@ class Planning {
   }
 
   /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
-  std::optional<Bytes> far_too_much(const Plan& plan) const {
-    if (!result_.memory_limit) return {};
-    const auto sum = outline(plan);
-    return sum && sum->memory.value / 5 * 4 > result_.memory_limit->value ? std::optional(sum->memory) : std::nullopt;
+  std::optional<Bytes> far_too_much(const std::optional<Outline>& sum) const {
+    const bool far = sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
+    return far ? std::optional(sum->memory) : std::nullopt;
   }
 
   std::string too_much(Bytes memory) const {
@@ -380,29 +381,30 @@ class Planning {
   std::vector<Considered> priced(std::vector<Baseline>& all) {
     constexpr std::size_t first = 2;
     constexpr double far_longer = 3;
-    std::vector<Considered> prices(all.size());
+    std::vector<Considered> prices;
+    for (const Baseline& baseline : all) prices.push_back({baseline.name, {}, {}, baseline.reason});
     std::vector<std::optional<Outline>> outlines(all.size());
     in_parallel(all.size(), [&](std::size_t i) {
       if (all[i].plan) outlines[i] = outline(finished(*all[i].plan, all[i].name));
     });
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
+    std::erase_if(order, [&](std::size_t i) { return !all[i].plan; });
     std::ranges::stable_sort(order, {}, [&](std::size_t i) { return outlines[i] ? outlines[i]->step : Seconds{0}; });
     std::optional<Seconds> best;
     const auto price = [&](std::size_t i) {
-      Considered& considered = prices[i] = Considered{all[i].name, {}, {}, all[i].reason};
-      if (all[i].plan && best && outlines[i] && outlines[i]->step > *best * far_longer)
-        considered.infeasible = fmt::format("not played through: estimated at {} without reductions, the best of the others takes {} in all",
-                                            milliseconds(outlines[i]->step), milliseconds(*best));
-      else if (all[i].plan)
-        considered = priced(all[i].name, std::move(*all[i].plan), false);
-      considered.aliases = std::move(all[i].aliases);
+      if (best && outlines[i] && outlines[i]->step > *best * far_longer)
+        prices[i].infeasible = fmt::format("not played through: estimated at {} without reductions, the best of the others takes {} in all",
+                                           milliseconds(outlines[i]->step), milliseconds(*best));
+      else
+        prices[i] = priced(all[i].name, std::move(*all[i].plan), false, outlines[i]);
     };
     const std::size_t some = std::min(first, order.size());
     in_parallel(some, [&](std::size_t i) { price(order[i]); });
     for (const Considered& considered : prices)
       if (considered.usable() && (!best || considered.plan->prediction->step < *best)) best = considered.plan->prediction->step;
     in_parallel(order.size() - some, [&](std::size_t i) { price(order[some + i]); });
+    for (std::size_t i = 0; i < all.size(); ++i) prices[i].aliases = std::move(all[i].aliases);
     return prices;
   }
 

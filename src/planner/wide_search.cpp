@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
@@ -15,10 +16,9 @@ namespace {
 using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
-/// Above this gap a third search would not close it.
-constexpr double worth_another = 0.1;
-/// At this gap none is looked for.
+/// The gap at which no other weights are tried, and how many are.
 constexpr double good_enough = 0.005;
+constexpr int most_looks = 16;
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
@@ -43,15 +43,11 @@ class WideSearch {
       if (table_.memory(node).empty())
         throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}", space_.ranks(), table_.node_name(node)));
     for (const LayerDecompositions& layers : known) remember(layers);
-    table_.set_objective({hidden_ > 0 ? 0.0 : 1.0, hidden_, 0});
+    table_.set_objective({all_hidden(), hidden_, 0});
     add_families();
     choose_few();
-    // Reductions hidden in full bound the time from one side, none hidden from the other: the bound is concave in between. First the side that binds what is known.
-    const double first = hidden_ > 0 && hides_all() ? 0 : 1;
-    search_at(first);
-    if (hidden_ > 0 && gap() > good_enough) search_at(1 - first);
-    // In between there is something to gain only where the bracket is nearly closed.
-    if (hidden_ > 0 && gap() > good_enough && gap() < worth_another) search_at(0.5);
+    if (options_.memory_limit) choose_price_of_memory();
+    look();
     std::ranges::stable_sort(found_, {}, &Found::seconds);
     for (const Found& found : found_) outcome_.found.push_back(layers_of(found.assignment));
     if (!found_.empty()) outcome_.objective = {found_.front().seconds};
@@ -72,30 +68,139 @@ class WideSearch {
   }
   double gap() const { return best() / lower_bound_ - 1; }
 
-  /// Whether the best of what is known hides its reductions.
-  bool hides_all() const {
-    double least = std::numeric_limits<double>::infinity(), excess = 0;
-    for (const Assignment& seed : seeds_) {
-      const double seconds = table_.seconds(seed);
-      if (seconds >= least) continue;
-      least = seconds;
-      excess = 0;
-      for (int node = 0; node < table_.nodes(); ++node) {
-        const ClosedTable::Parts parts = table_.parts(node, seed[at(node)]);
-        excess += parts.reduction - hidden_ * parts.hideable;
-      }
-    }
-    return excess <= 0;
+  /// As if backlogs began at the first node only.
+  std::vector<double> all_hidden() const {
+    std::vector<double> begins(at(table_.nodes()), 0);
+    (hidden_ > 0 ? begins.front() : begins.back()) = 1;
+    return begins;
   }
 
-  void search_at(double weight) {
-    table_.set_objective({weight, hidden_, 0});
+  bool fits(const Assignment& assignment) const { return !options_.memory_limit || table_.memory_of(assignment) <= *options_.memory_limit; }
+
+  /// The bound is tight under weights that leave none of the best plans much below the others (cutting planes: J. Kelley, The cutting-plane method for solving
+  /// convex programs, 1960). Each look finds another such plan, until the gap is closed or looks no longer help.
+  void look() {
+    const auto less = [&](const Assignment& a, const Assignment& b) {
+      return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
+    };
+    if (seeds_.empty()) return;
+    cuts_ = {*std::ranges::min_element(seeds_, less)};
+    const int most = price_ > 0 ? 1 : most_looks;
+    for (int looks = 0; looks < most; ++looks) {
+      const auto found = search_with(hardest_weights());
+      if (!found || gap() <= good_enough || std::ranges::count(cuts_, *found) > 0) return;
+      cuts_.push_back(*found);
+    }
+  }
+
+  /// The weights under which the cheapest plan known costs most: the value of a game between plans and layers where backlogs begin, each of which answers the
+  /// average of the other's moves (fictitious play).
+  std::vector<double> hardest_weights() const {
+    constexpr int moves = 4000;
+    std::vector<std::vector<double>> times;
+    for (const Assignment& plan : cuts_) times.push_back(table_.seconds_by_begin(plan));
+    std::vector<double> begins(at(table_.nodes()), 0), by_plan(times.size(), 0), by_begin(begins);
+    for (int move = 0; move < moves; ++move) {
+      const std::vector<double>& plan = times[at(static_cast<int>(std::ranges::min_element(by_plan) - by_plan.begin()))];
+      for (std::size_t begin = 0; begin < begins.size(); ++begin) by_begin[begin] += plan[begin];
+      const auto begin = static_cast<std::size_t>(std::ranges::max_element(by_begin) - by_begin.begin());
+      begins[begin] += 1.0 / moves;
+      for (std::size_t i = 0; i < times.size(); ++i) by_plan[i] += times[i][begin];
+    }
+    return begins;
+  }
+
+  /// What is best under these weights, as far as it was found.
+  std::optional<Assignment> search_with(const std::vector<double>& begins) {
+    table_.set_objective({begins, hidden_, price_});
     const auto bracketed = bracket(table_, seeds_, options_, few_);
-    if (!bracketed) return;
-    lower_bound_ = std::max(lower_bound_, bracketed->lower_bound);
+    if (!bracketed) return {};
+    // What fits is charged for no more memory than there is.
+    lower_bound_ = std::max(lower_bound_, bracketed->lower_bound - price_ * static_cast<double>(options_.memory_limit.value_or(Bytes{0}).value));
     seeds_.push_back(bracketed->assignment);
-    if (std::ranges::none_of(found_, [&](const Found& found) { return found.assignment == bracketed->assignment; }))
-      found_.push_back({bracketed->assignment, table_.seconds(bracketed->assignment)});
+    keep(bracketed->assignment);
+    if (gap() > good_enough) keep(polished(bracketed->assignment));
+    return bracketed->assignment;
+  }
+
+  void keep(const Assignment& assignment) {
+    if (std::ranges::none_of(found_, [&](const Found& found) { return found.assignment == assignment; }))
+      found_.push_back({assignment, table_.seconds(assignment)});
+  }
+
+  /// One node at a time, by the objective itself, as long as that helps.
+  Assignment polished(Assignment assignment) const {
+    constexpr int most_sweeps = 3;
+    bool helped = true;
+    for (int sweep = 0; helped && sweep < most_sweeps; ++sweep) {
+      helped = false;
+      for (int node = 0; node < table_.nodes(); ++node) helped = polish(assignment, node) || helped;
+    }
+    return assignment;
+  }
+
+  /// What a node's reduction and what it can hide change is the time by where backlogs begin: at earlier nodes nothing, at this one its reduction, at later ones both.
+  bool polish(Assignment& assignment, int node) const {
+    const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
+    const double before = std::ranges::max(by_begin);
+    const auto here = by_begin.begin() + node;
+    const double earlier = node > 0 ? *std::max_element(by_begin.begin(), here) : 0,
+                 later = node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
+    const ClosedTable::Parts old = table_.parts(node, assignment[at(node)]);
+    const std::vector<double> edges = edges_with(assignment, node);
+    const Bytes room = options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) - table_.memory_of(assignment);
+    double least = before * (1 - 1e-9);
+    int chosen = -1;
+    for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
+      const ClosedTable::Parts part = table_.parts(node, candidate);
+      const double reduction = part.reduction - old.reduction, hideable = hidden_ * (part.hideable - old.hideable);
+      const double seconds = part.critical - old.critical + edges[at(candidate)] - edges[at(assignment[at(node)])] +
+                             std::max({earlier, *here + reduction, later + reduction - hideable});
+      const bool fits = table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <= room.value;
+      if (seconds >= least || !fits) continue;
+      least = seconds;
+      chosen = candidate;
+    }
+    if (chosen >= 0) assignment[at(node)] = chosen;
+    return chosen >= 0;
+  }
+
+  /// What all edges of a node cost, by its candidate.
+  std::vector<double> edges_with(const Assignment& assignment, int node) const {
+    std::vector<double> sum(table_.node_costs(node).size(), 0);
+    for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
+      const auto [from, to] = table_.edges()[at(edge)];
+      if (from != node && to != node) continue;
+      const int other = from == node ? to : from;
+      const std::vector<double> no_limits(sum.size(), std::numeric_limits<double>::infinity());
+      const std::vector<double> costs = table_.through_one(edge, to == node, assignment[at(other)], no_limits);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += costs[i];
+    }
+    return sum;
+  }
+
+  /// Where what is best needs more memory than there is, a price is put on memory (Lagrangian relaxation): the least found at which what is best among few fits.
+  void choose_price_of_memory() {
+    constexpr double least_part = 1.0 / 64, growth = 4;
+    constexpr int most_raises = 12, most_bisections = 3;
+    const Assignment free = best_at_price(0);
+    if (fits(free)) return;
+    const double as_much_as_time = table_.seconds(free) / static_cast<double>(table_.memory_of(free).value);
+    double low = 0;
+    price_ = as_much_as_time * least_part;
+    for (int raise = 0; raise < most_raises && !fits(best_at_price(price_)); ++raise) price_ = growth * (low = price_);
+    for (int bisection = 0; bisection < most_bisections; ++bisection) {
+      const double middle = low > 0 ? std::sqrt(low * price_) : price_ / growth;
+      (fits(best_at_price(middle)) ? price_ : low) = middle;
+    }
+  }
+
+  /// Among few; it is known from then on.
+  Assignment best_at_price(double price) {
+    table_.set_objective({{}, hidden_, price});
+    Assignment start = *std::ranges::min_element(seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
+    seeds_.push_back(best_among(table_, few_, start));
+    return seeds_.back();
   }
 
   void remember(const LayerDecompositions& layers) {
@@ -183,6 +288,8 @@ class WideSearch {
   std::vector<Assignment> seeds_;
   std::vector<std::vector<int>> few_;
   std::vector<Found> found_;
+  std::vector<Assignment> cuts_;  ///< plans that tell which weights are of use
+  double price_ = 0;              ///< of memory, seconds per byte
   double lower_bound_ = 0;
   WideOutcome outcome_;
 };

@@ -4,6 +4,7 @@
 
 #include "profile/kernel_profile.hpp"
 #include "profile/probe.hpp"
+#include "profile/stream_clock.hpp"
 
 namespace stratplan {
 namespace {
@@ -58,7 +59,7 @@ DeviceProfile profile_device(Backend& backend, const Team& team) {
   std::vector<Kernel> all = products;
   all.insert(all.end(), copies.begin(), copies.end());
   KernelBuffers buffers(backend, largest_operands(all), kernel_arena);
-  SteadyClock clock;
+  StreamClock clock(backend);
   const StoppingRule rule;
   const auto measure = [&](const Kernel& kernel) { return summarize(sample_kernel(kernel, {}, backend, buffers, clock, team, rule).seconds).median; };
   /// The best of work / time.

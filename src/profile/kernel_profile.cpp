@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "profile/load_guard.hpp"
+#include "profile/stream_clock.hpp"
 
 namespace stratplan {
 namespace {
@@ -39,6 +40,7 @@ class KernelVisits {
         team_(team),
         progress_(progress),
         buffers_(backend, largest_operands(kernels), kernel_arena),
+        clock_(backend),
         samples_(kernels.size()) {
     for (KernelSamples& samples : samples_) samples.seconds.resize(static_cast<std::size_t>(team.size()));
   }
@@ -113,7 +115,7 @@ class KernelVisits {
   const Team& team_;
   const Progress& progress_;
   KernelBuffers buffers_;
-  SteadyClock clock_;
+  StreamClock clock_;
   std::vector<KernelSamples> samples_;  ///< by kernel
   std::size_t done_ = 0;                ///< kernels, of all visits
   int disturbed_bunches_ = 0;

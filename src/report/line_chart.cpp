@@ -7,12 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 
 namespace stratplan {
 namespace {
 
 // Without yellow, which is hard to see on white. M. Okabe, K. Ito, Color universal design, 2008.
-constexpr std::array<const char*, 7> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080"};
+constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080", "#7a4b00", "#5b2a86", "#8fa31e"};
 constexpr const char* ideal_colour = "#999999";
 
 constexpr double chart_width = 520, chart_height = 360, left = 72, right = 20, top = 40, bottom = 56, legend_line = 18;
@@ -135,7 +136,7 @@ class Drawing {
     add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>", (x.begin + x.end) / 2, y.begin + 38, escaped(chart.x.title)));
     add(fmt::format("<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>", x.begin - 52, (y.begin + y.end) / 2,
                     escaped(chart.y.title)));
-    for (const ChartLine& line : chart.lines) draw(line, x, y);
+    for (const ChartLine& line : chart.lines | std::views::reverse) draw(line, x, y);  // the first on top
   }
 
   void draw(const ChartLine& line, const Placement& x, const Placement& y) {

@@ -1,13 +1,17 @@
 #pragma once
 // A device and its kernels. Stream-shaped: enqueue returns at once, results are there after synchronize or behind an event;
 // a processor's stream is an inline queue that has always finished. Buffers belong to the backend; nobody else dereferences them.
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/base/error.hpp"
 #include "model/partition/kernel.hpp"
 #include "model/partition/program.hpp"
 
@@ -43,12 +47,20 @@ class Backend {
  public:
   using Stream = Track;
   using Event = std::int64_t;
+  static constexpr Event none = -1;
 
   virtual ~Backend() = default;
-  virtual std::string name() const = 0;  ///< "reference", "cpu", "cuda"
+  virtual std::string name() const = 0;  ///< as make_backend knows it
   /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
   virtual void* allocate(Bytes bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
+  /// Memory of the host, aligned to 64 bytes, from and to which uploads and downloads are quickest: where the driver can pin it, pinned.
+  virtual void* allocate_host(Bytes bytes) {
+    void* memory = std::aligned_alloc(64, (static_cast<std::size_t>(bytes.value) / 64 + 1) * 64);
+    if (memory == nullptr) throw EnvironmentError("out of memory: " + std::to_string(bytes.value) + " bytes");
+    return memory;
+  }
+  virtual void release_host(void* memory) noexcept { std::free(memory); }
   /// Names of the implementations among which it is worth measuring, the one chosen by rule first; none if there is nothing to choose.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
   /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if there is no such implementation here.
@@ -59,23 +71,37 @@ class Backend {
                        const KernelContext& context) = 0;
   virtual void upload(Stream stream, void* device, const void* host, Bytes bytes) = 0;
   virtual void download(Stream stream, void* host, const void* device, Bytes bytes) = 0;
-  virtual Event record(Stream stream) = 0;
+  /// The moment at which the stream gets here. `again`: an event of before that is of no more interest, if there is one.
+  virtual Event record(Stream stream, Event again = none) = 0;
+  /// From one event to another, on streams that were synchronized since.
+  virtual Seconds elapsed(Event from, Event to) = 0;
   virtual void wait(Stream stream, Event event) = 0;
+  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their own.
+  virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
+  /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
+  virtual void* native_stream(Stream) { return nullptr; }
 };
 
-/// "reference", "cpu" or "cuda"; throws EnvironmentError naming the CMake option if that one was not built. `threads`: per rank, for processors.
+/// "cuda", or "cuda:tf32", which lets tensor cores round the factors of convolutions to 10 bits.
+bool is_cuda(std::string_view name);
+/// "reference", "cpu" or one of is_cuda; throws EnvironmentError naming the CMake option if that one was not built. `threads`: per rank, for processors.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
 /// Plain loops, no packages: the executable specification, always built (runtime/reference).
 std::unique_ptr<Backend> make_reference_backend();
 /// oneDNN and own loops (runtime/cpu, or runtime/stub).
 std::unique_ptr<Backend> make_cpu_backend(int threads);
 /// cuDNN and own kernels (runtime/cuda, or runtime/stub).
-std::unique_ptr<Backend> make_cuda_backend();
+std::unique_ptr<Backend> make_cuda_backend(bool tf32);
+/// Names, unlike anywhere, of those that this process may use; none without a driver.
+std::vector<std::string> cuda_devices();
+/// The one that backends made by this thread from now on work on. Throws EnvironmentError.
+void use_cuda_device(int device);
 /// Whether the real part was linked, and what it says of itself ("oneDNN 2.6.3, AVX2"): for doctor.
 struct PartInfo {
   bool built = false;
   std::string description;
+  std::map<std::string, std::string> versions{};  ///< of its packages, by name; where there is more than one
 };
 PartInfo cpu_part();
 /// What its timings are only comparable under: its name and, if it has packages and kernels that may change, their versions.

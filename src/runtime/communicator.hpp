@@ -45,4 +45,7 @@ class Communicator {
 /// The group of all ranks. Called by all of them.
 Communicator::Group all_ranks(Communicator& communicator);
 
+/// Everybody's numbers, by rank; the lists may differ in length. Called by all ranks, of a communicator for memory of the host.
+std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine, Communicator& communicator);
+
 }  // namespace stratplan

@@ -8,7 +8,7 @@
 namespace stratplan {
 namespace {
 
-/// A processor's stream is an inline queue; one stream keeps program order on any device.
+/// One stream keeps program order on any device; a processor's is an inline queue that has always finished.
 constexpr Backend::Stream stream = Track::Compute;
 
 constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
@@ -36,7 +36,9 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   for (const Step& step : program.steps) prepared_.push_back(prepare(step));
   for (const auto& [kernel, prepared] : kernels_) memory_.workspace = std::max(memory_.workspace, prepared->workspace());
   workspace_ = allocate(memory_.workspace);
-  spans_.resize(program.steps.size());
+  for (std::size_t i = 0; i < program.steps.size(); ++i) spans_.push_back({static_cast<int>(i), {}, {}});
+  begins_.assign(program.steps.size(), Backend::none);
+  ends_ = begins_;
   if (program.concurrent_tracks) prepare_waits();
   communicator.overlap(program.concurrent_tracks);
 }
@@ -119,24 +121,30 @@ void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
 void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
-  Seconds last{};
+  start_ = backend_.record(stream, start_);
   for (std::size_t i = 0; i < prepared_.size(); ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
-    for (const Track track : prepared_[i].awaits) {
-      finish(track, start);
-      last = now() - start;
-    }
+    for (const Track track : prepared_[i].awaits) finish(track, start);
+    // What need not wait begins where the step before it ended.
+    if (prepared_[i].awaits.empty())
+      begins_[i] = i == 0 ? start_ : ends_[i - 1];
+    else
+      begins_[i] = backend_.record(stream, begins_[i]);
     execute(program_.steps[i], prepared_[i], iteration);
-    const Seconds end = now() - start;
-    spans_[i] = {static_cast<int>(i), last, end};
+    ends_[i] = backend_.record(stream, ends_[i]);
     if (program_.concurrent_tracks) follow(i, start);
     if (after_step) {
       finish(program_.steps[i].track, start);
+      backend_.synchronize(stream);
       after_step(i);
     }
-    last = end;
   }
   for (const Track track : tracks) finish(track, start);
+  backend_.synchronize(stream);
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    spans_[i].start = backend_.elapsed(start_, begins_[i]);
+    if (!program_.concurrent_tracks || !communicates(program_.steps[i])) spans_[i].end = backend_.elapsed(start_, ends_[i]);
+  }
   recorder_.begin({iteration});
 }
 
@@ -176,7 +184,6 @@ void Executor::compute(Prepared& prepared, std::int64_t iteration) {
   prepared.context.step = iteration;
   prepared.context.learning_rate = settings_.learning_rate_at(iteration);
   backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(), prepared.context);
-  backend_.synchronize(stream);
 }
 
 void Executor::load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration) {
@@ -209,7 +216,8 @@ double Executor::loss() {
 void Executor::upload(BufferId buffer, const void* host) { upload(buffer, {0}, host, program_.buffer(buffer).bytes()); }
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
-  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value, begin.value, program_.buffer(buffer).bytes().value);
+  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value, begin.value,
+            program_.buffer(buffer).bytes().value);
   if (bytes.value == 0) return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
   backend_.upload(stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(stream);

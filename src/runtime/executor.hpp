@@ -119,6 +119,8 @@ class Executor {
   DeviceMemory workspace_;
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
+  Backend::Event start_ = Backend::none;  ///< of the iteration
+  std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
   std::array<std::vector<std::size_t>, 3> under_way_;  ///< by track: steps whose end has not been seen
 };
 

@@ -2,6 +2,7 @@
 // What the backends on processors share: memory is the host's, the stream is an inline queue that has always finished.
 #include <sys/mman.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -10,41 +11,25 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/kernel_call.hpp"
 
 namespace stratplan {
 
-/// One run of a kernel: its buffers in the order of kernel.hpp, and what it may depend on besides.
-struct HostCall {
-  std::span<const void* const> reads;
-  std::span<void* const> writes;
-  void* workspace = nullptr;
-  const KernelContext& context;
-
-  template <class T = float>
-  const T* read(std::size_t index) const {
-    return static_cast<const T*>(reads[index]);
-  }
-  template <class T = float>
-  T* write(std::size_t index) const {
-    return static_cast<T*>(writes[index]);
-  }
-};
-
 class HostKernel : public PreparedKernel {
  public:
-  virtual void run(const HostCall& call) = 0;
+  virtual void run(const KernelCall& call) = 0;
 };
 
 /// A kernel that is a function of its description; `workspace` is what the function needs.
 class FunctionKernel : public HostKernel {
  public:
-  using Function = void (*)(const Kernel& kernel, const HostCall& call);
+  using Function = void (*)(const Kernel& kernel, const KernelCall& call);
 
   FunctionKernel(Kernel kernel, Function function, std::string implementation, Bytes workspace = {0})
       : kernel_(std::move(kernel)), function_(function), implementation_(std::move(implementation)), workspace_(workspace) {}
   Bytes workspace() const override { return workspace_; }
   std::string implementation() const override { return implementation_; }
-  void run(const HostCall& call) override { function_(kernel_, call); }
+  void run(const KernelCall& call) override { function_(kernel_, call); }
 
  private:
   Kernel kernel_;
@@ -72,7 +57,11 @@ class HostBackend : public Backend {
   }
   void upload(Stream, void* device, const void* host, Bytes bytes) override { std::memcpy(device, host, static_cast<std::size_t>(bytes.value)); }
   void download(Stream, void* host, const void* device, Bytes bytes) override { std::memcpy(host, device, static_cast<std::size_t>(bytes.value)); }
-  Event record(Stream) override { return 0; }
+  /// Nanoseconds of the clock.
+  Event record(Stream, Event) override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+  Seconds elapsed(Event from, Event to) override { return {static_cast<double>(to - from) * 1e-9}; }
   void wait(Stream, Event) override {}
   void synchronize(Stream) override {}
 

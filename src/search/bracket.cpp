@@ -81,17 +81,27 @@ class Bracketing {
   Bracketing(const WideTable& table, const BracketOptions& options) : table_(table), options_(options), chosen_(at(table.nodes())) {}
 
   std::optional<Bracket> run(const std::vector<std::vector<int>>& known, const std::vector<std::vector<int>>& few) {
-    for (const std::vector<int>& assignment : known) offer(assignment);
+    for (const std::vector<int>& assignment : known) {
+      offer(assignment);
+      least_known_ = std::min(least_known_, cost_of(table_, assignment));
+    }
     if (found_) improve();
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
     const double left_out = choose();
+    if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); })) return std::nullopt;
     const std::optional<double> optimum = solve();
     if (!optimum) return std::nullopt;
     improve();
     best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
     return best_;
+  }
+
+  std::vector<int> run_among(const std::vector<std::vector<int>>& few, const std::vector<int>& known) {
+    offer(known);
+    look_among(few);
+    return best_.assignment;
   }
 
  private:
@@ -105,7 +115,7 @@ class Bracketing {
   void look_among(const std::vector<std::vector<int>>& few) {
     DualBound dual(table_, found_ ? best_.cost : infinity);
     dual.restrict_to(few);
-    constexpr int passes = 3;
+    constexpr int passes = 2;
     for (int pass = 0; pass < passes; ++pass) {
       dual.ascend();
       dual.descend();
@@ -114,12 +124,19 @@ class Bracketing {
     }
   }
 
+  /// What costs more is of no interest. Where no assignment is known that satisfies the memory limit, it is taken that some such costs this many times what does not.
+  double limit() const {
+    constexpr double for_memory = 2;
+    return found_ ? best_.cost : for_memory * least_known_;
+  }
+
   /// Passes of the dual bound, as long as they help.
   void bound() {
     constexpr int most_passes = 40;
-    constexpr double worthwhile = 0.0003, expected = 1;
-    DualBound dual(table_, found_ ? best_.cost : infinity);
-    if (found_) dual.expect(best_.assignment, expected);
+    const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
+    DualBound dual(table_, limit());
+    if (found_) dual.expect(best_.assignment);
+    dual.sketch();
     for (int pass = 0; pass < most_passes; ++pass) {
       const double bound_before = best_.lower_bound, cost_before = best_.cost;
       dual.ascend();
@@ -222,10 +239,9 @@ class Bracketing {
     for (std::size_t c = 0; c < costs.size(); ++c)
       if (table_.memory(node)[c] > room.value) costs[c] = infinity;
     for (const int edge : incident) {
-      std::vector<double> fixed(table_.node_costs(other_end(edge)).size(), infinity), limits(costs);
-      fixed[at(assignment[at(other_end(edge))])] = 0;
+      std::vector<double> limits(costs);
       for (double& seconds : limits) seconds = best - seconds;
-      add_to(costs, table_.through(edge, table_.edges()[at(edge)].to == node, fixed, limits));
+      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].to == node, assignment[at(other_end(edge))], limits));
     }
     const auto chosen = static_cast<int>(std::ranges::min_element(costs) - costs.begin());
     if (costs[at(chosen)] >= best * (1 - 1e-12)) return false;
@@ -236,9 +252,10 @@ class Bracketing {
   }
 
   const WideTable& table_;
-  const BracketOptions& options_;
+  BracketOptions options_;
   std::vector<std::vector<double>> bounds_;
   std::vector<std::vector<int>> chosen_;
+  double least_known_ = infinity;  ///< cost of any assignment to start from
   Bracket best_;
   bool found_ = false;
 };
@@ -249,6 +266,10 @@ std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::ve
                                const std::vector<std::vector<int>>& few) {
   if (table.nodes() == 0) return Bracket{};
   return Bracketing(table, options).run(known, few);
+}
+
+std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few, const std::vector<int>& known) {
+  return Bracketing(table, {}).run_among(few, known);
 }
 
 }  // namespace stratplan

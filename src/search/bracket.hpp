@@ -31,6 +31,9 @@ struct Bracket {
 std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known, const BracketOptions& options = {},
                                const std::vector<std::vector<int>>& few = {});
 
+/// A good assignment of `few` candidates a node, at least as good as `known`; nothing is proven, and no memory limit applies.
+std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few, const std::vector<int>& known);
+
 /// Seconds over a whole assignment.
 double cost_of(const WideTable& table, const std::vector<int>& assignment);
 

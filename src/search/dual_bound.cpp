@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "model/base/assert.hpp"
-
 namespace stratplan {
 namespace {
 
@@ -64,7 +62,7 @@ void DualBound::restrict_to(const std::vector<std::vector<int>>& few) {
   }
 }
 
-void DualBound::expect(const std::vector<int>& assignment, double share) {
+void DualBound::expect(const std::vector<int>& assignment) {
   std::vector<double> subtree(at(table_.nodes()), 0);
   for (int node = table_.nodes() - 1; node >= 0; --node) {
     subtree[at(node)] += own_[at(node)][at(assignment[at(node)])];
@@ -74,12 +72,20 @@ void DualBound::expect(const std::vector<int>& assignment, double share) {
   }
   for (int node = 0; node < table_.nodes(); ++node) {
     Costs& beyond = from_parent_[at(node)];
-    beyond.assign(beyond.size(), share * (subtree[at(root_[at(node)])] - subtree[at(node)]));
+    beyond.assign(beyond.size(), subtree[at(root_[at(node)])] - subtree[at(node)]);
   }
 }
 
 DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs, const Costs& limits) const {
-  return table_.through(edge, table_.edges()[at(edge)].from == from_node, costs, limits);
+  const bool forward = table_.edges()[at(edge)].from == from_node;
+  return roughly_ ? table_.through_at_least(edge, forward, costs, limits) : table_.through(edge, forward, costs, limits);
+}
+
+void DualBound::sketch() {
+  roughly_ = true;
+  ascend();
+  descend();
+  roughly_ = false;
 }
 
 void DualBound::gather(int node) {
@@ -87,12 +93,27 @@ void DualBound::gather(int node) {
   for (const int child : children_[at(node)]) add_to(below_[at(node)], to_parent_[at(child)]);
 }
 
-/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do; those at the limit are ruled out.
-void DualBound::settle(int node) {
-  gather(node);
+/// The least cost of the trees that a node is not in.
+double DualBound::other_trees(int node) const {
   double others = 0;
   for (int root = 0; root < table_.nodes(); ++root)
     if (root_[at(root)] == root && root != root_[at(node)]) others += least_[at(root)];
+  return others;
+}
+
+/// What a node's candidates cost with everything but one of its subtrees.
+DualBound::Costs DualBound::without(int child) const {
+  const int node = parent_[at(child)];
+  Costs costs = own_[at(node)];
+  for (const int other : children_[at(node)])
+    if (other != child) add_to(costs, to_parent_[at(other)]);
+  add_to(costs, from_parent_[at(node)]);
+  return costs;
+}
+
+/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do; those at the limit are ruled out.
+void DualBound::settle(int node) {
+  const double others = other_trees(node);
   Costs& completion = completion_[at(node)] = below_[at(node)];
   add_to(completion, from_parent_[at(node)]);
   if (descended_) least_[at(root_[at(node)])] = least_of(completion);
@@ -105,9 +126,7 @@ void DualBound::settle(int node) {
 
 /// Whatever is this far above the limit need not be known.
 DualBound::Costs DualBound::room(int node, const Costs& costs) const {
-  double others = 0;
-  for (int root = 0; root < table_.nodes(); ++root)
-    if (root_[at(root)] == root && root != root_[at(node)]) others += least_[at(root)];
+  const double others = other_trees(node);
   Costs limits(costs);
   for (double& seconds : limits) seconds = limit_ - others - seconds;
   return limits;
@@ -143,39 +162,29 @@ void DualBound::lend(Beside& beside, bool upward, double share) {
   }
 }
 
+void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
+  for (const int beside : besides) lend(besides_[at(beside)], upward, 1.0 / static_cast<double>(besides.size() + 1));
+}
+
 void DualBound::ascend() {
   for (int node = table_.nodes() - 1; node >= 0; --node) {
-    settle(node);
-    const auto& besides = besides_of_high_[at(node)];
-    for (const int beside : descended_ ? besides : std::vector<int>{})
-      lend(besides_[at(beside)], true, 1.0 / static_cast<double>(besides.size() + 1));
     gather(node);
-    if (parent_[at(node)] < 0) continue;
-    const int parent = parent_[at(node)];
-    gather(parent);
-    Costs without = own_[at(parent)];
-    for (const int child : children_[at(parent)])
-      if (child != node) add_to(without, to_parent_[at(child)]);
-    add_to(without, from_parent_[at(parent)]);
-    to_parent_[at(node)] = through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without));
+    settle(node);
+    if (descended_) lend_all(besides_of_high_[at(node)], true);
+    gather(node);
+    if (const int parent = parent_[at(node)]; parent >= 0)
+      to_parent_[at(node)] = through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without(node)));
   }
 }
 
 void DualBound::descend() {
   descended_ = true;
   for (int node = 0; node < table_.nodes(); ++node) {
-    if (parent_[at(node)] >= 0) {
-      const int parent = parent_[at(node)];
-      Costs above = own_[at(parent)];
-      for (const int child : children_[at(parent)])
-        if (child != node) add_to(above, to_parent_[at(child)]);
-      add_to(above, from_parent_[at(parent)]);
-      gather(node);
-      from_parent_[at(node)] = through(parent_edge_[at(node)], parent, above, room(node, below_[at(node)]));
-    }
+    gather(node);
+    if (const int parent = parent_[at(node)]; parent >= 0)
+      from_parent_[at(node)] = through(parent_edge_[at(node)], parent, without(node), room(node, below_[at(node)]));
     settle(node);
-    const auto& besides = besides_of_low_[at(node)];
-    for (const int beside : besides) lend(besides_[at(beside)], false, 1.0 / static_cast<double>(besides.size() + 1));
+    lend_all(besides_of_low_[at(node)], false);
   }
 }
 
@@ -191,11 +200,9 @@ std::vector<int> DualBound::follow() {
     gather(node);
     Costs costs = below_[at(node)];
     const auto charge = [&](int edge, int known) {
-      Costs fixed(table_.node_costs(known).size(), infinity);
-      fixed[at(assignment[at(known)])] = 0;
       Costs limits(costs);
       for (double& seconds : limits) seconds = seconds < infinity ? infinity : -infinity;
-      add_to(costs, through(edge, known, fixed, limits));
+      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].from == known, assignment[at(known)], limits));
     };
     if (parent_[at(node)] >= 0) charge(parent_edge_[at(node)], parent_[at(node)]);
     for (const int index : besides_of_high_[at(node)]) {

@@ -16,9 +16,11 @@ class DualBound {
   DualBound(const WideTable& table, double limit);
   /// Before the first pass: by node, the only candidates to take part (ascending).
   void restrict_to(const std::vector<std::vector<int>>& few);
-  /// Before the first pass: of the nodes outside a node's subtree no better is expected than this share of what they cost in `assignment`. A guess that is near makes
-  /// the first passes fast; one that is wrong makes them less tight, not wrong.
-  void expect(const std::vector<int>& assignment, double share);
+  /// Before the first pass: of the nodes outside a node's subtree no better is expected than what they cost in `assignment`. A guess that is near makes the first
+  /// passes fast; one that is wrong makes them less tight, not wrong.
+  void expect(const std::vector<int>& assignment);
+  /// Before the first pass, after what is expected: an ascent and a descent with what edges cost roughly, at least, so that exact ones have fewer candidates.
+  void sketch();
   /// A better assignment is known.
   void lower_limit(double limit) { limit_ = limit; }
   /// From the last node to the first, or back; one of each, in this order, before anything below is asked.
@@ -42,13 +44,16 @@ class DualBound {
   };
   Costs through(int edge, int from_node, const Costs& costs, const Costs& limits) const;
   void gather(int node);
+  double other_trees(int node) const;
+  Costs without(int child) const;
   void settle(int node);
   void lend(Beside& beside, bool upward, double share);
+  void lend_all(const std::vector<int>& besides, bool upward);
   Costs room(int node, const Costs& costs) const;
 
   const WideTable& table_;
   double limit_, bound_ = 0;
-  bool descended_ = false;
+  bool descended_ = false, roughly_ = false;
   std::vector<int> parent_, parent_edge_;
   std::vector<std::vector<int>> children_, besides_of_low_, besides_of_high_;
   std::vector<Beside> besides_;

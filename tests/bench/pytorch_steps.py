@@ -4,6 +4,8 @@
 
 Modes: words joined by '+'. "plain": one process, 2 threads; "channels_last": activations and weights lie channels last; "compile": torch.compile (2.x);
 "ddp": two processes of one thread under DistributedDataParallel over gloo, each with half of the batch, over which it takes its batch statistics.
+On a GPU: "cuda" puts it there, with all of cuDNN's algorithms tried (benchmark, benchmark_limit 0); "tf32" allows TF32; "bf16" runs under autocast; "graph" captures
+the whole step in a CUDA graph.
 Forward, loss, backward (with the gradients' all-reduce) and SGD with momentum are timed, the slowest process's. Prints {"step_seconds": {"median", "min", "samples"},
 "torch": version}; exits with 3 if this PyTorch cannot do the mode.
 """
@@ -36,18 +38,41 @@ def prepared(document, mode, samples):
         x = x.contiguous(memory_format=channels_last(network.axes))
         if wanted.dim() == x.dim():
             wanted = wanted.contiguous(memory_format=channels_last(network.axes))
+    if "cuda" in mode:
+        network, x, wanted = network.cuda(), x.cuda(), wanted.cuda()
     return network, x, wanted
 
 
-def times(model, loss, x, wanted, steps, barrier):
+def captured(step):
+    """The step as a CUDA graph, after a few runs on a stream of its own, as PyTorch asks for."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        step()
+    return graph.replay
+
+
+def times(model, loss, x, wanted, options, mode, barrier):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast("cuda", torch.bfloat16, enabled="bf16" in mode):
+            value = loss(model(x), wanted)
+        value.backward()
+        optimizer.step()
+
+    run = captured(step) if "graph" in mode else step
     seconds = []
-    for _ in range(WARMUP + steps):
+    for _ in range(WARMUP + options.steps):
         barrier()
         start = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        loss(model(x), wanted).backward()
-        optimizer.step()
+        run()
         barrier()
         seconds.append(time.perf_counter() - start)
     return seconds[WARMUP:]
@@ -59,7 +84,11 @@ def train(rank, options, processes):
     mode = options.mode.split("+")
     document = read(options.network, options.batch, options.size)
     network, x, wanted = prepared(document, mode, document["batch"] // processes)
-    model, barrier = network, lambda: None
+    model, barrier = network, torch.cuda.synchronize if "cuda" in mode else lambda: None
+    if "cuda" in mode:
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cudnn.benchmark_limit = 0
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = "tf32" in mode
     if processes > 1:
         os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(options.port))
         os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[rank]})
@@ -67,7 +96,7 @@ def train(rank, options, processes):
         model, barrier = torch.nn.parallel.DistributedDataParallel(network), torch.distributed.barrier
     if "compile" in mode:
         model = torch.compile(model)
-    seconds = times(model, network.loss, x, wanted, options.steps, barrier)
+    seconds = times(model, network.loss, x, wanted, options, mode, barrier)
     if rank == 0:
         step = {"median": statistics.median(seconds), "min": min(seconds), "samples": seconds}
         print(json.dumps({"step_seconds": step, "torch": torch.__version__}), flush=True)
@@ -83,7 +112,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--port", type=int, default=29533)
     options = parser.parse_args()
-    if "compile" in options.mode and not hasattr(torch, "compile"):
+    if ("compile" in options.mode and not hasattr(torch, "compile")) or ("cuda" in options.mode and not torch.cuda.is_available()):
         sys.exit(3)
     if "ddp" in options.mode:
         torch.multiprocessing.spawn(train, (options, options.threads), options.threads)

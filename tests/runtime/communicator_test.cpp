@@ -1,4 +1,4 @@
-// The verbs over loopback and over sockets: what arrives where, that sums are in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
+// The verbs over loopback, over sockets and through host buffers: what arrives where, that sums are in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/socket.hpp"
+#include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 namespace {
@@ -47,6 +48,15 @@ void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   if (first) std::rethrow_exception(first);
 }
 
+/// As run_loopback, through host buffers: as if each rank's memory were a device's. (On memory that is not the host's: staged_test.cpp.)
+void run_staged(int ranks, const std::function<void(Communicator&)>& body) {
+  run_loopback(ranks, [&](Communicator& loopback) {
+    const auto backend = make_reference_backend();
+    StagedCommunicator communicator(loopback, *backend);
+    body(communicator);
+  });
+}
+
 struct Way {
   const char* name;
   void (*run)(int, const std::function<void(Communicator&)>&);
@@ -56,7 +66,7 @@ class CommunicatorOver : public testing::TestWithParam<Way> {
  protected:
   void run(int ranks, const std::function<void(Communicator&)>& body) const { GetParam().run(ranks, body); }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver, testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets}),
+INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver, testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets}, Way{"staged", run_staged}),
                          [](const auto& way) { return way.param.name; });
 
 /// The message of the CommunicationError that the body must end with.

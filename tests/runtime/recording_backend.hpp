@@ -45,7 +45,8 @@ class RecordingBackend final : public Backend {
   }
   void upload(Stream stream, void* device, const void* host, Bytes bytes) override { inner_.upload(stream, device, host, bytes); }
   void download(Stream stream, void* host, const void* device, Bytes bytes) override { inner_.download(stream, host, device, bytes); }
-  Event record(Stream stream) override { return inner_.record(stream); }
+  Event record(Stream stream, Event again) override { return inner_.record(stream, again); }
+  Seconds elapsed(Event from, Event to) override { return inner_.elapsed(from, to); }
   void wait(Stream stream, Event event) override { inner_.wait(stream, event); }
   void synchronize(Stream stream) override { inner_.synchronize(stream); }
 

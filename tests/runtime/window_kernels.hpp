@@ -149,6 +149,14 @@ inline std::vector<Kernel> pools(KernelKind kind) {
     kernels.push_back(random_window_kernel(kind, i, random, true));
     kernels.back().count_padding = i % 2 == 0;
   }
+  for (const std::int64_t before : {-2, 1})  // negative padding: elements that a block holds and its windows leave out
+    for (const std::int64_t after : {-1, 2}) {
+      Kernel kernel{.kind = kind, .x = {{2, 8, 1, 1, 1}}, .y = {{2, 8, 1, 4, 3}}};
+      const Window window{.kernel = 3, .stride = 2, .pad_before = before, .pad_after = after};
+      kernel.windows = {{{}, window, window}};
+      set_input_extents(kernel, nullptr);
+      kernels.push_back(kernel);
+    }
   return kernels;
 }
 

@@ -58,12 +58,11 @@ struct Trained {
 };
 
 /// One rank's two steps of training with `communicator`; what they came to, brought together with `gathering`, is on rank 0.
-inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name,
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, Backend& backend,
                                Communicator& communicator, Communicator& gathering) {
   const Program program = lower(network, decompositions, execution, communicator.rank());
-  const auto backend = make_backend(backend_name, 1);
   SyntheticData data(3);
-  Executor executor(network, program, *backend, communicator, data, {});
+  Executor executor(network, program, backend, communicator, data, {});
   initialize_parameters(network, program, 3, executor);
   for (const int step : {0, 1}) {
     executor.poison();
@@ -74,6 +73,11 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
   trained.parameters = gather_parameters(network, program, executor, gathering, ParameterPart::Value);
   trained.running = gather_running_statistics(network, program, executor, gathering);
   return trained;
+}
+
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name,
+                               Communicator& communicator, Communicator& gathering) {
+  return train_two_steps(network, decompositions, execution, *make_backend(backend_name, 1), communicator, gathering);
 }
 
 /// The same on all ranks of the decompositions, over loopback; rank 0's.

@@ -68,7 +68,7 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vecto
   }
 }
 
-EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
+inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_) products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
   return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms), halo_);
@@ -127,18 +127,51 @@ class ClosedEdge::Passage {
   }
 
   std::vector<double> run(std::span<const double> limits) {
-    const std::size_t candidates = limits.size();
     least_.assign(there_.ends.size(), infinity);
     in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
       if (!there_by_kind_[kind].empty()) reach(static_cast<int>(kind));
     });
+    return by_candidate(limits);
+  }
+
+  std::vector<double> run_roughly(std::span<const double> limits) {
+    least_.assign(there_.ends.size(), infinity);
+    in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
+      const double least = least_to(static_cast<int>(kind));
+      for (const int end : there_by_kind_[kind]) least_[at(end)] = least;
+    });
+    return by_candidate(limits);
+  }
+
+ private:
+  std::vector<double> by_candidate(std::span<const double> limits) const {
+    const std::size_t candidates = limits.size();
     const double least = groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
     std::vector<double> result(candidates);
     for (std::size_t c = 0; c < candidates; ++c) result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
     return result;
   }
 
- private:
+  /// No end of this kind is reached for less.
+  double least_to(int kind) const {
+    double least = highest_limit(kind);
+    for (const Group& group : groups_) {
+      if (group.least >= least) break;
+      least = std::min(least, group.least + prices(group.kind, kind).least() * edge_.passes_);
+    }
+    return least;
+  }
+
+  double highest_limit(int kind) const {
+    double limit = -infinity;
+    for (const int end : there_by_kind_[at(kind)]) limit = std::max(limit, limit_[at(end)]);
+    return limit;
+  }
+
+  EdgePrices prices(int kind_here, int kind_there) const {
+    return forward_ ? edge_.prices(kind_here, kind_there) : edge_.prices(kind_there, kind_here);
+  }
+
   struct Member {
     double cost;
     EndSpace::End end;
@@ -180,16 +213,15 @@ class ClosedEdge::Passage {
   };
 
   void reach(int kind) {
-    double limit = -infinity;
-    for (const int end : there_by_kind_[at(kind)]) limit = std::max(limit, limit_[at(end)]);
+    const double limit = highest_limit(kind);
     double apart = infinity;  // with nothing in common
     std::vector<Offer> offers;
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart, limit)) break;
-      const EdgePrices prices = forward_ ? edge_.prices(group.kind, kind) : edge_.prices(kind, group.kind);
-      apart = std::min(apart, group.least + prices.most() * edge_.passes_);
-      const double least = group.least + prices.least() * edge_.passes_;
-      if (least < std::min(apart, limit)) offers.push_back({least, group.kind, prices});
+      const EdgePrices of_kinds = prices(group.kind, kind);
+      apart = std::min(apart, group.least + of_kinds.most() * edge_.passes_);
+      const double least = group.least + of_kinds.least() * edge_.passes_;
+      if (least < std::min(apart, limit)) offers.push_back({least, group.kind, of_kinds});
     }
     std::erase_if(offers, [&](const Offer& offer) { return offer.least >= std::min(apart, limit); });
     std::sort(offers.begin(), offers.end());
@@ -242,6 +274,10 @@ std::vector<double> ClosedEdge::through(bool forward, std::span<const double> co
   if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
     return from_one(forward, static_cast<int>(first - costs.begin()), *first, limits);
   return Passage(*this, forward, costs, limits).run(limits);
+}
+
+std::vector<double> ClosedEdge::through_at_least(bool forward, std::span<const double> costs, std::span<const double> limits) const {
+  return Passage(*this, forward, costs, limits).run_roughly(limits);
 }
 
 }  // namespace stratplan

@@ -23,6 +23,8 @@ class ClosedEdge {
   double cost(int home_candidate, int wanted_candidate) const;
   /// As WideTable::through; `forward`: this end is home.
   std::vector<double> through(bool forward, std::span<const double> costs, std::span<const double> limits) const;
+  /// No more than that: as if digits were always placed as is best.
+  std::vector<double> through_at_least(bool forward, std::span<const double> costs, std::span<const double> limits) const;
 
  private:
   class Fixed;

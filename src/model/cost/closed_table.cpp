@@ -50,6 +50,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
     if (fresh) classes_.emplace_back().block = block;
     class_of_node_.push_back(found->second);
   }
+  for (std::size_t totals = 0; totals < space_.totals().size(); ++totals) flat_.push_back(space_.flat(static_cast<int>(totals)));
   find_edges();
 }
 
@@ -92,7 +93,7 @@ void ClosedTable::fill(int block_class) {
     std::vector<std::optional<BlockPieces>> pieces(space_.totals().size());
     for (std::size_t totals = 0; totals < pieces.size(); ++totals) {
       if (landing == Landing::AllReduce && !(lands && space_.totals()[totals][static_cast<std::size_t>(Dim::C)] > 1)) continue;
-      const Decomposition root{space_.flat(static_cast<int>(totals)), landing};
+      const Decomposition root{flat_[totals], landing};
       if (!check(network_, filled.block, root)) pieces[totals] = model.pieces(root);
     }
     std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(landing)];
@@ -150,24 +151,51 @@ GroupShape ClosedTable::shape_along(const BlockCollective& collective, std::size
 
 void ClosedTable::set_objective(const Objective& objective) {
   objective_ = objective;
-  for (Class& priced : classes_) {
-    priced.weighted.resize(priced.grid.size());
-    for (std::size_t i = 0; i < priced.weighted.size(); ++i)
-      priced.weighted[i] = priced.critical[i] + objective.weight * (priced.reduction[i] - objective.hidden * priced.hideable[i]) +
-                           objective.seconds_per_byte * static_cast<double>(priced.memory[i]);
+  if (objective_.begins.empty()) {
+    objective_.begins.assign(at(nodes()), 0);
+    objective_.begins.back() = 1;
+  }
+  costs_.clear();
+  weighted_.assign(at(nodes()), nullptr);
+  double behind = 0;  // weight of backlogs that begin at later nodes
+  for (int node = nodes() - 1; node >= 0; --node) {
+    const double reduction = behind + objective_.begins[at(node)];
+    weighted_[at(node)] = &costs_with({class_of_node_[at(node)], reduction, behind * objective_.hidden});
+    behind = reduction;
   }
 }
 
-double ClosedTable::seconds(const std::vector<int>& assignment) const {
-  double critical = 0, backlog = 0;
-  for (int node = nodes() - 1; node >= 0; --node) {
+const std::vector<double>& ClosedTable::costs_with(const Weights& weights) {
+  const auto [place, fresh] = costs_.try_emplace(weights);
+  if (!fresh) return place->second;
+  const Class& of = classes_[at(weights.block_class)];
+  for (std::size_t i = 0; i < of.grid.size(); ++i)
+    place->second.push_back(of.critical[i] + weights.reduction * of.reduction[i] - weights.hideable * of.hideable[i] +
+                            objective_.seconds_per_byte * static_cast<double>(of.memory[i]));
+  return place->second;
+}
+
+std::vector<double> ClosedTable::seconds_by_begin(const std::vector<int>& assignment) const {
+  double critical = 0, before = 0;  // of the nodes up to one: reductions less what hides them
+  std::vector<double> seconds;
+  for (int node = 0; node < nodes(); ++node) {
     const Parts part = parts(node, assignment[at(node)]);
     critical += part.critical;
-    backlog = std::max(0.0, backlog - objective_.hidden * part.hideable) + part.reduction;
+    seconds.push_back(before + part.reduction);
+    before += part.reduction - objective_.hidden * part.hideable;
   }
   for (std::size_t edge = 0; edge < edges_.size(); ++edge)
     critical += edge_cost(static_cast<int>(edge), assignment[at(edges_[edge].from)], assignment[at(edges_[edge].to)]);
-  return critical + backlog;
+  for (double& waited : seconds) waited += critical;
+  return seconds;
+}
+
+double ClosedTable::seconds(const std::vector<int>& assignment) const { return std::ranges::max(seconds_by_begin(assignment)); }
+
+Bytes ClosedTable::memory_of(const std::vector<int>& assignment) const {
+  Bytes sum{};
+  for (int node = 0; node < nodes(); ++node) sum += Bytes{memory(node)[at(assignment[at(node)])]};
+  return sum;
 }
 
 ClosedTable::Parts ClosedTable::parts(int node, int candidate) const {
@@ -246,6 +274,10 @@ double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) co
 
 std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const {
   return edge_class(edge).model->through(forward, costs, limits);
+}
+
+std::vector<double> ClosedTable::through_at_least(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const {
+  return edge_class(edge).model->through_at_least(forward, costs, limits);
 }
 
 }  // namespace stratplan

@@ -121,18 +121,6 @@ AxisReading::Unhaloed AxisReading::unhaloed(int home_parts, int wanted_parts, co
           share(quotient(extent_, home_parts), sizes.held), share(std::max(1.0, quotient(wanted_parts, home_parts)), sizes.readers)};
 }
 
-Meeting with_halo(Meeting meeting, const AxisReading::Unhaloed& unhaloed) {
-  if (meeting.home_spread) {
-    meeting.near_home *= unhaloed.wanted;
-    meeting.near_homes *= unhaloed.homes;
-  }
-  if (meeting.wanted_spread) {
-    meeting.near_wanted *= unhaloed.held;
-    meeting.near_readers *= unhaloed.readers;
-  }
-  return meeting;
-}
-
 Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed& needed) {
   const std::vector<GridDigit> from = home.grid.digits(), to = needed.iteration.grid.digits();
   AxisReading::Sizes products;

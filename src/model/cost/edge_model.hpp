@@ -36,6 +36,7 @@ class AxisReading {
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
     float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
+    float none = 1, neither = 1;                       ///< eight are multiplied in two instructions
     Sizes& operator*=(const Sizes& other) {
       homes *= other.homes;
       wanted *= other.wanted;
@@ -43,6 +44,8 @@ class AxisReading {
       readers *= other.readers;
       held *= other.held;
       held_and_wanted *= other.held_and_wanted;
+      none *= other.none;
+      neither *= other.neither;
       return *this;
     }
   };
@@ -67,7 +70,17 @@ class AxisReading {
 };
 
 /// The halo of an axis that several innermost groups divide is not near.
-Meeting with_halo(Meeting meeting, const AxisReading::Unhaloed& unhaloed);
+inline Meeting with_halo(Meeting meeting, const AxisReading::Unhaloed& unhaloed) {
+  if (meeting.home_spread) {
+    meeting.near_home *= unhaloed.wanted;
+    meeting.near_homes *= unhaloed.homes;
+  }
+  if (meeting.wanted_spread) {
+    meeting.near_wanted *= unhaloed.held;
+    meeting.near_readers *= unhaloed.readers;
+  }
+  return meeting;
+}
 
 /// What an edge costs between two numbers of parts along each axis, before anything is known of the places of their digits.
 class EdgePrices {

@@ -112,40 +112,40 @@ void in_rows(const Kernel& kernel, Rows rows) {
 
 }  // namespace
 
-void tanh_forward(const Kernel& kernel, const HostCall& call) {
+void tanh_forward(const Kernel& kernel, const KernelCall& call) {
   in_runs(kernel, [&](auto i, auto count) { tanh_run(call.read(0) + i, call.write(0) + i, count); });
 }
-void tanh_backward(const Kernel& kernel, const HostCall& call) {
+void tanh_backward(const Kernel& kernel, const KernelCall& call) {
   in_runs(kernel, [&](auto i, auto count) { tanh_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, count); });
 }
 
-void elu_forward(const Kernel& kernel, const HostCall& call) {
+void elu_forward(const Kernel& kernel, const KernelCall& call) {
   const float alpha = static_cast<float>(kernel.scalar);
   in_runs(kernel, [&](auto i, auto count) { elu_run(call.read(0) + i, call.write(0) + i, alpha, count); });
 }
-void elu_backward(const Kernel& kernel, const HostCall& call) {
+void elu_backward(const Kernel& kernel, const KernelCall& call) {
   const float alpha = static_cast<float>(kernel.scalar);
   in_runs(kernel, [&](auto i, auto count) { elu_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, alpha, count); });
 }
 
-void clip_forward(const Kernel& kernel, const HostCall& call) {
+void clip_forward(const Kernel& kernel, const KernelCall& call) {
   const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
   in_runs(kernel, [&](auto i, auto count) { clip_run(call.read(0) + i, call.write(0) + i, low, high, count); });
 }
-void clip_backward(const Kernel& kernel, const HostCall& call) {
+void clip_backward(const Kernel& kernel, const KernelCall& call) {
   const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
   in_runs(kernel, [&](auto i, auto count) { clip_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, low, high, count); });
 }
 
-void prelu_forward(const Kernel& kernel, const HostCall& call) {
+void prelu_forward(const Kernel& kernel, const KernelCall& call) {
   in_rows(kernel,
           [&](auto i, auto rows, auto channels) { prelu_rows(call.read(0) + i, call.read(0) + i, call.read(1), call.write(0) + i, rows, channels); });
 }
-void prelu_backward(const Kernel& kernel, const HostCall& call) {
+void prelu_backward(const Kernel& kernel, const KernelCall& call) {
   in_rows(kernel,
           [&](auto i, auto rows, auto channels) { prelu_rows(call.read(0) + i, call.read(1) + i, call.read(2), call.write(0) + i, rows, channels); });
 }
-void prelu_gradient(const Kernel& kernel, const HostCall& call) {
+void prelu_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, channels, 0.0);
@@ -155,10 +155,10 @@ void prelu_gradient(const Kernel& kernel, const HostCall& call) {
   for (std::int64_t c = 0; c < channels; ++c) call.write(0)[c] = static_cast<float>(sums[c]);
 }
 
-void softmax_forward(const Kernel& kernel, const HostCall& call) {
+void softmax_forward(const Kernel& kernel, const KernelCall& call) {
   in_rows(kernel, [&](auto i, auto rows, auto channels) { softmax_rows(call.read(0) + i, call.write(0) + i, rows, channels); });
 }
-void softmax_backward(const Kernel& kernel, const HostCall& call) {
+void softmax_backward(const Kernel& kernel, const KernelCall& call) {
   in_rows(kernel,
           [&](auto i, auto rows, auto channels) { softmax_gradient_rows(call.read(0) + i, call.read(1) + i, call.write(0) + i, rows, channels); });
 }

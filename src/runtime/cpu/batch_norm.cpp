@@ -108,13 +108,13 @@ SP_CLONES void normalize_rows(Normalization k, std::int64_t rows, std::int64_t c
 }
 
 /// Where the kernel reads and writes from `start` on; its coefficients lie where the others are.
-Normalization normalization(const Kernel& kernel, const HostCall& call, std::int64_t start, const float* mean, const float* factor) {
+Normalization normalization(const Kernel& kernel, const KernelCall& call, std::int64_t start, const float* mean, const float* factor) {
   return {call.read(0) + start, kernel.addend ? call.read(4) + start : nullptr, call.write(0) + start, mean, factor, call.read(3),
           kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
 }
 
 /// `y`: which of the reads it is. `passed`: which of the writes, if any.
-GradientSources gradient_sources(const Kernel& kernel, const HostCall& call, std::int64_t start, std::size_t y, std::size_t passed) {
+GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start, std::size_t y, std::size_t passed) {
   return {call.read(0) + start, call.read(1) + start, kernel.activation == Activation::None ? nullptr : call.read(y) + start,
           static_cast<float>(kernel.slope), kernel.addend ? call.write(passed) + start : nullptr};
 }
@@ -197,7 +197,7 @@ void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, d
   in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_plain({x, sums}, rows, channels, begin, end); });
 }
 
-void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
+void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
   std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
@@ -207,7 +207,7 @@ void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
+void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   float *mean = static_cast<float*>(call.workspace), *factor = mean + channels;
   const float* scale = call.read(2);
@@ -223,7 +223,7 @@ void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
+void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets.sets;
   const double* forward_sums = call.read<double>(2);
   float* mean = static_cast<float*>(call.workspace);
@@ -253,7 +253,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
+void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   float *mean = static_cast<float*>(call.workspace), *factor = mean + channels, *offset = factor + channels, *slope = offset + channels;
   const float* scale = call.read(4);
@@ -279,7 +279,7 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
+void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double *mean = call.write<double>(0), *variance = mean + channels;
   std::fill_n(mean, 2 * channels, 0.0);
@@ -294,14 +294,14 @@ void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void running_average(const Kernel& kernel, const HostCall& call) {
+void running_average(const Kernel& kernel, const KernelCall& call) {
   const double* moments = call.read<double>(0);
   const float* running = call.read(1);
   for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
     call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
 }
 
-void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
+void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const float *mean = call.read(1), *variance = mean + channels, *scale = call.read(2);
   float* factor = static_cast<float*>(call.workspace);

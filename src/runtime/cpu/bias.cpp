@@ -57,7 +57,7 @@ void activate(const Kernel& kernel, float* y, std::int64_t count) {
   in_parallel(count, grain, [&](auto begin, auto end) { activate_run(y + begin, static_cast<float>(kernel.slope), end - begin); });
 }
 
-void bias_add(const Kernel& kernel, const HostCall& call) {
+void bias_add(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
   const float slope = static_cast<float>(kernel.slope);
   in_parallel(kernel.y.elements() / channels, 16, [&](auto begin, auto end) {
@@ -70,7 +70,7 @@ void bias_add(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void bias_gradient(const Kernel& kernel, const HostCall& call) {
+void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C], rows = kernel.y.elements() / channels;
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, channels, 0.0);

@@ -20,19 +20,19 @@ void fill_rows(const float* row, float* rows, std::int64_t count, std::int64_t c
 }
 
 /// x (rows x inner), weights (columns x inner), y (rows x columns): nothing is reordered.
-void multiply_forward(const Kernel& kernel, const HostCall& call) {
+void multiply_forward(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   if (kernel.bias) fill_rows(call.read(2), call.write(0), m.rows, m.columns);
   multiply({call.read(0), false}, {call.read(1), true}, call.write(0), m.rows, m.columns, m.inner, kernel.bias);
   activate(kernel, call.write(0), kernel.y.elements());
 }
 
-void multiply_backward_data(const Kernel& kernel, const HostCall& call) {
+void multiply_backward_data(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   multiply({call.read(0), false}, {call.read(1), false}, call.write(0), m.rows, m.inner, m.columns, false);
 }
 
-void multiply_backward_filter(const Kernel& kernel, const HostCall& call) {
+void multiply_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   multiply({call.read(1), true}, {call.read(0), false}, call.write(0), m.columns, m.inner, m.rows, false);
 }
@@ -46,7 +46,7 @@ std::unique_ptr<HostKernel> matrix_kernel(const Kernel& kernel) {
 }
 
 /// A block whose windows read nothing but padding has an empty x: outputs are the bias, gradients of weights are zero.
-void convolve_nothing(const Kernel& kernel, const HostCall& call) {
+void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t filters = kernel.y[Axis::C];
   if (kernel.kind == KernelKind::ConvolutionForward) {
     std::fill_n(call.write(0), kernel.y.elements(), 0.0F);

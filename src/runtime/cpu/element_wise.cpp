@@ -67,41 +67,41 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 
 }  // namespace
 
-void relu_forward(const Kernel& kernel, const HostCall& call) {
+void relu_forward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) { relu_run(call.read(0) + begin, call.write(0) + begin, end - begin); });
 }
 
-void relu_backward(const Kernel& kernel, const HostCall& call) {
+void relu_backward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements(), grain,
               [&](auto begin, auto end) { relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
 }
 
-void leaky_relu_forward(const Kernel& kernel, const HostCall& call) {
+void leaky_relu_forward(const Kernel& kernel, const KernelCall& call) {
   const float slope = static_cast<float>(kernel.scalar);
   in_parallel(kernel.y.elements(), grain,
               [&](auto begin, auto end) { leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin); });
 }
 
-void leaky_relu_backward(const Kernel& kernel, const HostCall& call) {
+void leaky_relu_backward(const Kernel& kernel, const KernelCall& call) {
   const float slope = static_cast<float>(kernel.scalar);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
     leaky_relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, slope, end - begin);
   });
 }
 
-void sigmoid_forward(const Kernel& kernel, const HostCall& call) {
+void sigmoid_forward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
     for (std::int64_t i = begin; i < end; ++i) call.write(0)[i] = 1 / (1 + std::exp(-call.read(0)[i]));
   });
 }
 
-void sigmoid_backward(const Kernel& kernel, const HostCall& call) {
+void sigmoid_backward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements(), grain,
               [&](auto begin, auto end) { sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
 }
 
 /// Any of the reads may be the destination: the sum of a block is built in a small buffer of its own.
-void add(const Kernel& kernel, const HostCall& call) {
+void add(const Kernel& kernel, const KernelCall& call) {
   if (call.reads.size() == 2) {
     in_parallel(kernel.y.elements(), grain,
                 [&](auto begin, auto end) { add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
@@ -118,7 +118,7 @@ void add(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void dropout(const Kernel& kernel, const HostCall& call) {
+void dropout(const Kernel& kernel, const KernelCall& call) {
   const RandomStream random(call.context.seed, call.context.layer, call.context.step);
   SP_ASSERT(call.context.region.shape() == kernel.x, "{} at {}", kernel.key(), to_string(call.context.region));
   for_each_row(call.context.region, call.context.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
@@ -126,7 +126,7 @@ void dropout(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void sgd_momentum(const Kernel& kernel, const HostCall& call) {
+void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
   const SgdRates rates{static_cast<float>(context.learning_rate), static_cast<float>(context.momentum), static_cast<float>(context.weight_decay)};
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {

@@ -71,7 +71,7 @@ void find_scales(const Kernel& kernel, const float* x, const Rows& rows) {
 }
 
 template <class Row>
-void for_each_row(const Kernel& kernel, const HostCall& call, Row row) {
+void for_each_row(const Kernel& kernel, const KernelCall& call, Row row) {
   const std::int64_t channels = kernel.x[Axis::C];
   in_parallel(kernel.x.elements() / channels, 16, [&](auto begin, auto end) {
     const Rows rows = rows_of_thread(kernel, call.workspace);
@@ -83,14 +83,14 @@ void for_each_row(const Kernel& kernel, const HostCall& call, Row row) {
 
 Bytes local_response_workspace(const Kernel& kernel) { return {omp_get_max_threads() * thread_floats(kernel) * size_of(DataType::F32)}; }
 
-void local_response_forward(const Kernel& kernel, const HostCall& call) {
+void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_row(kernel, call, [&](const Rows& rows, std::int64_t i) {
     find_scales(kernel, call.read(0) + i, rows);
     multiply_row(call.read(0) + i, rows.power, call.write(0) + i, kernel.x[Axis::C]);
   });
 }
 
-void local_response_backward(const Kernel& kernel, const HostCall& call) {
+void local_response_backward(const Kernel& kernel, const KernelCall& call) {
   const LocalResponse& response = kernel.response;
   const float factor = static_cast<float>(2 * response.alpha * response.beta / static_cast<double>(response.size));
   const std::int64_t channels = kernel.x[Axis::C];

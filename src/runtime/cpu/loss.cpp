@@ -5,7 +5,7 @@
 
 namespace stratplan::cpu {
 
-void softmax_cross_entropy(const Kernel& kernel, const HostCall& call) {
+void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   double loss = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -24,7 +24,7 @@ void softmax_cross_entropy(const Kernel& kernel, const HostCall& call) {
   *call.write<double>(0) = loss / kernel.scalar;
 }
 
-void mean_squared_error(const Kernel& kernel, const HostCall& call) {
+void mean_squared_error(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *target = call.read(1);
   const double factor = 2 / kernel.scalar;
   double loss = 0;
@@ -36,7 +36,7 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call) {
   *call.write<double>(0) = loss / kernel.scalar;
 }
 
-void dice_sums(const Kernel& kernel, const HostCall& call) {
+void dice_sums(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   const float* x = call.read(0);
   const auto* labels = call.read<std::int32_t>(1);
@@ -50,7 +50,7 @@ void dice_sums(const Kernel& kernel, const HostCall& call) {
 }
 
 /// With a and b as in the reference: dx is a / b^2 / classes everywhere, less 2 / b / classes at the label.
-void dice_loss(const Kernel& kernel, const HostCall& call) {
+void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   const auto* labels = call.read<std::int32_t>(0);
   const double *at_label = call.read<double>(1), *all = at_label + classes, *counts = all + classes;

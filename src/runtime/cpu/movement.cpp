@@ -35,7 +35,7 @@ class CopyKernel : public HostKernel {
   explicit CopyKernel(const Kernel& kernel)
       : type_(kernel.type), accumulate_(kernel.accumulate), elements_(kernel.region.elements()), copy_(copy_loops(kernel)) {}
   std::string implementation() const override { return "own"; }
-  void run(const HostCall& call) override {
+  void run(const KernelCall& call) override {
     switch (type_) {
       case DataType::F32: return run_as<float>(call);
       case DataType::F64: return run_as<double>(call);
@@ -47,7 +47,7 @@ class CopyKernel : public HostKernel {
 
  private:
   template <class T>
-  void run_as(const HostCall& call) const {
+  void run_as(const KernelCall& call) const {
     if (elements_ == 0) return;
     const CopyLoop& outer = copy_.loops.front();
     const std::int64_t grain = std::max<std::int64_t>(1, 16384 * outer.count / elements_);
@@ -79,7 +79,7 @@ class CopyKernel : public HostKernel {
 
 std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel) { return std::make_unique<CopyKernel>(kernel); }
 
-void fill(const Kernel& kernel, const HostCall& call) {
+void fill(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
   in_parallel(bytes, 65536, [&](auto begin, auto end) { std::memset(call.write<char>(0) + begin, 0, static_cast<std::size_t>(end - begin)); });
 }

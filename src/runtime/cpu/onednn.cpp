@@ -152,7 +152,7 @@ class ConvolutionPrimitive : public HostKernel {
   Bytes workspace() const override { return {static_cast<std::int64_t>(workspace_)}; }
   std::string implementation() const override { return implementation_; }
 
-  void run(const HostCall& call) override {
+  void run(const KernelCall& call) override {
     char* workspace = static_cast<char*>(call.workspace);
     for (Port& port : reads_) port.place(const_cast<void*>(call.reads[port.index]), workspace);
     for (Port& port : writes_) port.place(call.writes[port.index], workspace);

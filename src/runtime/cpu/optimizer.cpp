@@ -73,7 +73,7 @@ SP_CLONES void adam_run(const float* weights, const float* gradient, const float
   }
 }
 
-void adam_step(const Kernel& kernel, const HostCall& call, bool decoupled) {
+void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const AdamRates rates(call.context, decoupled);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
     adam_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.read(3) + begin, call.write(0) + begin, call.write(1) + begin,
@@ -96,27 +96,27 @@ SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
 
 }  // namespace
 
-void sgd(const Kernel& kernel, const HostCall& call) {
+void sgd(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   in_parallel(kernel.y.elements(), grain,
               [&](auto begin, auto end) { sgd_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, rates, end - begin); });
 }
 
-void sgd_nesterov(const Kernel& kernel, const HostCall& call) {
+void sgd_nesterov(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
     nesterov_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin, call.write(1) + begin, rates, end - begin);
   });
 }
 
-void adam(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, false); }
-void adamw(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, true); }
+void adam(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call, false); }
+void adamw(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call, true); }
 
-void squared_norms(const Kernel& kernel, const HostCall& call) {
+void squared_norms(const Kernel& kernel, const KernelCall& call) {
   for (std::size_t tensor = 0; tensor < 2; ++tensor) call.write<double>(0)[tensor] = sum_of_squares(call.read(tensor), kernel.y.elements());
 }
 
-void lars(const Kernel& kernel, const HostCall& call) {
+void lars(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   const float scale = static_cast<float>(lars_scale(call.read<double>(3), call.context));
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {

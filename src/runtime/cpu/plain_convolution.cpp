@@ -27,7 +27,7 @@ Index position(const Shape& shape, std::int64_t i) {
   return {i / (w * h * d), 0, i / (w * h) % d, i / w % h, i % w};
 }
 
-void forward(const Kernel& kernel, const HostCall& call) {
+void forward(const Kernel& kernel, const KernelCall& call) {
   const Groups groups(kernel);
   const std::int64_t filters = kernel.y[Axis::C];
   in_parallel(kernel.y.elements() / filters, 16, [&](std::int64_t begin, std::int64_t end) {
@@ -50,7 +50,7 @@ void forward(const Kernel& kernel, const HostCall& call) {
 }
 
 /// A thread has whole samples, so that no two add to the same element.
-void backward_data(const Kernel& kernel, const HostCall& call) {
+void backward_data(const Kernel& kernel, const KernelCall& call) {
   const Groups groups(kernel);
   const std::int64_t filters = kernel.y[Axis::C], samples = kernel.x[Axis::N];
   std::fill_n(call.write(0), kernel.x.elements(), 0.0F);
@@ -68,7 +68,7 @@ void backward_data(const Kernel& kernel, const HostCall& call) {
 }
 
 /// A thread has whole filters. Their sums are over all positions, so they are added up in double.
-void backward_filter(const Kernel& kernel, const HostCall& call) {
+void backward_filter(const Kernel& kernel, const KernelCall& call) {
   const Groups groups(kernel);
   const std::int64_t filters = kernel.y[Axis::C], weights = groups.taps * groups.channels;
   in_parallel(filters, 1, [&](std::int64_t begin, std::int64_t end) {

@@ -132,7 +132,7 @@ void clear_samples(const Kernel& kernel, float* dx, std::int64_t first, std::int
 
 }  // namespace
 
-void max_pool_forward(const Kernel& kernel, const HostCall& call) {
+void max_pool_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const float* x = call.read(0);
   float* y = call.write(0);
@@ -158,7 +158,7 @@ void max_pool_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void max_pool_backward(const Kernel& kernel, const HostCall& call) {
+void max_pool_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const float* dy = call.read(0);
   const auto* index = call.read<std::int32_t>(1);
@@ -171,7 +171,7 @@ void max_pool_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void average_pool_forward(const Kernel& kernel, const HostCall& call) {
+void average_pool_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
@@ -184,7 +184,7 @@ void average_pool_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void average_pool_backward(const Kernel& kernel, const HostCall& call) {
+void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
     clear_samples(kernel, call.write(0), begin, end);
@@ -197,7 +197,7 @@ void average_pool_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
+void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
   double* sums = static_cast<double*>(call.workspace);
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
@@ -207,7 +207,7 @@ void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void spatial_mean_backward(const Kernel& kernel, const HostCall& call) {
+void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
     float* first = call.write(0) + n * rows * channels;

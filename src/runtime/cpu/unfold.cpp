@@ -71,7 +71,7 @@ void unfold(const Kernel& kernel, const float* x, std::int64_t begin, std::int64
 
 /// Calls visit(begin, count, unfolded rows) block by block.
 template <class Visit>
-void for_each_block(const Kernel& kernel, const float* x, const HostCall& call, Visit visit) {
+void for_each_block(const Kernel& kernel, const float* x, const KernelCall& call, Visit visit) {
   const Unfolded matrix(kernel);
   float* const rows = static_cast<float*>(call.workspace);
   for (std::int64_t begin = 0; begin < matrix.rows; begin += rows_at_once) {
@@ -81,7 +81,7 @@ void for_each_block(const Kernel& kernel, const float* x, const HostCall& call, 
   }
 }
 
-void forward(const Kernel& kernel, const HostCall& call) {
+void forward(const Kernel& kernel, const KernelCall& call) {
   const Unfolded matrix(kernel);
   for_each_block(kernel, call.read(0), call, [&](std::int64_t begin, std::int64_t count, const float* rows) {
     float* const y = call.write(0) + begin * matrix.filters;
@@ -92,7 +92,7 @@ void forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void backward_filter(const Kernel& kernel, const HostCall& call) {
+void backward_filter(const Kernel& kernel, const KernelCall& call) {
   const Unfolded matrix(kernel);
   for_each_block(kernel, call.read(0), call, [&](std::int64_t begin, std::int64_t count, const float* rows) {
     multiply({call.read(1) + begin * matrix.filters, true}, {rows, false}, call.write(0), matrix.filters, matrix.columns, count, begin > 0);

@@ -66,7 +66,7 @@ class UpsamplingKernel : public HostKernel {
   }
   std::string implementation() const override { return "own"; }
 
-  void run(const HostCall& call) override {
+  void run(const KernelCall& call) override {
     const std::int64_t lines = written_[Axis::N] * written_[Axis::D] * written_[Axis::H];
     const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, written_[Axis::W] * written_[Axis::C]));
     in_parallel(lines, grain, [&](auto begin, auto end) {
@@ -76,7 +76,7 @@ class UpsamplingKernel : public HostKernel {
 
  private:
   /// All positions along W at one (n, d, h).
-  void write_line(const HostCall& call, std::int64_t line) const {
+  void write_line(const KernelCall& call, std::int64_t line) const {
     const std::int64_t h = line % written_[Axis::H], d = line / written_[Axis::H] % written_[Axis::D];
     const std::int64_t n = line / written_[Axis::H] / written_[Axis::D], channels = written_[Axis::C];
     for (std::int64_t w = 0; w < written_[Axis::W]; ++w) {

@@ -281,7 +281,7 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
 }
 
 /// Forward, and backward data.
-void convolve(const Kernel& kernel, const HostCall& call) {
+void convolve(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
   const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr, kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
@@ -364,7 +364,7 @@ class FilterGradient {
   std::span<std::int64_t> pending_;  ///< by tap: tiles in the sums
 };
 
-void backward_filter(const Kernel& kernel, const HostCall& call) {
+void backward_filter(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
   const std::int64_t filters = pass.out[Axis::C];

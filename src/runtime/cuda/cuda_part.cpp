@@ -1,15 +1,12 @@
-// What doctor says of the CUDA installation. The backend itself is not part of this version.
+// What doctor says of the CUDA installation.
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include "model/base/error.hpp"
 #include "runtime/backend.hpp"
 
 namespace stratplan {
-
-std::unique_ptr<Backend> make_cuda_backend() { throw EnvironmentError("the cuda backend is not part of this version"); }
 
 PartInfo cuda_part() {
   int runtime = 0, nccl = 0, devices = 0;
@@ -18,10 +15,11 @@ PartInfo cuda_part() {
   const cudaError_t found = cudaGetDeviceCount(&devices);
   const std::string device_text = found == cudaSuccess ? fmt::format("{} devices", devices) : fmt::format("no device: {}", cudaGetErrorString(found));
   const std::size_t cudnn = cudnnGetVersion();  // major * 10000 + minor * 100 + patch
-  return {true, fmt::format("CUDA {}, cuDNN {}, NCCL {}, {}; the backend is not part of this version",
-                            has_runtime ? fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10) : "unknown",
-                            fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100),
-                            has_nccl ? fmt::format("{}.{}.{}", nccl / 10000, nccl / 100 % 100, nccl % 100) : "unknown", device_text)};
+  const std::map<std::string, std::string> versions{
+      {"CUDA", has_runtime ? fmt::format("{}.{}", runtime / 1000, runtime % 1000 / 10) : "unknown"},
+      {"cuDNN", fmt::format("{}.{}.{}", cudnn / 10000, cudnn / 100 % 100, cudnn % 100)},
+      {"NCCL", has_nccl ? fmt::format("{}.{}.{}", nccl / 10000, nccl / 100 % 100, nccl % 100) : "unknown"}};
+  return {true, fmt::format("CUDA {}, cuDNN {}, NCCL {}, {}", versions.at("CUDA"), versions.at("cuDNN"), versions.at("NCCL"), device_text), versions};
 }
 
 }  // namespace stratplan

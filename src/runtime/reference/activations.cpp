@@ -9,7 +9,7 @@ namespace {
 
 /// write(0)[i] = f(read(0)[i], read(1)[i]); f sees zero for a second read that is not there.
 template <class F>
-void map(const Kernel& kernel, const HostCall& call, F f) {
+void map(const Kernel& kernel, const KernelCall& call, F f) {
   const float *a = call.read(0), *b = call.reads.size() > 1 ? call.read(1) : nullptr;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{a[i]}, b ? double{b[i]} : 0));
 }
@@ -31,28 +31,28 @@ double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
 
 }  // namespace
 
-void tanh_forward(const Kernel& kernel, const HostCall& call) {
+void tanh_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [](double x, double) { return std::tanh(x); });
 }
-void tanh_backward(const Kernel& kernel, const HostCall& call) {
+void tanh_backward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [](double y, double dy) { return dy * (1 - y * y); });
 }
-void elu_forward(const Kernel& kernel, const HostCall& call) {
+void elu_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [&](double x, double) { return x > 0 ? x : kernel.scalar * std::expm1(x); });
 }
-void elu_backward(const Kernel& kernel, const HostCall& call) {
+void elu_backward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * (y + kernel.scalar); });
 }
-void clip_forward(const Kernel& kernel, const HostCall& call) {
+void clip_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [&](double x, double) { return std::clamp(x, kernel.scalar, kernel.maximum); });
 }
 /// Nothing passes at the limits themselves. They are compared as floats, which the clipped values are.
-void clip_backward(const Kernel& kernel, const HostCall& call) {
+void clip_backward(const Kernel& kernel, const KernelCall& call) {
   const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
   map(kernel, call, [&](double y, double dy) { return y > low && y < high ? dy : 0; });
 }
 
-void prelu_forward(const Kernel& kernel, const HostCall& call) {
+void prelu_forward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *slope = call.read(1);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
@@ -60,7 +60,7 @@ void prelu_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void prelu_backward(const Kernel& kernel, const HostCall& call) {
+void prelu_backward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *dy = call.read(1), *slope = call.read(2);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
@@ -68,7 +68,7 @@ void prelu_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void prelu_gradient(const Kernel& kernel, const HostCall& call) {
+void prelu_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> sums = sums_of(call, kernel.x[Axis::C]);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
@@ -78,7 +78,7 @@ void prelu_gradient(const Kernel& kernel, const HostCall& call) {
   for (std::size_t c = 0; c < sums.size(); ++c) call.write(0)[c] = static_cast<float>(sums[c]);
 }
 
-void softmax_forward(const Kernel& kernel, const HostCall& call) {
+void softmax_forward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   for_each_row(kernel, [&](std::int64_t row) {
     const float* x = call.read(0) + row;
@@ -89,7 +89,7 @@ void softmax_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void softmax_backward(const Kernel& kernel, const HostCall& call) {
+void softmax_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   for_each_row(kernel, [&](std::int64_t row) {
     const float *y = call.read(0) + row, *dy = call.read(1) + row;
@@ -99,7 +99,7 @@ void softmax_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void local_response_forward(const Kernel& kernel, const HostCall& call) {
+void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_row(kernel, [&](std::int64_t row) {
     const float* x = call.read(0) + row;
     for (std::int64_t c = 0; c < kernel.x[Axis::C]; ++c)
@@ -108,7 +108,7 @@ void local_response_forward(const Kernel& kernel, const HostCall& call) {
 }
 
 /// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
-void local_response_backward(const Kernel& kernel, const HostCall& call) {
+void local_response_backward(const Kernel& kernel, const KernelCall& call) {
   const LocalResponse& response = kernel.response;
   const double factor = 2 * response.alpha * response.beta / static_cast<double>(response.size);
   for_each_row(kernel, [&](std::int64_t row) {

@@ -33,7 +33,7 @@ struct Moments {
   double normalized(const Index& i, float x) const { return (x - mean(i)) * reciprocal_deviation(i); }
 };
 
-float finished(const Kernel& kernel, const HostCall& call, std::int64_t i, double normalized) {
+float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, double normalized) {
   const float y = static_cast<float>(normalized);
   return activated(kernel, kernel.addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
 }
@@ -47,7 +47,7 @@ double share_of(const Kernel& kernel, std::int64_t set) {
 
 }  // namespace
 
-void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
+void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   double* sums = call.write<double>(0);
   std::fill_n(sums, kernel.sets.sets * 2 * kernel.x[Axis::C], 0.0);
   const Moments at{kernel, sums};
@@ -58,7 +58,7 @@ void batch_norm_statistics(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
+void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(1)};
   const float *x = call.read(0), *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
@@ -67,7 +67,7 @@ void batch_norm_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
+void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1), *y = kernel.activation == Activation::None ? nullptr : call.read(3);
   const std::int64_t channels = kernel.x[Axis::C];
@@ -91,7 +91,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
+void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4), *y = kernel.activation == Activation::None ? nullptr : call.read(5);
   const double* gradient_sums = call.read<double>(3);
@@ -103,7 +103,7 @@ void batch_norm_backward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
+void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double *mean = call.write<double>(0), *variance = mean + channels;
   std::fill_n(mean, 2 * channels, 0.0);
@@ -118,14 +118,14 @@ void batch_norm_moments(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void running_average(const Kernel& kernel, const HostCall& call) {
+void running_average(const Kernel& kernel, const KernelCall& call) {
   const double* moments = call.read<double>(0);
   const float* running = call.read(1);
   for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
     call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
 }
 
-void batch_norm_inference(const Kernel& kernel, const HostCall& call) {
+void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *mean = call.read(1), *variance = mean + kernel.x[Axis::C], *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i), c = i[1];

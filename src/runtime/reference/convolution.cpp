@@ -25,7 +25,7 @@ void round_to(float* destination, std::span<const double> sums) {
 
 }  // namespace
 
-void convolution_forward(const Kernel& kernel, const HostCall& call) {
+void convolution_forward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *weights = call.read(1);
   const std::span<double> y = sums_of(call, kernel.y.elements());
   for_each_product(kernel,
@@ -38,7 +38,7 @@ void convolution_forward(const Kernel& kernel, const HostCall& call) {
   for (std::size_t i = 0; i < y.size(); ++i) call.write(0)[i] = activated(kernel, call.write(0)[i]);
 }
 
-void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
+void convolution_backward_data(const Kernel& kernel, const KernelCall& call) {
   const float *dy = call.read(0), *weights = call.read(1);
   const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_product(kernel,
@@ -46,7 +46,7 @@ void convolution_backward_data(const Kernel& kernel, const HostCall& call) {
   round_to(call.write(0), dx);
 }
 
-void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
+void convolution_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
   const std::span<double> dweights = sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] / kernel.groups);
   for_each_product(kernel,
@@ -54,12 +54,12 @@ void convolution_backward_filter(const Kernel& kernel, const HostCall& call) {
   round_to(call.write(0), dweights);
 }
 
-void bias_add(const Kernel& kernel, const HostCall& call) {
+void bias_add(const Kernel& kernel, const KernelCall& call) {
   const float *y = call.read(0), *bias = call.read(1);
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = activated(kernel, y[i] + bias[i % kernel.y[Axis::C]]);
 }
 
-void bias_gradient(const Kernel& kernel, const HostCall& call) {
+void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
   const std::span<double> sums = sums_of(call, channels);
   const bool activates = kernel.activation != Activation::None;

@@ -8,38 +8,38 @@ namespace {
 
 /// write(0)[i] = f(read(0)[i]).
 template <class F>
-void map(const Kernel& kernel, const HostCall& call, F f) {
+void map(const Kernel& kernel, const KernelCall& call, F f) {
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}));
 }
 
 /// write(0)[i] = f(read(0)[i], read(1)[i]): y and dy.
 template <class F>
-void map2(const Kernel& kernel, const HostCall& call, F f) {
+void map2(const Kernel& kernel, const KernelCall& call, F f) {
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}, double{call.read(1)[i]}));
 }
 
 }  // namespace
 
-void relu_forward(const Kernel& kernel, const HostCall& call) {
+void relu_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [](double x) { return x > 0 ? x : 0; });
 }
-void relu_backward(const Kernel& kernel, const HostCall& call) {
+void relu_backward(const Kernel& kernel, const KernelCall& call) {
   map2(kernel, call, [](double y, double dy) { return y > 0 ? dy : 0; });
 }
-void leaky_relu_forward(const Kernel& kernel, const HostCall& call) {
+void leaky_relu_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [&](double x) { return x > 0 ? x : x * kernel.scalar; });
 }
-void leaky_relu_backward(const Kernel& kernel, const HostCall& call) {
+void leaky_relu_backward(const Kernel& kernel, const KernelCall& call) {
   map2(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * kernel.scalar; });
 }
-void sigmoid_forward(const Kernel& kernel, const HostCall& call) {
+void sigmoid_forward(const Kernel& kernel, const KernelCall& call) {
   map(kernel, call, [](double x) { return 1 / (1 + std::exp(-x)); });
 }
-void sigmoid_backward(const Kernel& kernel, const HostCall& call) {
+void sigmoid_backward(const Kernel& kernel, const KernelCall& call) {
   map2(kernel, call, [](double y, double dy) { return dy * y * (1 - y); });
 }
 
-void add(const Kernel& kernel, const HostCall& call) {
+void add(const Kernel& kernel, const KernelCall& call) {
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     double sum = 0;
     for (std::size_t input = 0; input < call.reads.size(); ++input) sum += call.read(input)[i];
@@ -48,7 +48,7 @@ void add(const Kernel& kernel, const HostCall& call) {
 }
 
 /// An element stays if its uniform number is at least the probability of being dropped.
-void dropout(const Kernel& kernel, const HostCall& call) {
+void dropout(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
   const RandomStream random(context.seed, context.layer, context.step);
   for_each_index(kernel.x, [&](const Index& local) {
@@ -60,7 +60,7 @@ void dropout(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void sgd_momentum(const Kernel& kernel, const HostCall& call) {
+void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
   const KernelContext& context = call.context;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {

@@ -6,7 +6,7 @@
 
 namespace stratplan::reference {
 
-void softmax_cross_entropy(const Kernel& kernel, const HostCall& call) {
+void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   double loss = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -24,7 +24,7 @@ void softmax_cross_entropy(const Kernel& kernel, const HostCall& call) {
   *call.write<double>(0) = loss / kernel.scalar;
 }
 
-void mean_squared_error(const Kernel& kernel, const HostCall& call) {
+void mean_squared_error(const Kernel& kernel, const KernelCall& call) {
   double loss = 0;
   for (std::int64_t i = 0; i < kernel.x.elements(); ++i) {
     const double difference = double{call.read(0)[i]} - call.read(1)[i];
@@ -34,7 +34,7 @@ void mean_squared_error(const Kernel& kernel, const HostCall& call) {
   *call.write<double>(0) = loss / kernel.scalar;
 }
 
-void dice_sums(const Kernel& kernel, const HostCall& call) {
+void dice_sums(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   double *at_label = call.write<double>(0), *all = at_label + classes, *labels = all + classes;
   std::fill_n(at_label, 3 * classes, 0.0);
@@ -48,7 +48,7 @@ void dice_sums(const Kernel& kernel, const HostCall& call) {
 }
 
 /// 1 - mean over the classes of a / b, with a = 2 * (sum at the label) + epsilon and b = (sum of x) + (positions with the label) + epsilon.
-void dice_loss(const Kernel& kernel, const HostCall& call) {
+void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C];
   const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;
   double mean = 0;

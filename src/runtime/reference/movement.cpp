@@ -4,7 +4,7 @@ namespace stratplan::reference {
 namespace {
 
 template <class T>
-void copy_elements(const Kernel& kernel, const HostCall& call) {
+void copy_elements(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.region, [&](const Index& i) {
     Index from = i, to = i;
     for (std::size_t axis = 0; axis < axis_count; ++axis) {
@@ -19,7 +19,7 @@ void copy_elements(const Kernel& kernel, const HostCall& call) {
 
 }  // namespace
 
-void copy_region(const Kernel& kernel, const HostCall& call) {
+void copy_region(const Kernel& kernel, const KernelCall& call) {
   switch (kernel.type) {
     case DataType::F32: return copy_elements<float>(kernel, call);
     case DataType::F64: return copy_elements<double>(kernel, call);
@@ -31,8 +31,8 @@ void copy_region(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void fill(const Kernel& kernel, const HostCall& call) {
-  std::memset(call.writes[0], 0, static_cast<std::size_t>(kernel.y.elements() * size_of(kernel.type)));
+void fill(const Kernel& kernel, const KernelCall& call) {
+  std::fill_n(static_cast<std::byte*>(call.writes[0]), kernel.y.elements() * size_of(kernel.type), std::byte{});
 }
 
 }  // namespace stratplan::reference

@@ -7,7 +7,7 @@ namespace stratplan::reference {
 namespace {
 
 /// `decoupled`: the decay acts on the weights, not through the gradient.
-void adam_step(const Kernel& kernel, const HostCall& call, bool decoupled) {
+void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const float *weights = call.read(0), *gradient = call.read(1), *mean = call.read(2), *mean_square = call.read(3);
   const KernelContext& context = call.context;
   const double updates = static_cast<double>(context.step + 1);
@@ -25,14 +25,14 @@ void adam_step(const Kernel& kernel, const HostCall& call, bool decoupled) {
 
 }  // namespace
 
-void sgd(const Kernel& kernel, const HostCall& call) {
+void sgd(const Kernel& kernel, const KernelCall& call) {
   const float *weights = call.read(0), *gradient = call.read(1);
   const KernelContext& context = call.context;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
     call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * (gradient[i] + context.weight_decay * weights[i]));
 }
 
-void sgd_nesterov(const Kernel& kernel, const HostCall& call) {
+void sgd_nesterov(const Kernel& kernel, const KernelCall& call) {
   const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
   const KernelContext& context = call.context;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
@@ -43,10 +43,10 @@ void sgd_nesterov(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void adam(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, false); }
-void adamw(const Kernel& kernel, const HostCall& call) { adam_step(kernel, call, true); }
+void adam(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call, false); }
+void adamw(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call, true); }
 
-void squared_norms(const Kernel& kernel, const HostCall& call) {
+void squared_norms(const Kernel& kernel, const KernelCall& call) {
   for (std::size_t tensor = 0; tensor < 2; ++tensor) {
     double sum = 0;
     for (std::int64_t i = 0; i < kernel.y.elements(); ++i) sum += double{call.read(tensor)[i]} * call.read(tensor)[i];
@@ -54,7 +54,7 @@ void squared_norms(const Kernel& kernel, const HostCall& call) {
   }
 }
 
-void lars(const Kernel& kernel, const HostCall& call) {
+void lars(const Kernel& kernel, const KernelCall& call) {
   const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
   const KernelContext& context = call.context;
   const double scale = lars_scale(call.read<double>(3), context);

@@ -12,7 +12,7 @@ double divisor(const Kernel& kernel, const Index& output) {
 
 }  // namespace
 
-void max_pool_forward(const Kernel& kernel, const HostCall& call) {
+void max_pool_forward(const Kernel& kernel, const KernelCall& call) {
   const float* x = call.read(0);
   for_each_index(kernel.y, [&](const Index& output) {
     float best = 0;
@@ -28,7 +28,7 @@ void max_pool_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void max_pool_backward(const Kernel& kernel, const HostCall& call) {
+void max_pool_backward(const Kernel& kernel, const KernelCall& call) {
   const float* dy = call.read(0);
   const auto* index = call.read<std::int32_t>(1);
   const std::span<double> dx = sums_of(call, kernel.x.elements());
@@ -41,7 +41,7 @@ void max_pool_backward(const Kernel& kernel, const HostCall& call) {
   for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
 }
 
-void average_pool_forward(const Kernel& kernel, const HostCall& call) {
+void average_pool_forward(const Kernel& kernel, const KernelCall& call) {
   const float* x = call.read(0);
   for_each_index(kernel.y, [&](const Index& output) {
     double sum = 0;
@@ -51,7 +51,7 @@ void average_pool_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void average_pool_backward(const Kernel& kernel, const HostCall& call) {
+void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
   const float* dy = call.read(0);
   const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
@@ -61,14 +61,14 @@ void average_pool_backward(const Kernel& kernel, const HostCall& call) {
   for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
 }
 
-void spatial_mean_forward(const Kernel& kernel, const HostCall& call) {
+void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> sums = sums_of(call, kernel.x[Axis::N] * kernel.x[Axis::C]);
   for_each_index(kernel.x,
                  [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
   for (std::size_t i = 0; i < sums.size(); ++i) call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
 }
 
-void spatial_mean_backward(const Kernel& kernel, const HostCall& call) {
+void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.x, [&](const Index& i) {
     call.write(0)[offset(kernel.x, i)] = static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / kernel.scalar);
   });

@@ -24,7 +24,7 @@ void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
 
 }  // namespace
 
-void upsample_forward(const Kernel& kernel, const HostCall& call) {
+void upsample_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.y, [&](const Index& output) {
     double sum = 0;
     for_each_mixed(kernel, output, [&](const Index& input, double share) { sum += share * call.read(0)[offset(kernel.x, input)]; });
@@ -32,7 +32,7 @@ void upsample_forward(const Kernel& kernel, const HostCall& call) {
   });
 }
 
-void upsample_backward(const Kernel& kernel, const HostCall& call) {
+void upsample_backward(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const double dy = call.read(0)[offset(kernel.y, output)];

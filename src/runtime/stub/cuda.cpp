@@ -3,10 +3,16 @@
 #include "runtime/backend.hpp"
 
 namespace stratplan {
+namespace {
 
-std::unique_ptr<Backend> make_cuda_backend() {
-  throw EnvironmentError("the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)");
-}
+constexpr const char* not_built = "the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)";
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(bool) { throw EnvironmentError(not_built); }
+
+std::vector<std::string> cuda_devices() { return {}; }
+void use_cuda_device(int) { throw EnvironmentError(not_built); }
 
 PartInfo cuda_part() { return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"}; }
 

@@ -19,6 +19,7 @@
 #include "model/partition/lower.hpp"
 #include "model/plan.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "runtime/comm/staged.hpp"
 #include "runtime/data_set.hpp"
 #include "runtime/evaluation.hpp"
 #include "runtime/prefetch.hpp"
@@ -213,7 +214,8 @@ struct Case {
   std::string backend;
   const char* grid;
   Execution execution{};
-  std::string text() const { return backend + " backend, " + grid; }
+  bool staged = false;  ///< as if the backend's memory were a device's
+  std::string text() const { return backend + " backend, " + grid + (staged ? ", staged" : ""); }
 };
 
 /// A run on the ranks of the case's grid: `body` has all that it takes.
@@ -230,7 +232,8 @@ void run(const Network& network, const Case& c, Lower lowered, const std::string
     if (!set.empty()) source = std::make_unique<FileData>(loads, DataSetRequest{set, {}, 1, true});
     PrefetchedData ahead(*source, loads);
     Watch data(ahead, communicator, iterations);
-    Executor executor(network, program, *backend, communicator, data, {});
+    StagedCommunicator staged(communicator, *backend);
+    Executor executor(network, program, *backend, c.staged ? static_cast<Communicator&>(staged) : communicator, data, {});
     initialize_parameters(network, program, 1, executor);
     body(program, executor, communicator);
   });
@@ -282,6 +285,14 @@ TEST(Allocation, ThereIsNoneWithTracksAndThreadsOfTheirOwn) {
   execution.threads_per_rank = 2;
   for (const std::string& backend : backends())
     for (const char* grid : {"N2", "H2"}) expect_training_without(classifier(), {backend, grid, execution});
+}
+
+TEST(Allocation, ThereIsNoneByWayOfTheHost) {
+  Execution concurrent;
+  concurrent.concurrent_tracks = true;
+  concurrent.bucket_bytes = {1 << 10};
+  for (const Execution& execution : {Execution{}, concurrent})
+    for (const char* grid : {"N2", "H2", "C2", "F2"}) expect_training_without(classifier(), {"reference", grid, execution, true});
 }
 
 /// The n-th of each kernel's choices.

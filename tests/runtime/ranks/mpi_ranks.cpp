@@ -13,6 +13,7 @@
 #include "model/base/error.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
+#include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 namespace {
@@ -107,6 +108,30 @@ TEST(Ranks, MessagesAndSumsUnderWay) {
   EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
   EXPECT_EQ(later, std::vector<float>(later.size(), static_cast<float>(2 * ranks)));
   world->overlap(false);
+}
+
+/// As if each rank's memory were a device's; what is uploaded must be what has arrived.
+TEST(Ranks, ByWayOfTheHost) {
+  const int me = world->rank(), ranks = world->size();
+  const auto backend = make_reference_backend();
+  StagedCommunicator staged(*world, *backend);
+  const auto group = staged.group(all_ranks());
+  for (const bool overlap : {false, true}) {
+    staged.overlap(overlap);
+    std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1), sums(sent.size(), 1), later(3, 2);
+    const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
+    const Parcel send{(me + 1) % ranks, sent.data(), bytes}, receive{(me + ranks - 1) % ranks, received.data(), bytes};
+    staged.all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
+    staged.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
+    sent.assign(sent.size(), -2);  // has been taken over
+    staged.all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
+    while (!staged.poll(Track::Halo)) continue;
+    staged.synchronize(Track::Gradient);
+    EXPECT_EQ(received, std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
+    EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
+    EXPECT_EQ(later, std::vector<float>(later.size(), static_cast<float>(2 * ranks)));
+  }
+  staged.overlap(false);
 }
 
 TEST(Ranks, UnevenPieces) {

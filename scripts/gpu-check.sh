@@ -1,0 +1,92 @@
+#!/bin/bash
+# Everything that needs a GPU, in one go: builds, tests, trains and verifies, profiles, predicts and compares with PyTorch; leaves JSON files and report.md.
+#
+#   scripts/gpu-check.sh --bundle FOLDER            on a machine with Debian's packages: lays down what the other machine lacks (headers, under 64 MiB)
+#   scripts/gpu-check.sh [--with FOLDER] [-o OUT]   on the machine with the GPU, from the project's root: no network and no MPI are needed
+#
+# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch. Under ten minutes on an H200.
+# BATCHES: of ResNet-50 for the prediction check, default "32 64 128 256". Exit code 1 if any part failed; the table at the end says which.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+bundle() {
+  local folder=$1 packages
+  mkdir -p "$folder"
+  folder=$(cd "$folder" && pwd)
+  packages=$(mktemp -d)
+  (cd "$packages" && apt-get download -qq nlohmann-json3-dev libvalijson-dev libfmt-dev libfmt9 libcli11-dev libgtest-dev libgmock-dev googletest librapidcheck-dev) || exit 5
+  for package in "$packages"/*.deb; do dpkg -x "$package" "$folder"; done
+  rm -r "$packages" "$folder"/usr/share/doc
+  du -sh "$folder"
+}
+
+with="" out=gpu_check
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --bundle) bundle "$2"; exit ;;
+    --with) with=$(cd "$2" && pwd); shift 2 ;;
+    -o) out=$2; shift 2 ;;
+    *) echo "unknown argument: $1" >&2; exit 2 ;;
+  esac
+done
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+failed=0
+rows=()
+
+# run_part NAME FILE COMMAND...: its output goes to FILE; a row of the table either way.
+run_part() {
+  local name=$1 file=$2 start=$SECONDS
+  shift 2
+  if "$@" >"$out/$file" 2>&1; then rows+=("| $name | ok | $((SECONDS - start)) s | $file |")
+  else rows+=("| $name | FAILED ($?) | $((SECONDS - start)) s | $file |"); failed=1; fi
+}
+
+build() {
+  local prefix=${with:+$with/usr} wheels
+  wheels=$(python3 -c 'import nvidia, pathlib; print(";".join(str(p) for root in nvidia.__path__ for p in pathlib.Path(root).iterdir()))' 2>/dev/null)
+  cmake -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATPLAN_WITH_CUDA=ON -DSTRATPLAN_WITH_MPI=OFF -DSTRATPLAN_WITH_HDF5=OFF \
+    -DSTRATPLAN_WITH_ONNX=OFF -DSTRATPLAN_WITH_DNNL=OFF -DCMAKE_PREFIX_PATH="$prefix;$wheels" &&
+    cmake --build build/gpu --target stratplan test_cuda
+}
+
+program=build/gpu/stratplan
+# verify NETWORK RANKS BATCH: the searched plan, its ranks threads of one process on this device, against an undivided run.
+verify() {
+  $program plan "$1" -m dgx-h200 -n "$2" -b "$3" -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
+}
+predict() {
+  local batch
+  for batch in ${BATCHES:-32 64 128 256}; do
+    $program autotune resnet50 -n 1 -b "$batch" --backend cuda --rounds 2 -o "$out/resnet50_$batch" || return 1
+  done
+}
+pytorch() {
+  local mode
+  for mode in cuda+channels_last cuda+channels_last+tf32 cuda+channels_last+bf16 cuda+channels_last+bf16+graph cuda+channels_last+bf16+compile; do
+    echo "$mode $(python3 tests/bench/pytorch_steps.py networks/resnet50.json --batch 128 --mode "$mode" --steps 20)"
+  done
+}
+
+run_part "device" device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
+run_part "build" build.log build
+run_part "what was built" doctor.json $program doctor --json
+run_part "tests" tests.log build/gpu/test_cuda --gtest_output=json:"$out/tests.json"
+for case in "tiny 2 4" "tiny 4 4" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
+  read -r network ranks batch <<<"$case"
+  run_part "verify $case" "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch"
+done
+run_part "prediction, ResNet-50" prediction.log predict
+run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
+{
+  echo "# GPU check"
+  echo
+  cat "$out/device.txt"
+  echo
+  printf '%s\n' "| part | result | took | output |" "| --- | --- | --- | --- |" "${rows[@]}"
+  for report in "$out"/resnet50_*/report.md; do [[ -f $report ]] && { echo; cat "$report"; }; done
+  [[ -f $out/pytorch.log ]] && { printf '\n## PyTorch\n\n'; sed 's/^/    /' "$out/pytorch.log"; }
+} >"$out/report.md"
+printf '%s\n' "| part | result | took | output |" "${rows[@]}"
+echo "report: $out/report.md"
+exit $failed

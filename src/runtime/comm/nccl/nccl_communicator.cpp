@@ -1,0 +1,323 @@
+// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each group and track, split off together when this is made, so that
+// sums of gradients and statistics of one group do not queue up behind each other. Every call is a group of NCCL's, for that is what settles.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <string>
+#include <thread>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "runtime/comm/nccl.hpp"
+#include "runtime/comm/nccl/handle.hpp"
+#include "runtime/comm/nccl/pieces.hpp"
+#include "runtime/cuda/check.hpp"
+
+namespace stratplan {
+namespace {
+
+ncclDataType_t nccl_type(DataType type) {
+  switch (type) {
+    case DataType::F32: return ncclFloat32;
+    case DataType::F64: return ncclFloat64;
+    case DataType::F16: return ncclFloat16;
+    case DataType::BF16: return ncclBfloat16;
+    case DataType::I32: return ncclInt32;
+  }
+  SP_ASSERT(false, "no type of NCCL's for {}", name_of(type));
+  return ncclNumTypes;
+}
+
+std::string text_of(ncclResult_t result, ncclComm_t comm) {
+  const std::string last = ncclGetLastError(comm);  // of the process, without a communicator
+  return last.empty() ? ncclGetErrorString(result) : fmt::format("{}: {}", ncclGetErrorString(result), last);
+}
+
+bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
+
+/// The first of two that is a failure, else the last.
+ncclResult_t worse(ncclResult_t first, ncclResult_t last) { return failed(first) ? first : last; }
+
+template <class T>
+T* at(T* data, std::int64_t element, DataType type) {
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return static_cast<Byte*>(data) + element * size_of(type);
+}
+
+std::size_t size(std::int64_t count) { return static_cast<std::size_t>(count); }
+
+/// Calls within one group of NCCL's; the first failure is kept.
+class Calls {
+ public:
+  template <class... Arguments, class... Given>
+  void operator()(ncclResult_t (*call)(Arguments...), Given... given) {
+    result_ = worse(result_, call(given...));
+  }
+  ncclResult_t result() const { return result_; }
+
+ private:
+  ncclResult_t result_ = ncclSuccess;
+};
+
+class NcclCommunicator final : public Communicator {
+ public:
+  NcclCommunicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups, const NcclOptions& options);
+  ~NcclCommunicator() override {
+    while (!handles_.empty()) handles_.pop_back();  // those that were split off first
+  }
+
+  int rank() const override { return bootstrap_.rank(); }
+  int size() const override { return bootstrap_.size(); }
+  Group group(const std::vector<int>& ranks) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void barrier() override { bootstrap_.barrier(); }
+  void synchronize(Track track) override;
+  bool poll(Track track) override;
+
+ private:
+  struct Members {
+    std::vector<int> ranks;
+    int index = 0;                          ///< this rank's place among them
+    std::array<NcclHandle*, 3> by_track{};  ///< null: no collectives there
+  };
+  /// The last call on a track, for messages.
+  struct Call {
+    const char* verb = "";
+    int tag = -1;  ///< of an exchange
+    std::vector<int> ranks;
+    std::int64_t under_way = 0;            ///< calls since all had ended
+    Backend::Event ready = Backend::none;  ///< of the kernels before it
+  };
+
+  cudaStream_t stream(Track track) const { return static_cast<cudaStream_t>(backend_.native_stream(track)); }
+  Members& members(Group group) { return members_[static_cast<std::size_t>(group)]; }
+  NcclHandle& root() { return *handles_.front(); }
+  NcclHandle& handle(const Members& members, Track track) const;
+  Call& call(Track track) { return calls_[static_cast<std::size_t>(track)]; }
+  void follow_kernels(Track track);
+  void note(Track track, const char* verb, const std::vector<int>& ranks);
+
+  ncclUniqueId share_id();
+  void connect();
+  void split(const std::vector<CollectiveGroup>& round);
+  template <class Enqueue>
+  void issue(Track track, NcclHandle& handle, Enqueue enqueue);
+  void copy(Track track, const void* from, void* to, Bytes bytes);
+  void require(ncclResult_t result, const NcclHandle* handle, Track track);
+
+  Communicator& bootstrap_;
+  Backend& backend_;
+  NcclOptions options_;
+  ncclConfig_t config_ = NCCL_CONFIG_INITIALIZER;
+  std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off it
+  std::map<std::vector<int>, Group> names_;
+  std::vector<Members> members_;
+  std::array<Call, 3> calls_;  ///< by track
+  std::vector<Piece> pieces_;
+};
+
+NcclCommunicator::NcclCommunicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups, const NcclOptions& options)
+    : bootstrap_(bootstrap), backend_(backend), options_(options) {
+  config_.blocking = 0;
+  config_.maxCTAs = options.most_ctas;
+  connect();
+  for (const std::vector<CollectiveGroup>& round : rounds_of(gather_groups(groups, bootstrap))) split(round);
+}
+
+ncclUniqueId NcclCommunicator::share_id() {
+  ncclUniqueId id{};
+  if (rank() == 0) require(ncclGetUniqueId(&id), nullptr, Track::Compute);
+  static_assert(sizeof(id) % sizeof(std::int32_t) == 0);
+  std::array<std::int32_t, sizeof(id) / sizeof(std::int32_t)> numbers{};
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 0);
+  counts.front() = std::ssize(numbers);
+  std::memcpy(numbers.data(), &id, sizeof(id));
+  bootstrap_.all_gather(Track::Compute, all_ranks(bootstrap_), numbers.data(), numbers.data(), counts, DataType::I32);
+  bootstrap_.synchronize(Track::Compute);
+  std::memcpy(&id, numbers.data(), sizeof(id));
+  return id;
+}
+
+void NcclCommunicator::connect() {
+  std::vector<int> all(stratplan::size(size()));
+  std::iota(all.begin(), all.end(), 0);
+  note(Track::Compute, "connecting", all);
+  const ncclUniqueId id = share_id();
+  ncclComm_t comm = nullptr;
+  const ncclResult_t started = ncclCommInitRankConfig(&comm, size(), id, rank(), &config_);
+  handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
+  require(root().settle(started), &root(), Track::Compute);
+}
+
+/// Where the parent does not block, the child is there once the parent has settled.
+void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
+  const int mine = group_with(rank(), round);
+  const CollectiveGroup* group = mine < 0 ? nullptr : &round[static_cast<std::size_t>(mine)];
+  note(Track::Compute, "split into groups", group ? group->ranks : std::vector<int>{rank()});
+  ncclComm_t comm = nullptr;
+  const ncclResult_t started = ncclCommSplit(root().comm(), group ? mine : NCCL_SPLIT_NOCOLOR, rank(), &comm, &config_);
+  require(root().settle(started), &root(), Track::Compute);
+  if (!group) return;
+  handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
+  require(handles_.back()->settle(ncclInProgress), handles_.back().get(), Track::Compute);
+  members(this->group(group->ranks)).by_track[static_cast<std::size_t>(group->track)] = handles_.back().get();
+}
+
+Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
+  const auto [name, fresh] = names_.try_emplace(ranks, static_cast<Group>(members_.size()));
+  if (fresh) {
+    const auto place = std::find(ranks.begin(), ranks.end(), rank());
+    SP_ASSERT(place != ranks.end(), "rank {} is not in its group {}", rank(), ranks);
+    members_.push_back({ranks, static_cast<int>(place - ranks.begin()), {}});
+  }
+  return name->second;
+}
+
+NcclHandle& NcclCommunicator::handle(const Members& members, Track track) const {
+  NcclHandle* found = members.by_track[static_cast<std::size_t>(track)];
+  SP_ASSERT(found, "ranks {} were not said to have collectives on track {}", members.ranks, static_cast<int>(track));
+  return *found;
+}
+
+void NcclCommunicator::note(Track track, const char* verb, const std::vector<int>& ranks) {
+  Call& latest = call(track);
+  latest.verb = verb;
+  latest.tag = -1;
+  latest.ranks = ranks;
+}
+
+/// The next call is behind the kernels so far.
+void NcclCommunicator::follow_kernels(Track track) {
+  Call& next = call(track);
+  if (track != Track::Compute) backend_.wait(track, next.ready = backend_.record(Track::Compute, next.ready));
+  ++next.under_way;
+}
+
+/// On the track's stream.
+template <class Enqueue>
+void NcclCommunicator::issue(Track track, NcclHandle& handle, Enqueue enqueue) {
+  follow_kernels(track);
+  require(ncclGroupStart(), &handle, track);
+  Calls calls;
+  enqueue(calls, handle.comm(), stream(track));
+  const ncclResult_t ended = ncclGroupEnd();
+  require(failed(calls.result()) ? calls.result() : handle.settle(ended), &handle, track);
+}
+
+void NcclCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+  Call& latest = call(track);
+  note(track, "exchange", {});
+  latest.tag = tag;
+  for (const auto& parcels : {sends, receives})
+    for (const Parcel& parcel : parcels)
+      if (std::ranges::find(latest.ranks, parcel.peer) == latest.ranks.end()) latest.ranks.push_back(parcel.peer);
+  issue(track, root(), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+    for (const auto& [peer, data, bytes] : sends)
+      if (bytes.value > 0) calls(ncclSend, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
+    for (const auto& [peer, data, bytes] : receives)
+      if (bytes.value > 0) calls(ncclRecv, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
+  });
+}
+
+void NcclCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
+  const Members& all = members(group);
+  if (all.ranks.size() == 1 || count == 0) return;
+  note(track, "all-reduce", all.ranks);
+  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+    calls(ncclAllReduce, data, data, stratplan::size(count), nccl_type(type), ncclSum, comm, on);
+  });
+}
+
+void NcclCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
+                                      DataType type) {
+  const Members& all = members(group);
+  if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
+  note(track, "reduce-scatter", all.ranks);
+  split_pieces(counts, pieces_);
+  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+    if (pieces_.empty()) calls(ncclReduceScatter, input, output, stratplan::size(counts[0]), nccl_type(type), ncclSum, comm, on);
+    for (const auto& [member, begin, count] : pieces_)
+      calls(ncclReduce, at(input, begin, type), output, stratplan::size(count), nccl_type(type), ncclSum, member, comm, on);
+  });
+}
+
+void NcclCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+  const Members& all = members(group);
+  if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
+  note(track, "all-gather", all.ranks);
+  split_pieces(counts, pieces_);
+  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+    if (pieces_.empty()) calls(ncclAllGather, input, output, stratplan::size(counts[0]), nccl_type(type), comm, on);
+    for (const auto& [member, begin, count] : pieces_)
+      calls(ncclBroadcast, member == all.index ? input : at(output, begin, type), at(output, begin, type), stratplan::size(count), nccl_type(type),
+            member, comm, on);
+  });
+}
+
+/// What a collective of one comes to.
+void NcclCommunicator::copy(Track track, const void* from, void* to, Bytes bytes) {
+  if (from == to || bytes.value == 0) return;
+  note(track, "copy", {rank()});
+  follow_kernels(track);
+  check_cuda(cudaMemcpyAsync(to, from, stratplan::size(bytes.value), cudaMemcpyDeviceToDevice, stream(track)), "copying on the device");
+}
+
+void NcclCommunicator::synchronize(Track track) {
+  const Deadline deadline(options_.timeout);
+  while (!poll(track)) {
+    if (deadline.passed()) require(ncclInProgress, nullptr, track);
+    std::this_thread::yield();
+  }
+}
+
+bool NcclCommunicator::poll(Track track) {
+  if (call(track).under_way == 0) return true;
+  const cudaError_t state = cudaStreamQuery(stream(track));
+  if (state == cudaErrorNotReady) {
+    cudaGetLastError();  // it is none
+    for (const auto& handle : handles_) require(handle->state(), handle.get(), track);
+    return false;
+  }
+  check_cuda(state, call(track).verb);
+  call(track).under_way = 0;
+  return true;
+}
+
+/// Or else nothing that is under way is waited for again.
+void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Track track) {
+  if (result == ncclSuccess) return;
+  const auto& [verb, tag, ranks, under_way, ready] = call(track);
+  const std::string what = tag < 0 ? fmt::format("{} with ranks {}", verb, ranks) : fmt::format("{} of tag {} with ranks {}", verb, tag, ranks);
+  const std::string why = result == ncclInProgress ? fmt::format("no answer within {:g} s", options_.timeout.value)
+                                                   : "NCCL: " + text_of(result, handle ? handle->comm() : nullptr);
+  const std::string more = under_way > 1 ? fmt::format(" ({} calls before it are under way)", under_way - 1) : "";
+  for (const auto& each : handles_) each->abort();
+  throw CommunicationError(fmt::format("rank {}: {}: {}{}", rank(), what, why, more));
+}
+
+void check_device() {
+  int devices = 0;
+  check_cuda(cudaGetDeviceCount(&devices), "looking for a device, for NCCL");
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups,
+                                                     const NcclOptions& options) {
+  if (backend.native_stream(Track::Halo) == nullptr)
+    throw EnvironmentError(fmt::format("NCCL moves memory of CUDA devices: the {} backend has none", backend.name()));
+  check_device();
+  return std::make_unique<NcclCommunicator>(bootstrap, backend, groups, options);
+}
+
+}  // namespace stratplan

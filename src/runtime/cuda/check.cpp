@@ -1,0 +1,13 @@
+#include "runtime/cuda/check.hpp"
+
+#include <fmt/format.h>
+
+#include "model/base/error.hpp"
+
+namespace stratplan {
+
+void check_cuda(cudaError_t status, const char* doing) {
+  if (status != cudaSuccess) throw EnvironmentError(fmt::format("CUDA: {}: {}", doing, cudaGetErrorString(status)));
+}
+
+}  // namespace stratplan

@@ -1,0 +1,106 @@
+// One CUDA device, the one that is current when the backend is made: a stream for each track, those of communication first where both could run.
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <vector>
+
+#include "model/base/error.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/cuda/check.hpp"
+#include "runtime/cuda/cuda_kernel.hpp"
+#include "runtime/cuda/cudnn/convolution.hpp"
+
+namespace stratplan {
+namespace {
+
+bool is_convolution(KernelKind kind) {
+  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(bool tf32) : arithmetic_(tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32) {
+    int devices = 0;
+    check_cuda(cudaGetDeviceCount(&devices), "looking for devices");
+    if (devices == 0) throw EnvironmentError("CUDA: no device");
+    int least = 0, greatest = 0;
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    for (std::size_t track = 0; track < streams_.size(); ++track)
+      check_cuda(cudaStreamCreateWithPriority(&streams_[track], cudaStreamNonBlocking, track == index(Track::Compute) ? least : greatest),
+                 "making a stream");
+  }
+  ~CudaBackend() override {
+    for (cudaEvent_t event : events_) cudaEventDestroy(event);
+    for (cudaStream_t stream : streams_) cudaStreamDestroy(stream);
+  }
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+
+  std::string name() const override { return arithmetic_ == cudnn::Arithmetic::TF32 ? "cuda:tf32" : "cuda"; }
+
+  void* allocate(Bytes bytes) override {
+    void* memory = nullptr;
+    check_cuda(cudaMalloc(&memory, static_cast<std::size_t>(bytes.value)), "allocating memory");
+    return memory;
+  }
+  void release(void* memory) noexcept override { cudaFree(memory); }
+  void* allocate_host(Bytes bytes) override {
+    void* memory = nullptr;
+    check_cuda(cudaMallocHost(&memory, static_cast<std::size_t>(bytes.value)), "allocating pinned memory of the host");
+    return memory;
+  }
+  void release_host(void* memory) noexcept override { cudaFreeHost(memory); }
+
+  std::vector<std::string> choices(const Kernel& kernel) override {
+    return is_convolution(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_) : std::vector<std::string>{};
+  }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
+    if (is_convolution(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_);
+    return make_own_kernel(kernel);
+  }
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+               const KernelContext& context) override {
+    static_cast<CudaKernel&>(kernel).run({reads, writes, workspace, context}, of(stream));
+  }
+
+  void upload(Stream stream, void* device, const void* host, Bytes bytes) override { copy(stream, device, host, bytes, cudaMemcpyHostToDevice); }
+  void download(Stream stream, void* host, const void* device, Bytes bytes) override { copy(stream, host, device, bytes, cudaMemcpyDeviceToHost); }
+
+  Event record(Stream stream, Event again) override {
+    if (again == none) {
+      again = static_cast<Event>(events_.size());
+      check_cuda(cudaEventCreate(&events_.emplace_back()), "making an event");
+    }
+    check_cuda(cudaEventRecord(events_[static_cast<std::size_t>(again)], of(stream)), "recording an event");
+    return again;
+  }
+  Seconds elapsed(Event from, Event to) override {
+    float milliseconds = 0;
+    check_cuda(cudaEventElapsedTime(&milliseconds, events_[static_cast<std::size_t>(from)], events_[static_cast<std::size_t>(to)]), "reading events");
+    return {static_cast<double>(milliseconds) * 1e-3};
+  }
+  int runs_per_timing() const override { return 20; }
+  void wait(Stream stream, Event event) override {
+    check_cuda(cudaStreamWaitEvent(of(stream), events_[static_cast<std::size_t>(event)]), "waiting for an event");
+  }
+  void synchronize(Stream stream) override { check_cuda(cudaStreamSynchronize(of(stream)), "running kernels"); }
+  void* native_stream(Stream stream) override { return of(stream); }
+
+ private:
+  static constexpr std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
+  cudaStream_t of(Stream stream) const { return streams_[index(stream)]; }
+
+  void copy(Stream stream, void* to, const void* from, Bytes bytes, cudaMemcpyKind kind) {
+    check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes.value), kind, of(stream)), "copying");
+  }
+
+  cudnn::Arithmetic arithmetic_;
+  std::array<cudaStream_t, 3> streams_{};
+  std::vector<cudaEvent_t> events_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cuda_backend(bool tf32) { return std::make_unique<CudaBackend>(tf32); }
+
+}  // namespace stratplan

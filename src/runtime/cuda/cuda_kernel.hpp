@@ -1,0 +1,21 @@
+#pragma once
+// A kernel made ready for a CUDA device.
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "runtime/backend.hpp"
+#include "runtime/kernel_call.hpp"
+
+namespace stratplan {
+
+class CudaKernel : public PreparedKernel {
+ public:
+  /// Enqueues on the stream; nothing waits. All addresses are the device's.
+  virtual void run(const KernelCall& call, cudaStream_t stream) = 0;
+};
+
+/// Of all kinds but convolutions (own_kernels.cu).
+std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
+
+}  // namespace stratplan

@@ -1,0 +1,194 @@
+#include "runtime/cuda/cudnn/convolution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "model/base/error.hpp"
+#include "runtime/cuda/cudnn/cropped.hpp"
+#include "runtime/cuda/cudnn/handles.hpp"
+
+namespace stratplan::cudnn {
+namespace {
+
+Kernel fill(const Shape& shape, DataType type) { return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type}; }
+
+/// Between x and the part of it that is read.
+Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type) {
+  Kernel copy{.kind = KernelKind::CopyRegion, .x = kernel.x, .y = cropped.kernel.x, .type = type, .region = cropped.kernel.x, .from = cropped.from};
+  if (kernel.kind == KernelKind::ConvolutionBackwardData) {
+    std::swap(copy.x, copy.y);
+    std::swap(copy.from, copy.to);
+  }
+  return copy;
+}
+
+/// A kernel of our own that is part of another.
+class Part {
+ public:
+  Part() = default;
+  explicit Part(const Kernel& kernel) : kernel_(make_own_kernel(kernel)) {}
+
+  Bytes workspace() const { return kernel_ ? kernel_->workspace() : Bytes{0}; }
+  void run(std::vector<const void*> reads, void* write, void* workspace, const KernelContext& context, cudaStream_t stream) const {
+    if (kernel_) kernel_->run({reads, std::span<void* const>(&write, 1), workspace, context}, stream);
+  }
+
+ private:
+  std::unique_ptr<CudaKernel> kernel_;
+};
+
+/// What is done to a forward convolution's output, in place: a bias is added, an activation applied.
+class Behind {
+ public:
+  Behind(const Kernel& kernel, Arithmetic arithmetic) : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
+    const bool activates = kernel.kind == KernelKind::ConvolutionForward && kernel.activation != Activation::None;
+    if (!adds_ && !activates) return;
+    if (storage(arithmetic) != DataType::F32)
+      throw EnvironmentError(
+          fmt::format("{}: bias and activation behind a convolution in {} are not part of this version", kernel.key(), name_of(arithmetic)));
+    part_ = Part(adds_ ? bias(kernel) : activation(kernel));
+  }
+
+  Bytes workspace() const { return part_.workspace(); }
+  void run(const KernelCall& call, cudaStream_t stream) const {
+    std::vector<const void*> reads{call.writes[0]};
+    if (adds_) reads.push_back(call.reads[2]);
+    part_.run(std::move(reads), call.writes[0], call.workspace, call.context, stream);
+  }
+
+ private:
+  static Kernel bias(const Kernel& kernel) {
+    return {.kind = KernelKind::BiasAdd, .x = kernel.y, .y = kernel.y, .activation = kernel.activation, .slope = kernel.slope};
+  }
+  static Kernel activation(const Kernel& kernel) {
+    if (kernel.activation == Activation::Relu) return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y};
+    return {.kind = KernelKind::LeakyReluForward, .x = kernel.y, .y = kernel.y, .scalar = kernel.slope};
+  }
+
+  bool adds_;
+  Part part_;
+};
+
+/// Windows that read nothing but padding, or none at all: outputs are the bias, gradients zero.
+class EmptyConvolution : public CudaKernel {
+ public:
+  EmptyConvolution(const Kernel& kernel, Arithmetic arithmetic) : behind_(kernel, arithmetic) {
+    const std::int64_t written = kernel.operands().writes[0].elements;
+    if (written > 0) zeros_ = Part(fill({{1, written, 1, 1, 1}}, storage(arithmetic)));
+  }
+  Bytes workspace() const override { return std::max(zeros_.workspace(), behind_.workspace()); }
+  std::string implementation() const override { return "own"; }
+  void run(const KernelCall& call, cudaStream_t stream) override {
+    zeros_.run({}, call.writes[0], call.workspace, call.context, stream);
+    behind_.run(call, stream);
+  }
+
+ private:
+  Part zeros_;
+  Behind behind_;
+};
+
+/// The workspace is first the plan's, or that of own kernels before or behind it, and then the part of x that is read, if that is not all.
+class Convolution : public CudaKernel {
+ public:
+  Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan, Arithmetic arithmetic)
+      : kind_(kernel.kind), plan_(std::move(plan)), behind_(kernel, arithmetic) {
+    const DataType type = storage(arithmetic);
+    if (!cropped.whole) {
+      copy_ = Part(copy_of_part(kernel, cropped, type));
+      part_ = {cropped.kernel.x.elements() * size_of(type)};
+      if (kind_ == KernelKind::ConvolutionBackwardData) zeros_ = Part(fill(kernel.x, type));
+    }
+    const Bytes first = std::max({plan_.workspace, behind_.workspace(), copy_.workspace(), zeros_.workspace()});
+    constexpr std::int64_t alignment = 256;
+    part_at_ = {(first.value + alignment - 1) / alignment * alignment};
+  }
+
+  Bytes workspace() const override { return part_at_ + part_; }
+  std::string implementation() const override { return plan_.config.name; }
+
+  void run(const KernelCall& call, cudaStream_t stream) override {
+    switch (kind_) {
+      case KernelKind::ConvolutionForward:
+        execute(part_of(call, call.reads[0], stream), call.reads[1], call.writes[0], call, stream);
+        return behind_.run(call, stream);
+      case KernelKind::ConvolutionBackwardData: return backward_data(call, stream);
+      default: return execute(part_of(call, call.reads[0], stream), call.writes[0], call.reads[1], call, stream);
+    }
+  }
+
+ private:
+  bool crops() const { return part_.value > 0; }
+  void* part(const KernelCall& call) const { return static_cast<std::byte*>(call.workspace) + part_at_.value; }
+
+  /// x, or a copy of what is read of it.
+  const void* part_of(const KernelCall& call, const void* x, cudaStream_t stream) const {
+    if (!crops()) return x;
+    copy_.run({x}, part(call), call.workspace, call.context, stream);
+    return part(call);
+  }
+
+  void backward_data(const KernelCall& call, cudaStream_t stream) const {
+    void* const dx = call.writes[0];
+    zeros_.run({}, dx, call.workspace, call.context, stream);
+    execute(crops() ? part(call) : dx, call.reads[1], call.reads[0], call, stream);
+    if (crops()) copy_.run({part(call)}, dx, call.workspace, call.context, stream);
+  }
+
+  /// cuDNN takes all addresses as writable.
+  void execute(const void* x, const void* weights, const void* y, const KernelCall& call, cudaStream_t stream) const {
+    const std::array<std::int64_t, 3> ids{x_id, weights_id, y_id};
+    const std::array<void*, 3> addresses{const_cast<void*>(x), const_cast<void*>(weights), const_cast<void*>(y)};
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "the operands");
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(ids))
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses))
+        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, call.workspace)
+        .finalize();
+    check(cudnnBackendExecute(handle_of(stream), plan_.descriptor.raw(), pack.raw()), plan_.config.name);
+  }
+
+  KernelKind kind_;
+  Plan plan_;
+  Behind behind_;
+  Part copy_, zeros_;
+  Bytes part_{}, part_at_{};
+};
+
+bool computes_nothing(const Cropped& cropped) { return cropped.kernel.x.elements() == 0 || cropped.kernel.y.elements() == 0; }
+
+}  // namespace
+
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic, const Target& target) {
+  const Cropped read = cropped(kernel);
+  if (computes_nothing(read)) return std::make_unique<EmptyConvolution>(kernel, arithmetic);
+  std::optional<Plan> plan = choice.empty() ? first_plan(read.kernel, arithmetic, target, [](const Plan&) { return true; })
+                                            : plan_named(choice, read.kernel, arithmetic, target);
+  if (!plan && choice.empty()) throw EnvironmentError(fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
+  if (!plan) throw EnvironmentError(fmt::format("the plan wants {} as {}, which cuDNN does not have here", kernel.key(), choice));
+  return std::make_unique<Convolution>(kernel, read, std::move(*plan), arithmetic);
+}
+
+std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
+  const Cropped read = cropped(kernel);
+  if (computes_nothing(read)) return {};
+  std::vector<std::string> names;
+  for (const Plan& plan : execution_plans(read.kernel, arithmetic, target)) names.push_back(plan.config.name);
+  return names.size() > 1 ? names : std::vector<std::string>();
+}
+
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic) {
+  std::unique_ptr<CudaKernel> made;
+  plan_for_present_device([&](const Target& present) { made = make_convolution(kernel, choice, arithmetic, present); });
+  return made;
+}
+
+std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic) {
+  std::vector<std::string> names;
+  plan_for_present_device([&](const Target& present) { names = convolution_choices(kernel, arithmetic, present); });
+  return names;
+}
+
+}  // namespace stratplan::cudnn

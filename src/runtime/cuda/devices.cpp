@@ -1,0 +1,28 @@
+// Which devices there are, and which one is worked on.
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <span>
+
+#include "runtime/backend.hpp"
+#include "runtime/cuda/check.hpp"
+
+namespace stratplan {
+
+std::vector<std::string> cuda_devices() {
+  int count = 0;
+  std::vector<std::string> names;
+  if (cudaGetDeviceCount(&count) != cudaSuccess) cudaGetLastError();  // a driver or a device that is not there
+  for (int device = 0; device < count; ++device) {
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, device), "asking for a device's name");
+    const auto* id = reinterpret_cast<const unsigned char*>(properties.uuid.bytes);
+    names.push_back(fmt::format("{:02x}", fmt::join(std::span(id, sizeof(properties.uuid.bytes)), "")));
+  }
+  return names;
+}
+
+void use_cuda_device(int device) { check_cuda(cudaSetDevice(device), "choosing a device"); }
+
+}  // namespace stratplan

@@ -1,0 +1,65 @@
+#pragma once
+// A bias for each channel, and an activation behind it.
+#include "runtime/cuda/own/activation.hpp"
+#include "runtime/cuda/own/strips.hpp"
+#include "runtime/kernel_call.hpp"
+
+namespace stratplan::own {
+
+struct BiasSum {
+  const float *x, *bias;
+  float* y;
+  FusedActivation activation;
+
+  template <int width>
+  SP_DEVICE void run(const Strip& strip) const {
+    float biases[width];
+    for (int k = 0; k < width; ++k) biases[k] = bias[strip.channel + k];
+    Pack<float, width> value[4];
+    const auto fetch = [&](int slot, std::int64_t i) { value[slot] = load<width>(x + i); };
+    in_batches<4>(strip, fetch, [&](int slot, std::int64_t i) {
+      for (int k = 0; k < width; ++k) value[slot][k] = activation.result(value[slot][k] + biases[k]);
+      store(y + i, value[slot]);
+    });
+  }
+};
+template <class Launch>
+void bias_add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const float* x = call.read(0);
+  float* y = call.write(0);
+  for_strips(launch, one_set(kernel.y), kernel.y[Axis::C], {x, y}, BiasSum{x, call.read(1), y, FusedActivation(kernel)});
+}
+
+struct BiasGradientTerm {
+  const float *dy, *y;  ///< y is the activation's, if there is one
+  float* dx;            ///< likewise
+  FusedActivation activation;
+
+  template <int width>
+  SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
+    SP_UNROLL
+    for (std::int64_t i = strip.first; i < strip.last; i += strip.step) {
+      auto gradient = load<width>(dy + i);
+      if (y != nullptr) {
+        const auto result = load<width>(y + i);
+        for (int k = 0; k < width; ++k) gradient[k] = activation.passed(result[k], gradient[k]);
+        store(dx + i, gradient);
+      }
+      for (int k = 0; k < width; ++k) sum[0][k] += gradient[k];
+    }
+  }
+};
+struct BiasGradientFinish {
+  float* dbias;
+  SP_DEVICE void operator()(std::int64_t, std::int64_t channel, const double (&sum)[1]) const { dbias[channel] = static_cast<float>(sum[0]); }
+};
+template <class Launch>
+void bias_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const bool activated = kernel.activation != Activation::None;
+  const float *dy = call.read(0), *y = activated ? call.read(1) : nullptr;
+  float* dx = activated ? call.write(1) : nullptr;
+  sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace, BiasGradientTerm{dy, y, dx, FusedActivation(kernel)},
+                BiasGradientFinish{call.write(0)});
+}
+
+}  // namespace stratplan::own

@@ -1,0 +1,68 @@
+#pragma once
+// Local response normalization; the formulas are in model/network/local_response.hpp and reference/activations.cpp.
+#include <cmath>
+
+#include "model/partition/kernel.hpp"
+#include "runtime/cuda/own/divisor.hpp"
+#include "runtime/kernel_call.hpp"
+
+namespace stratplan::own {
+
+struct Responses {
+  const float* x;
+  std::int64_t reach, count;
+  float k, weight, beta;  ///< weight: alpha / size
+  Divisor channels;
+
+  explicit Responses(const Kernel& kernel, const float* from)
+      : x(from),
+        reach(kernel.response.size / 2),
+        count(kernel.response.size),
+        k(static_cast<float>(kernel.response.k)),
+        weight(static_cast<float>(kernel.response.alpha / static_cast<double>(kernel.response.size))),
+        beta(static_cast<float>(kernel.response.beta)),
+        channels(kernel.x[Axis::C]) {}
+
+  /// visit(j) for the elements of the same row around i.
+  template <class Visit>
+  SP_DEVICE void for_around(std::int64_t i, const Visit& visit) const {
+    const std::int64_t row = channels.quotient(i) * channels.value(), last = row + channels.value() - 1;
+    for (std::int64_t j = i - reach < row ? row : i - reach; j <= (i + reach > last ? last : i + reach); ++j) visit(j);
+  }
+  SP_DEVICE float scale(std::int64_t i) const {
+    float squares = 0;
+    for_around(i, [&](std::int64_t j) { squares += x[j] * x[j]; });
+    return k + weight * squares;
+  }
+};
+
+template <class Launch>
+void local_response_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const Responses responses(kernel, call.read(0));
+  float* y = call.write(0);
+  launch(kernel.x.elements(), [responses, y] SP_DEVICE(std::int64_t i) { y[i] = responses.x[i] * std::pow(responses.scale(i), -responses.beta); });
+}
+
+/// What each element adds to the gradients around it goes into the workspace first.
+struct ResponseGradient {
+  Responses responses;
+  const float *dy, *terms;
+  float* dx;
+  SP_DEVICE void operator()(std::int64_t i) const {
+    float sum = 0;
+    responses.for_around(i, [&](std::int64_t j) { sum += terms[j]; });
+    dx[i] = dy[i] * std::pow(responses.scale(i), -responses.beta) - 2 * responses.weight * responses.beta * responses.x[i] * sum;
+  }
+};
+inline Bytes local_response_workspace(const Kernel& kernel) { return {kernel.x.elements() * size_of(DataType::F32)}; }
+template <class Launch>
+void local_response_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const Responses responses(kernel, call.read(0));
+  const float* dy = call.read(1);
+  float* terms = static_cast<float*>(call.workspace);
+  launch(kernel.x.elements(),
+         [responses, dy, terms] SP_DEVICE(std::int64_t i) { terms[i] = dy[i] * responses.x[i] * std::pow(responses.scale(i), -responses.beta - 1); });
+  launch(kernel.x.elements(), ResponseGradient{responses, dy, terms, call.write(0)});
+}
+
+}  // namespace stratplan::own

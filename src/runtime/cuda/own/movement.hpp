@@ -1,0 +1,109 @@
+#pragma once
+// Packing and unpacking of halos, moving, filling. What is copied is only bytes: in pieces of sixteen where everything divides by them.
+#include <stdexcept>
+
+#include "model/partition/copy_loops.hpp"
+#include "runtime/cuda/own/divisor.hpp"
+#include "runtime/cuda/own/pack.hpp"
+#include "runtime/kernel_call.hpp"
+
+namespace stratplan::own {
+
+/// The loops of a copy (model/partition/copy_loops.hpp) with the innermost first, counted by one index.
+struct CopyIndices {
+  int depth = 0;
+  std::int64_t count = 1;
+  Divisor counts[axis_count];
+  std::int64_t source_strides[axis_count] = {}, destination_strides[axis_count] = {};
+
+  explicit CopyIndices(const std::vector<CopyLoop>& loops) {
+    for (auto loop = loops.rbegin(); loop != loops.rend(); ++loop, ++depth) {
+      count *= loop->count;
+      counts[depth] = Divisor(loop->count);
+      source_strides[depth] = loop->source_stride;
+      destination_strides[depth] = loop->destination_stride;
+    }
+  }
+};
+
+template <class T, int width>
+struct CopyWork {
+  CopyIndices loops;
+  const T* source;
+  T* destination;
+  bool accumulate;
+
+  SP_DEVICE void operator()(std::int64_t index) const {
+    const T* from = source;
+    T* to = destination;
+    for (int loop = 0; loop < loops.depth; ++loop) {
+      const std::int64_t i = loop + 1 < loops.depth ? loops.counts[loop].split(index) : index;
+      from += i * loops.source_strides[loop];
+      to += i * loops.destination_strides[loop];
+    }
+    auto value = load<width>(from);
+    if (accumulate) {
+      const auto before = load<width>(to);
+      for (int k = 0; k < width; ++k) value[k] = static_cast<T>(before[k] + value[k]);
+    }
+    store(to, value);
+  }
+};
+
+/// Packs of the innermost loop in place of its elements, where all begin at multiples of a pack.
+inline bool in_packs(CopyLoops& copy, std::int64_t width) {
+  CopyLoop& inner = copy.loops.back();
+  bool fits = inner.source_stride == 1 && inner.destination_stride == 1 && inner.count % width == 0 && copy.source % width == 0 &&
+              copy.destination % width == 0;
+  for (std::size_t i = 0; i + 1 < copy.loops.size(); ++i)
+    fits = fits && copy.loops[i].source_stride % width == 0 && copy.loops[i].destination_stride % width == 0;
+  if (!fits) return false;
+  inner = {inner.count / width, width, width};
+  return true;
+}
+
+template <class T, class Launch>
+void copy_elements(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  constexpr int width = pack_bytes / static_cast<int>(sizeof(T));
+  CopyLoops copy = copy_loops(kernel);
+  const bool packed = aligned({call.reads[0], call.writes[0]}) && in_packs(copy, width);
+  const CopyIndices loops(copy.loops);
+  const T* source = call.read<T>(0) + copy.source;
+  T* destination = call.write<T>(0) + copy.destination;
+  packed ? launch(loops.count, CopyWork<T, width>{loops, source, destination, kernel.accumulate})
+         : launch(loops.count, CopyWork<T, 1>{loops, source, destination, kernel.accumulate});
+}
+
+template <class Launch>
+void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  if (kernel.region.elements() == 0) return;
+  switch (kernel.type) {
+    case DataType::F32: return copy_elements<float>(kernel, call, launch);
+    case DataType::F64: return copy_elements<double>(kernel, call, launch);
+    case DataType::I32: return copy_elements<std::int32_t>(kernel, call, launch);
+    case DataType::F16:
+    case DataType::BF16:
+      if (kernel.accumulate) throw std::logic_error("no arithmetic in 16 bits");
+      return copy_elements<std::uint16_t>(kernel, call, launch);
+  }
+}
+
+/// Zeros.
+struct FillWork {
+  char* to;
+  std::int64_t bytes;
+  bool packed;
+
+  SP_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t first = index * pack_bytes;
+    if (packed && first + pack_bytes <= bytes) return store(reinterpret_cast<float*>(to + first), Pack<float, pack_width>{});
+    for (std::int64_t i = first; i < first + pack_bytes && i < bytes; ++i) to[i] = 0;
+  }
+};
+template <class Launch>
+void fill(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
+  launch((bytes + pack_bytes - 1) / pack_bytes, FillWork{call.write<char>(0), bytes, aligned({call.writes[0]})});
+}
+
+}  // namespace stratplan::own

@@ -1,0 +1,165 @@
+// Graphs, engines and plans of single convolutions, made without a device from descriptions of devices.
+#include "runtime/cuda/cudnn/convolution_graph.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "model/base/json.hpp"
+#include "support/message_of.hpp"
+
+namespace stratplan::cudnn {
+namespace {
+
+using test::message_of;
+using testing::HasSubstr;
+
+constexpr std::array all_kinds{KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter};
+constexpr std::array all_arithmetic{Arithmetic::F32, Arithmetic::TF32, Arithmetic::F16, Arithmetic::BF16};
+
+/// The same window along H and W.
+Kernel convolution(KernelKind kind, std::int64_t samples, std::int64_t channels, std::int64_t filters, std::int64_t extent, const Window& window) {
+  Kernel kernel{.kind = kind, .x = {{samples, channels, 1, extent, extent}}, .windows = {Window{}, window, window}};
+  kernel.y = {{samples, filters, 1, window.output_extent(extent), window.output_extent(extent)}};
+  return kernel;
+}
+
+constexpr Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+
+std::vector<std::string> names_of(const std::vector<Plan>& plans) {
+  std::vector<std::string> names;
+  for (const Plan& plan : plans) names.push_back(plan.config.name);
+  return names;
+}
+
+TEST(DeviceProperties, AreJsonThatTellsDevicesApart) {
+  const Json a = Json::parse(h100().json()), b = Json::parse(h200().json());
+  EXPECT_EQ(a.size(), b.size());
+  EXPECT_EQ(a.at("deviceVer"), 900);
+  EXPECT_LT(a.at("totalGlobalMem"), b.at("totalGlobalMem"));
+  EXPECT_NE(a.at("deviceName"), b.at("deviceName"));
+}
+
+TEST(DeviceProperties, ThatCannotBeReadAreAnError) {
+  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }), HasSubstr("cuDNN: "));
+  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }), HasSubstr("the device's description"));
+}
+
+TEST(Plans, AreThereInEachDirectionAndArithmetic) {
+  for (const DeviceProperties& device : {h100(), h200()})
+    for (const KernelKind kind : all_kinds)
+      for (const Arithmetic arithmetic : all_arithmetic) {
+        const Kernel kernel = convolution(kind, 8, 64, 64, 56, same);
+        SCOPED_TRACE(device.name + " " + kernel.key() + " " + std::string(name_of(arithmetic)));
+        const std::vector<Plan> plans = execution_plans(kernel, arithmetic, Target(device));
+        ASSERT_FALSE(plans.empty());
+        for (const Plan& plan : plans) {
+          EXPECT_GE(plan.workspace.value, 0);
+          EXPECT_FALSE(arithmetic == Arithmetic::F32 && plan.config.tensor_cores) << plan.config.name;
+        }
+        const bool on_tensor_cores = std::any_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.config.tensor_cores; });
+        EXPECT_EQ(on_tensor_cores, arithmetic != Arithmetic::F32);
+      }
+}
+
+TEST(Plans, HaveNamesThatDifferAndStay) {
+  for (const KernelKind kind : all_kinds) {
+    const Kernel kernel = convolution(kind, 8, 64, 128, 28, same);
+    const std::vector<std::string> names = names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100())));
+    EXPECT_GT(names.size(), 10U) << "cuDNN offers many";
+    EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
+    EXPECT_EQ(names, names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100()))));
+    for (const std::string& name : names) EXPECT_THAT(name, testing::MatchesRegex("eng[0-9]+\\{(k[0-9]+=-?[0-9]+,?)*\\}"));
+  }
+}
+
+TEST(Plans, AreFoundByName) {
+  const Target target(h100());
+  const Kernel kernel = convolution(KernelKind::ConvolutionForward, 8, 64, 64, 56, same);
+  for (const std::string& name : names_of(execution_plans(kernel, Arithmetic::TF32, target))) {
+    const std::optional<Plan> plan = plan_named(name, kernel, Arithmetic::TF32, target);
+    ASSERT_TRUE(plan) << name;
+    EXPECT_EQ(plan->config.name, name);
+  }
+  EXPECT_FALSE(plan_named("eng0{k99=1}", kernel, Arithmetic::TF32, target));
+}
+
+/// Local convolutions of divided layers, whose windows are not the same at both ends.
+TEST(Plans, AreThereForWindowsOfAllForms) {
+  struct Row {
+    const char* what;
+    Shape x;
+    std::int64_t filters;
+    std::array<Window, 3> windows;
+    std::int64_t groups = 1;
+  };
+  constexpr Window one{}, top{3, 1, 1, 1, 0}, inner{3, 1, 1, 0, 0}, wide{7, 2, 1, 3, 3}, apart{3, 1, 2, 2, 2}, skips{1, 2, 1, 0, 0},
+      even{4, 2, 1, 1, 1}, beyond{3, 1, 1, 4, 5};
+  const std::vector<Row> table{
+      {"padding at the top alone", {{8, 64, 1, 29, 56}}, 64, {one, top, same}},
+      {"no padding: halos on both sides", {{8, 64, 1, 30, 58}}, 64, {one, inner, inner}},
+      {"7x7 of stride 2", {{8, 8, 1, 112, 224}}, 64, {one, wide, wide}},
+      {"dilated", {{8, 64, 1, 28, 28}}, 64, {one, apart, apart}},
+      {"1x1 that skips positions", {{8, 64, 1, 56, 56}}, 128, {one, skips, skips}},
+      {"an even kernel", {{8, 64, 1, 56, 56}}, 64, {one, even, even}},
+      {"windows that read padding alone", {{8, 64, 1, 8, 8}}, 64, {one, beyond, beyond}},
+      {"volumes", {{1, 16, 32, 64, 64}}, 32, {same, same, same}},
+      {"volumes with a halo below", {{1, 16, 33, 64, 64}}, 32, {top, same, same}},
+      {"a fully connected layer", {{8, 256, 1, 7, 7}}, 4096, {one, {7, 1, 1, 0, 0}, {7, 1, 1, 0, 0}}},
+      {"one position", {{8, 2048, 1, 1, 1}}, 1000, {one, one, one}},
+      {"groups", {{8, 64, 1, 28, 28}}, 64, {one, same, same}, 8},
+      {"a group per channel", {{8, 64, 1, 28, 28}}, 64, {one, same, same}, 64},
+  };
+  const Target target(h100());
+  for (const Row& row : table)
+    for (const KernelKind kind : all_kinds)
+      for (const Arithmetic arithmetic : all_arithmetic) {
+        Kernel kernel{.kind = kind, .x = row.x, .windows = row.windows, .groups = row.groups};
+        kernel.y = {{row.x[Axis::N], row.filters, 1, 1, 1}};
+        for (const Axis axis : spatial_axes) kernel.y[axis] = row.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(row.x[axis]);
+        EXPECT_TRUE(first_plan(kernel, arithmetic, target, [](const Plan&) { return true; }))
+            << row.what << ": " << kernel.key() << " " << name_of(arithmetic);
+      }
+}
+
+TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
+  struct Row {
+    std::int64_t channels, filters;
+    bool repacks;  ///< every plan that uses the tensor cores
+  };
+  const std::vector<Row> table{{8, 64, false}, {64, 64, false}, {64, 24, false}, {3, 64, true}, {12, 64, true}, {64, 66, true}};
+  const auto suits = [](const Kernel& kernel) {
+    return [&](const Plan& plan) { return plan.config.tensor_cores && !hidden_repack(plan, kernel, Arithmetic::BF16); };
+  };
+  for (const Row& row : table) {
+    const Kernel kernel = convolution(KernelKind::ConvolutionForward, 8, row.channels, row.filters, 56, same);
+    EXPECT_EQ(!first_plan(kernel, Arithmetic::BF16, Target(h100()), suits(kernel)), row.repacks) << kernel.key();
+    EXPECT_EQ(row.channels % channel_multiple(Arithmetic::BF16) != 0 || row.filters % channel_multiple(Arithmetic::BF16) != 0, row.repacks);
+  }
+}
+
+TEST(OperationGraph, ThatIsWrongIsAnErrorOfOneLine) {
+  struct Row {
+    const char* what;
+    Kernel kernel;
+  };
+  const Kernel right = convolution(KernelKind::ConvolutionForward, 8, 64, 64, 56, same);
+  std::vector<Row> table{{"an output that is too large", right}, {"other samples", right}, {"a stride of nothing", right}, {"half a group", right}};
+  table[0].kernel.y[Axis::H] = 57;
+  table[1].kernel.y[Axis::N] = 4;
+  table[2].kernel.windows[1].stride = 0;
+  table[3].kernel.x[Axis::C] = 63;
+  table[3].kernel.groups = 2;
+  for (const Row& row : table) {
+    const std::string message = message_of<EnvironmentError>([&] { operation_graph(row.kernel, Arithmetic::F32, Target(h100())); });
+    EXPECT_THAT(message, testing::StartsWith("cuDNN: ")) << row.what;
+    EXPECT_THAT(message, HasSubstr("CUDNN_STATUS_")) << row.what;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << row.what;
+  }
+}
+
+}  // namespace
+}  // namespace stratplan::cudnn

@@ -1,0 +1,120 @@
+// cuDNN can run what the planner may plan: for each local convolution of the shipped networks there is a plan in fp32; and in bf16, with channels in multiples of 8,
+// one that uses the tensor cores and copies nothing first. Asked without a device, of descriptions of two.
+#include <gtest/gtest.h>
+
+#include "runtime/cuda/cudnn/convolution_graph.hpp"
+#include "runtime/cuda/cudnn/cropped.hpp"
+#include "runtime/cuda/shipped_convolutions.hpp"
+
+namespace stratplan::test {
+namespace {
+
+using namespace cudnn;
+
+const std::vector<int> ranks{1, 2, 4, 8};
+
+/// As tensors would be stored for the tensor cores.
+Kernel padded(Kernel kernel, Arithmetic arithmetic) {
+  const std::int64_t multiple = channel_multiple(arithmetic);
+  for (Shape* shape : {&kernel.x, &kernel.y}) (*shape)[Axis::C] = ((*shape)[Axis::C] + multiple - 1) / multiple * multiple;
+  return kernel;
+}
+
+/// What a kernel reads of x, each once; blocks that read padding alone are no business of cuDNN's.
+std::set<Kernel> asked_of_cudnn(const std::set<Kernel>& kernels) {
+  std::set<Kernel> asked;
+  for (const Kernel& kernel : kernels)
+    if (const Kernel read = cropped(kernel).kernel; read.x.elements() > 0) asked.insert(read);
+  return asked;
+}
+
+void expect_plans_in_fp32(const std::set<Kernel>& kernels, const Target& target) {
+  for (const Kernel& kernel : kernels) EXPECT_TRUE(first_plan(kernel, Arithmetic::F32, target, [](const Plan&) { return true; })) << kernel.key();
+}
+
+/// Plans that use the tensor cores and copy nothing first.
+std::function<bool(const Plan&)> on_tensor_cores(const Kernel& kernel, Arithmetic arithmetic) {
+  return [=](const Plan& plan) { return plan.config.tensor_cores && !hidden_repack(plan, kernel, arithmetic); };
+}
+
+/// Those in groups may be exceptions, see below.
+void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target& target) {
+  std::set<Kernel> stored;
+  for (const Kernel& kernel : kernels)
+    if (kernel.groups == 1) stored.insert(padded(kernel, Arithmetic::BF16));
+  for (const Kernel& kernel : stored) {
+    EXPECT_TRUE(first_plan(kernel, Arithmetic::BF16, target, on_tensor_cores(kernel, Arithmetic::BF16))) << kernel.key();
+  }
+}
+
+/// Engines of the library itself; without them nothing could be said here.
+bool has_precompiled_engines() {
+  const Kernel kernel{.kind = KernelKind::ConvolutionForward, .x = {{1, 8, 1, 8, 8}}, .y = {{1, 8, 1, 8, 8}}};
+  return first_plan(kernel, Arithmetic::BF16, Target(h100()), [](const Plan& plan) { return !plan.config.compiled_at_run_time; }).has_value();
+}
+constexpr const char* no_engines = "cuDNN's precompiled engines are not installed, and others need a driver";
+
+std::set<Kernel> every(std::size_t step, const std::set<Kernel>& kernels) {
+  std::set<Kernel> some;
+  std::size_t i = 0;
+  for (const Kernel& kernel : kernels)
+    if (i++ % step == 0) some.insert(kernel);
+  return some;
+}
+
+/// Residual blocks, volumes, and transposed convolutions.
+TEST(ConvolutionPlans, AreThereForASample) {
+  if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
+  for (const char* network : {"resnet50", "unet3d", "cosmogan_generator"}) {
+    const std::set<Kernel> kernels = every(97, asked_of_cudnn(convolutions_of(read_network(network), {2, 4, 8})));
+    ASSERT_GT(kernels.size(), 10U);
+    for (const DeviceProperties& device : {h100(), h200()}) {
+      SCOPED_TRACE(std::string(network) + " on " + device.name);
+      expect_plans_in_fp32(kernels, Target(device));
+      expect_plans_on_tensor_cores(kernels, Target(device));
+    }
+  }
+}
+
+/// What need not have a plan on tensor cores that copies nothing, and has none: if one of these comes to have one, prices and padding may count on it.
+TEST(ConvolutionPlans, HaveTheseExceptions) {
+  if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
+  struct Row {
+    const char* reason;
+    Kernel kernel;
+    Arithmetic arithmetic;
+  };
+  constexpr Window same{3, 1, 1, 1, 1}, stem{7, 2, 1, 3, 3};
+  using enum KernelKind;
+  const Row table[] = {
+      {"fp32 is exact, and tensor cores are not",
+       {.kind = ConvolutionForward, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, same, same}},
+       Arithmetic::F32},
+      {"three channels fill no 16 bytes",
+       {.kind = ConvolutionForward, .x = {{8, 3, 1, 224, 224}}, .y = {{8, 64, 1, 112, 112}}, .windows = {Window{}, stem, stem}},
+       Arithmetic::BF16},
+      {"nor do the channels of a group",
+       {.kind = ConvolutionForward, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, same, same}, .groups = 64},
+       Arithmetic::BF16},
+  };
+  for (const Row& row : table)
+    EXPECT_FALSE(first_plan(row.kernel, row.arithmetic, Target(h100()), on_tensor_cores(row.kernel, row.arithmetic))) << row.reason;
+}
+
+class ConvolutionPlansSweep : public testing::TestWithParam<std::string> {};
+
+TEST_P(ConvolutionPlansSweep, AreThereForAll) {
+  if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
+  const std::set<Kernel> kernels = asked_of_cudnn(convolutions_of(read_network(GetParam()), ranks));
+  for (const DeviceProperties& device : {h100(), h200()}) {
+    SCOPED_TRACE(device.name);
+    expect_plans_in_fp32(kernels, Target(device));
+    expect_plans_on_tensor_cores(kernels, Target(device));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(ShippedNetworks, ConvolutionPlansSweep, testing::ValuesIn(shipped_networks()),
+                         [](const auto& instance) { return instance.param; });
+
+}  // namespace
+}  // namespace stratplan::test

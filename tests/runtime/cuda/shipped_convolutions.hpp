@@ -1,0 +1,54 @@
+#pragma once
+// The local convolutions that plans for the shipped networks are made of.
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "model/base/json.hpp"
+#include "model/partition/lower.hpp"
+
+namespace stratplan::test {
+
+inline std::vector<std::string> shipped_networks() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks"))) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+inline bool is_convolution(const Kernel& kernel) {
+  return kernel.kind == KernelKind::ConvolutionForward || kernel.kind == KernelKind::ConvolutionBackwardData ||
+         kernel.kind == KernelKind::ConvolutionBackwardFilter;
+}
+
+/// As cuDNN is asked for it: what comes behind it is done by other kernels.
+inline Kernel bare(Kernel kernel) {
+  kernel.bias = false;
+  kernel.activation = Activation::None;
+  kernel.slope = 0;
+  return kernel;
+}
+
+/// Of one layer under one decomposition, on all ranks.
+inline void add_convolutions(const Network& network, LayerIndex layer, const Decomposition& decomposition, std::set<Kernel>& kernels) {
+  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
+    for (const Step& step : lower_layer(network, layer, decomposition, {}, rank).steps)
+      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body); compute != nullptr && is_convolution(compute->kernel))
+        kernels.insert(bare(compute->kernel));
+}
+
+/// Under all decompositions on so many ranks, each once.
+inline std::set<Kernel> convolutions_of(const Network& network, const std::vector<int>& ranks) {
+  std::set<Kernel> kernels;
+  for (const Block& block : fold(network))
+    for (const int count : ranks)
+      for (const Decomposition& root : candidates(network, block, {count}).legal) {
+        const std::vector<Decomposition> of_layers = spread(network, block, root);
+        for (std::size_t i = 0; i < block.layers.size(); ++i) add_convolutions(network, block.layers[i], of_layers[i], kernels);
+      }
+  return kernels;
+}
+
+}  // namespace stratplan::test

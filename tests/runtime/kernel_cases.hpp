@@ -1,0 +1,327 @@
+#pragma once
+// Kernels of every kind at odd shapes, operands for them, and how near a backend must come to the reference.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "model/partition/halo.hpp"
+#include "runtime/kernel_runner.hpp"
+#include "runtime/window_kernels.hpp"
+
+namespace stratplan::test::kernel_cases {
+
+using enum KernelKind;
+
+inline std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+
+// ---------------------------------------------------------------- cases
+
+inline constexpr Shape odd_shapes[] = {{{1, 1, 1, 1, 1}},  {{2, 3, 1, 5, 7}},    {{3, 19, 2, 3, 5}}, {{2, 64, 1, 9, 9}}, {{1, 37, 1, 40, 41}},
+                                       {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}, {{3, 4, 2, 5, 3}},  {{2, 66, 1, 7, 5}}};
+
+inline std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
+  std::vector<Kernel> kernels;
+  for (const Shape& shape : odd_shapes) {
+    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = scalar};
+    if (kind == Add) kernel.inputs = 2 + static_cast<int>(kernels.size()) % 3;
+    if (kind == SpatialMeanForward || kind == SpatialMeanBackward) kernel.y[Axis::D] = kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+/// Each shape with one set, with sets of two samples that start in the middle of one, and with sets in the buffer that have no samples here.
+inline std::vector<Kernel> batch_norms(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  for (const Kernel& base : of_one_shape(kind, 1e-5)) {
+    const std::int64_t n = base.x[Axis::N], p = positions(base.x);
+    const StatisticsSets choices[] = {{.set_samples = 64, .batch = n, .positions = p},
+                                      {.set_samples = 2, .first_sample = 3, .first_set = 1, .sets = (n + 2) / 2, .batch = n + 3, .positions = 2 * p},
+                                      {.set_samples = 2, .first_sample = 2, .first_set = 0, .sets = 5, .batch = 10, .positions = p}};
+    for (const StatisticsSets& sets : choices) {
+      kernels.push_back(base);
+      kernels.back().sets = sets;
+    }
+    for (const std::int64_t groups : {1, 3, 16}) {  // group normalization
+      if (base.x[Axis::C] % groups != 0) continue;
+      kernels.push_back(base);
+      kernels.back().sets = {.sets = n, .batch = n, .positions = p, .group_channels = base.x[Axis::C] / groups};
+    }
+  }
+  return kernels;
+}
+
+/// Each on its own, and with what it can be fused with.
+inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<Kernel>& bare) {
+  std::vector<Kernel> kernels = bare;
+  for (const Activation activation : {Activation::None, Activation::Relu, Activation::LeakyRelu})
+    for (const bool addend : {false, true}) {
+      const bool nothing = activation == Activation::None && (!addend || kind == BatchNormBackwardSums);
+      if (nothing || (addend && kind == BatchNormBackward)) continue;
+      for (Kernel kernel : bare) {
+        kernel.activation = activation;
+        kernel.slope = activation == Activation::LeakyRelu ? 0.3 : 0;
+        kernel.addend = addend;
+        kernels.push_back(kernel);
+      }
+    }
+  return kernels;
+}
+
+/// Each on its own, and some with an activation.
+inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
+  const std::size_t bare = kernels.size();
+  for (std::size_t i = 0; i < bare; ++i) {
+    if (i % 3 == 0) continue;
+    kernels.push_back(kernels[i]);
+    kernels.back().activation = i % 3 == 1 ? Activation::Relu : Activation::LeakyRelu;
+    if (i % 3 == 2) kernels.back().slope = 0.3;
+  }
+  return kernels;
+}
+
+inline std::vector<Kernel> clips(KernelKind kind) {
+  std::vector<Kernel> kernels = of_one_shape(kind, -0.3);
+  for (Kernel& kernel : kernels) kernel.maximum = 0.6;
+  return kernels;
+}
+
+/// AlexNet's exponent and another one; windows up to wider than all channels.
+inline std::vector<Kernel> local_responses(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  const LocalResponse responses[] = {{.size = 5, .alpha = 0.3, .k = 2}, {.size = 1, .alpha = 1, .beta = 0.5}, {.size = 41, .alpha = 9, .beta = 1.2}};
+  for (const LocalResponse& response : responses)
+    for (Kernel kernel : of_one_shape(kind, 0)) {
+      kernel.response = response;
+      kernels.push_back(kernel);
+    }
+  return kernels;
+}
+
+/// What is in the sums of a Dice loss: less at the label than at all.
+inline Values class_sums(const Kernel& kernel, Random& random) {
+  const auto classes = static_cast<std::size_t>(kernel.x[Axis::C]);
+  const double positions = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]);
+  std::uniform_real_distribution<double> unit(0.1, 1);
+  std::vector<double> sums(3 * classes);
+  for (std::size_t c = 0; c < classes; ++c) {
+    sums[classes + c] = sums[2 * classes + c] = unit(random) * positions;
+    sums[c] = sums[classes + c] * unit(random);
+  }
+  return sums;
+}
+
+inline std::vector<Kernel> copies() {
+  Random random(7);
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 60; ++i) {
+    Kernel kernel{.kind = CopyRegion, .accumulate = i % 2 == 1};
+    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32}[static_cast<std::size_t>(i) % 3];
+    for (Axis axis : all_axes) {
+      const std::size_t a = static_cast<std::size_t>(axis);
+      kernel.x[axis] = between(random, 1, axis == Axis::C ? 40 : 5);
+      kernel.y[axis] = between(random, 0, 2) == 0 ? between(random, 1, axis == Axis::C ? 40 : 5) : kernel.x[axis];
+      kernel.region[axis] = std::min(kernel.x[axis], kernel.y[axis]);
+      if (between(random, 0, 1) == 0) kernel.region[axis] = between(random, 1, kernel.region[axis]);
+      kernel.from[a] = between(random, 0, kernel.x[axis] - kernel.region[axis]);
+      kernel.to[a] = between(random, 0, kernel.y[axis] - kernel.region[axis]);
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+/// Pieces of enlargements, from anywhere in the tensor.
+inline std::vector<Kernel> upsamplings(KernelKind kind) {
+  Random random(static_cast<unsigned>(kind));
+  std::vector<Kernel> kernels;
+  for (int i = 0; i < 40; ++i) {
+    Kernel kernel{.kind = kind};
+    kernel.x[Axis::N] = kernel.y[Axis::N] = between(random, 1, 3);
+    kernel.x[Axis::C] = kernel.y[Axis::C] = between(random, 1, 19);
+    for (Axis axis : spatial_axes) {
+      if (axis == Axis::D && i % 3 != 0) continue;
+      const Scale scale{.factor = between(random, 1, i % 3 == 0 ? 2 : 4), .linear = i % 4 != 0};
+      const std::int64_t extent = between(random, 1, 6);
+      Interval output{between(random, 0, extent * scale.factor - 1), 0};
+      output.end = between(random, output.begin + 1, extent * scale.factor);
+      kernel.x[axis] = needed(scale, output, extent).size();
+      kernel.y[axis] = output.size();
+      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] = local_scale(scale, output, extent);
+    }
+    kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+inline std::vector<Kernel> cases_of(KernelKind kind) {
+  switch (kind) {
+    case ConvolutionForward: return activated(convolutions(kind));
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter: return convolutions(kind);
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return pools(kind);
+    case BatchNormStatistics:
+    case BatchNormMoments: return batch_norms(kind);
+    case BatchNormForward:
+    case BatchNormBackwardSums:
+    case BatchNormBackward: return fused_batch_norms(kind, batch_norms(kind));
+    case BatchNormInference: return fused_batch_norms(kind, of_one_shape(kind, 1e-5));
+    case SpatialMeanForward:
+    case SpatialMeanBackward: return of_one_shape(kind, 70);
+    case LeakyReluForward:
+    case LeakyReluBackward: return of_one_shape(kind, 0.3);
+    case Dropout: return of_one_shape(kind, 0.7);
+    case EluForward:
+    case EluBackward: return of_one_shape(kind, 1.5);
+    case ClipForward:
+    case ClipBackward: return clips(kind);
+    case LocalResponseForward:
+    case LocalResponseBackward: return local_responses(kind);
+    case DiceSums:
+    case DiceLoss: return of_one_shape(kind, 1e-5);
+    case RunningAverage: return of_one_shape(kind, 0.1);
+    case TanhForward:
+    case TanhBackward:
+    case PreluForward:
+    case PreluBackward:
+    case PreluGradient:
+    case SoftmaxForward:
+    case SoftmaxBackward: return of_one_shape(kind, 0);
+    case SoftmaxCrossEntropy:
+    case MeanSquaredError: return of_one_shape(kind, 4);
+    case BiasAdd:
+    case BiasGradient: return activated(of_one_shape(kind, 0));
+    case ReluForward:
+    case ReluBackward:
+    case SigmoidForward:
+    case SigmoidBackward:
+    case Add:
+    case Fill:
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars: return of_one_shape(kind, 0);
+    case CopyRegion: return copies();
+    case UpsampleForward:
+    case UpsampleBackward: return upsamplings(kind);
+  }
+  return {};  // a kind without cases fails the test
+}
+
+// ---------------------------------------------------------------- operands and tolerances
+
+/// Sums and sums of squares as statistics could be: means in [-1, 1], variances in [1, 2].
+inline Values moments(const Kernel& kernel, Random& random) {
+  const std::int64_t channels = kernel.x[Axis::C];
+  std::vector<double> sums(static_cast<std::size_t>(kernel.sets.sets * 2 * channels));
+  std::uniform_real_distribution<double> unit(-1, 1);
+  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      const double mean = unit(random), variance = 1.5 + unit(random) / 2,
+                   terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
+      sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
+      sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] = (variance + mean * mean) * terms;
+    }
+  }
+  return sums;
+}
+
+/// Integers that it reads are below: places in a window, or labels.
+inline std::int64_t integer_bound(const Kernel& kernel) {
+  return kernel.kind == MaxPoolBackward ? taps(kernel) : kernel.kind == CopyRegion ? 100 : kernel.x[Axis::C];
+}
+
+inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
+  std::vector<Values> reads;
+  for (const Operand& operand : kernel.operands().reads) {
+    reads.push_back(random_values(operand, random, integer_bound(kernel)));
+  }
+  if (kernel.kind == MaxPoolForward) {  // many equal elements: the first must win
+    for (float& value : std::get<std::vector<float>>(reads[0])) value = std::round(value * 2);
+  }
+  if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
+  if (kernel.kind == ClipBackward) {  // of what is clipped, most lies at the limits
+    for (float& y : std::get<std::vector<float>>(reads[0])) y = std::clamp(y, -0.3F, 0.6F);
+  }
+  if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
+  if (kernel.kind == BatchNormInference) {  // means, then variances
+    auto& running = std::get<std::vector<float>>(reads[1]);
+    for (std::size_t i = running.size() / 2; i < running.size(); ++i) running[i] = 1 + running[i] / 2;
+  }
+  if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
+  if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
+    for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
+  if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
+  if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
+  return reads;
+}
+
+/// Products that are added up to one output.
+inline std::int64_t accumulation_length(const Kernel& kernel) {
+  switch (kernel.kind) {
+    case ConvolutionForward: return kernel.x[Axis::C] * taps(kernel);
+    case ConvolutionBackwardData: return kernel.y[Axis::C] * taps(kernel);
+    case ConvolutionBackwardFilter: return kernel.y[Axis::N] * positions(kernel.y);
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return taps(kernel);
+    case PreluGradient:
+    case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
+    case UpsampleBackward: return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
+    default: return 8;  // a few roundings of values of order 1
+  }
+}
+
+/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than
+/// sqrt(L): the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
+inline double tolerance(const Kernel& kernel, DataType type) {
+  const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums && kernel.kind != SoftmaxCrossEntropy;
+  const double length = static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
+  const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == MeanSquaredError || kernel.kind == BatchNormStatistics;
+  const double partial_sum = exact && sums_squares ? std::sqrt(length) : 1;  // of L squares: of the order of L, not of sqrt(L)
+  return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
+}
+
+inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual, const std::vector<Values>& expected) {
+  const Operands all = kernel.operands();
+  for (std::size_t w = 0; w < all.writes.size(); ++w) {
+    const double allowed = all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
+    for (std::size_t i = 0; i < size_of(expected[w]); ++i) {
+      ASSERT_NEAR(at(actual[w], i), at(expected[w], i), allowed) << kernel.key() << ", write " << w << ", element " << i;
+    }
+  }
+}
+
+/// A place inside a larger global tensor.
+inline KernelContext inner_context(const Kernel& kernel) {
+  KernelContext context = whole_context(kernel);
+  for (Axis axis : all_axes) {
+    context.region[axis] = {2, 2 + kernel.y[axis]};
+    context.global[axis] = kernel.y[axis] + 5;
+  }
+  return context;
+}
+
+inline void compare(Backend& backend, const Kernel& kernel, Random& random) {
+  const std::vector<Values> reads = operands(kernel, random);
+  std::vector<Values> before;
+  for (const Operand& operand : kernel.operands().writes) before.push_back(random_values(operand, random, 1000));
+  const auto expected = run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
+  std::vector<std::string> choices = backend.choices(kernel);
+  choices.insert(choices.begin(), std::string());  // by rule
+  for (const std::string& choice : choices) {
+    SCOPED_TRACE(choice);
+    expect_equal(kernel, run(backend, kernel, reads, inner_context(kernel), before, choice), expected);
+  }
+}
+
+}  // namespace stratplan::test::kernel_cases
