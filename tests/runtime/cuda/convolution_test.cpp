@@ -78,8 +78,8 @@ TEST(Convolution, SaysWhatItCannotDo) {
 TEST(Convolution, WantsADeviceUnlessOneIsDescribed) {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) GTEST_SKIP() << "there is a device";
-  for (const std::string& message : {message_of<EnvironmentError>([] { stratplan::make_convolution(residual, ""); }),
-                                     message_of<EnvironmentError>([] { stratplan::convolution_choices(residual); })})
+  for (const std::string& message : {message_of<EnvironmentError>([] { make_convolution(residual, "", Arithmetic::F32); }),
+                                     message_of<EnvironmentError>([] { convolution_choices(residual, Arithmetic::F32); })})
     EXPECT_THAT(message, HasSubstr("CUDA: asking for the device: "));
 }
 
