@@ -75,21 +75,27 @@ bool is_fast(const HostKernel& kernel, Route route) {
   return own || (!contains(kernel, "ref") && !contains(kernel, "gemm"));
 }
 
-/// The preferred route, unless the library has a generated kernel only by another; its plain loops are thousands of times slower and never taken.
+constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded, Route::ChannelsLast, Route::Blocked, Route::Planar};
+
+/// The rule's, then all others.
+std::vector<Route> ordered_routes(const Kernel& kernel) {
+  std::vector<Route> order = routes(kernel, has_avx512());
+  for (const Route route : all_routes)
+    if (std::ranges::count(order, route) == 0) order.push_back(route);
+  return order;
+}
+
+/// The first that is fast. The library's own unfolding comes next; its plain loops are thousands of times slower and never taken.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general;
-  for (const Route route : routes(kernel, has_avx512())) {
+  for (const Route route : ordered_routes(kernel)) {
     std::unique_ptr<HostKernel> made = make(kernel, route);
     if (!made) continue;
     if (is_fast(*made, route)) return made;
     if (!contains(*made, "ref") && !general) general = std::move(made);
   }
-  if (general) return general;
-  std::unique_ptr<HostKernel> unfolded = kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
-  return unfolded ? std::move(unfolded) : make_plain_convolution(kernel);
+  return general ? std::move(general) : make_plain_convolution(kernel);
 }
-
-constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded, Route::ChannelsLast, Route::Blocked, Route::Planar};
 
 }  // namespace
 
@@ -105,13 +111,10 @@ std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std:
 std::vector<std::string> convolution_choices(const Kernel& kernel) {
   if (kernel.x.elements() == 0) return {};
   std::vector<std::string> names;
-  std::vector<Route> order = routes(kernel, has_avx512());
-  order.insert(order.end(), all_routes.begin(), all_routes.end());
-  for (const Route route : order) {
-    const std::string name(name_of(route));
-    if (route == Route::Planar || std::find(names.begin(), names.end(), name) != names.end()) continue;
+  for (const Route route : ordered_routes(kernel)) {
+    if (route == Route::Planar) continue;
     const std::unique_ptr<HostKernel> made = make(kernel, route);
-    if (made && is_fast(*made, route)) names.push_back(name);
+    if (made && is_fast(*made, route)) names.emplace_back(name_of(route));
   }
   return names.size() > 1 ? names : std::vector<std::string>();
 }
