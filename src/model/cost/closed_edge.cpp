@@ -32,15 +32,6 @@ std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::s
 
 }  // namespace
 
-void ClosedEdge::Side::add(const EndSpace::Ends& more) {
-  const auto before = static_cast<std::uint16_t>(kinds.size());
-  kinds.insert(kinds.end(), more.kinds.begin(), more.kinds.end());
-  for (EndSpace::End end : more.ends) {
-    end.kind = static_cast<std::uint16_t>(end.kind + before);
-    ends.push_back(end);
-  }
-}
-
 ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings, Side home, Side wanted, double passes)
     : space_(space), rates_(rates), home_(std::move(home)), wanted_(std::move(wanted)), passes_(passes) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
@@ -53,6 +44,8 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vecto
     table.axis = axis;
     for (const std::size_t place : places(home_.kinds, axis, homes)) table.home_row.push_back(place * wanted_parts.size());
     table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
+    for (const EndSpace::Kind& kind : home_.kinds) table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
+    for (const EndSpace::Kind& kind : wanted_.kinds) table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
     table.shifted = readings[axis].shifted();
     table.plain = !table.shifted;
     float halo = 1;
@@ -77,37 +70,55 @@ inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
 /// One end of pairs, of which the other is any.
 class ClosedEdge::Fixed {
  public:
-  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end) : edge_(edge), meetings_(edge.space_.meetings().data()), end_(end), home_(home) {
+  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
+      : edge_(edge), other_kinds_(home ? edge.wanted_.kinds : edge.home_.kinds), meetings_(edge.space_.meetings().data()), end_(end), home_(home) {
     for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
       const std::size_t axis = edge.tables_[i].axis;
-      rows_[i] = home ? edge.space_.met_by_home(axis, end.digits[axis]) : edge.space_.met_by_wanted(axis, end.digits[axis]);
+      const int digits = end.digits[axis];
+      rows_[i] = home ? edge.space_.met_by_home(axis, digits) : edge.space_.met_by_wanted(axis, digits);
+      best_rows_[i] = home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
     }
   }
 
   double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
-    const EndSpace::End &home = home_ ? end_ : other, &wanted = home_ ? other : end_;
-    const auto inside = static_cast<float>(wanted.terms_inside);
+    const auto digits = [&](const Table& table) { return other.digits[table.axis]; };
+    return seconds(prices, other.kind, home_ ? other.terms_inside : end_.terms_inside, rows_, digits);
+  }
+
+  /// No end of this kind costs less.
+  double least(const EdgePrices& prices, int other_kind) const {
+    const auto place = [&](const Table& table) { return (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)]; };
+    const int inside = home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost) : end_.terms_inside;
+    return seconds(prices, other_kind, inside, best_rows_, place);
+  }
+
+ private:
+  using Rows = std::array<const std::uint16_t*, axis_count>;
+
+  template <class Column>
+  double seconds(const EdgePrices& prices, int other_kind, int terms_inside, const Rows& rows, const Column& column) const {
+    const int home_kind = home_ ? end_.kind : other_kind, wanted_kind = home_ ? other_kind : end_.kind;
     Meeting all;
-    all.near_wanted = all.near_readers = inside;
+    all.near_wanted = all.near_readers = static_cast<float>(terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
       const Table& table = edge_.tables_[i];
-      const Meeting& along = meetings_[rows_[i][other.digits[table.axis]]];
+      const Meeting& along = meetings_[rows[i][column(table)]];
       if (table.plain) {
         all *= along;
         continue;
       }
-      const bool apart = table.shifted && home.digits[table.axis] != EndSpace::whole && wanted.digits[table.axis] != EndSpace::whole;
-      all *= with_halo(apart ? strangers : along, table.unhaloed[table.home_row[home.kind] + table.wanted_column[wanted.kind]]);
+      const bool apart = table.shifted && end_.digits[table.axis] != EndSpace::whole && other_kinds_[at(other_kind)].parts[table.axis] > 1;
+      all *= with_halo(apart ? strangers : along, table.unhaloed[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]]);
     }
     return prices.seconds(edge_.rates_, all) * edge_.passes_;
   }
 
- private:
   const ClosedEdge& edge_;
+  const std::vector<EndSpace::Kind>& other_kinds_;
   const Meeting* meetings_;
   const EndSpace::End& end_;
   bool home_;
-  std::array<const std::uint16_t*, axis_count> rows_{};
+  Rows rows_{}, best_rows_{};
 };
 
 double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
@@ -237,7 +248,7 @@ class ClosedEdge::Passage {
   }
 
   double among(const Offer& offer, const Fixed& there, double best) const {
-    const double least = offer.prices.least() * edge_.passes_;
+    const double least = there.least(offer.prices, offer.kind);
     for (const Member& member : members_[at(offer.kind)]) {
       if (member.cost + least >= best) break;
       best = std::min(best, member.cost + there.seconds(offer.prices, member.end));

@@ -10,13 +10,13 @@ namespace stratplan {
 
 class ClosedEdge {
  public:
-  /// `readings` by axis; `homes` and `wanted`: how candidates see it, and the ends of their splits one list after the other. All must outlive this.
+  /// How candidates see the edge at one end.
   struct Side {
     std::vector<int> end_of;  ///< by candidate: index into `ends`
-    std::vector<EndSpace::End> ends;
-    std::vector<EndSpace::Kind> kinds;
-    void add(const EndSpace::Ends& more);  ///< another landing's
+    const std::vector<EndSpace::End>& ends;
+    const std::vector<EndSpace::Kind>& kinds;
   };
+  /// `readings` by axis. `space` and `rates` must outlive this.
   ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings, Side home, Side wanted, double passes);
 
   /// Seconds between two candidates.
@@ -38,7 +38,8 @@ class ClosedEdge {
   /// Of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
-    std::vector<std::size_t> home_row, wanted_column;  ///< by kind
+    std::vector<std::size_t> home_row, wanted_column;    ///< by kind
+    std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: place_of_parts
     bool shifted = false, plain = true;  ///< plain: neither shifted nor with a halo
     std::vector<AxisReading::Sizes> sizes;
     std::vector<AxisReading::Unhaloed> unhaloed;

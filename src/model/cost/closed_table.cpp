@@ -42,7 +42,9 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
       machine_(machine),
       edge_rates_(edge_rates(space.ranks(), machine)),
       ends_(space),
-      placement_(machine.placement(space.ranks())) {
+      placement_(machine.placement(space.ranks())),
+      group_shapes_(space, placement_),
+      grids_of_totals_(space.totals().size()) {
   const std::vector<int> layers = layer_classes(network, execution);
   std::map<std::string, int> known;
   for (const Block& block : blocks) {
@@ -51,6 +53,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
     class_of_node_.push_back(found->second);
   }
   for (std::size_t totals = 0; totals < space_.totals().size(); ++totals) flat_.push_back(space_.flat(static_cast<int>(totals)));
+  for (std::size_t grid = 0; grid < space_.size(); ++grid) grids_of_totals_[at(space_.totals_of(grid))].push_back(grid);
   find_edges();
 }
 
@@ -86,67 +89,66 @@ void ClosedTable::find_edges() {
 // ---------------------------------------------------------------------------------------------------------- nodes
 
 void ClosedTable::fill(int block_class) {
-  Class& filled = classes_[at(block_class)];
-  const BlockModel model(network_, filled.block, execution_, machine_);
-  const bool lands = network_.layer(filled.block.root()).mixes_channels();
+  const Block& block = classes_[at(block_class)].block;
+  const BlockModel model(network_, block, execution_, machine_);
+  const bool lands = network_.layer(block.root()).mixes_channels();
   for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
-    std::vector<std::optional<BlockPieces>> pieces(space_.totals().size());
-    for (std::size_t totals = 0; totals < pieces.size(); ++totals) {
+    Filling filling(space_);
+    for (std::size_t totals = 0; totals < filling.pieces.size(); ++totals) {
       if (landing == Landing::AllReduce && !(lands && space_.totals()[totals][static_cast<std::size_t>(Dim::C)] > 1)) continue;
       const Decomposition root{flat_[totals], landing};
-      if (!check(network_, filled.block, root)) pieces[totals] = model.pieces(root);
-    }
-    std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(landing)];
-    candidate_of.assign(space_.size(), -1);
-    for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-      const int totals = space_.totals_of(grid);
-      const auto& found = pieces[at(totals)];
-      if (!found) {
-        filled.rejections += landing == Landing::ReduceScatter || (lands && space_.totals()[at(totals)][static_cast<std::size_t>(Dim::C)] > 1);
-        continue;
+      if (check(network_, block, root)) {
+        filling.rejections += grids_of_totals_[totals].size();
+      } else {
+        filling.pieces[totals] = model.pieces(root);
+        price(filling, totals);
       }
-      double critical =
-          (found->forward + found->backward + found->update).value + machine_.step_overhead.median.value * static_cast<double>(found->steps);
-      double reduction = 0;
-      for (const BlockCollective& collective : found->collectives) (collective.gradient ? reduction : critical) += price(collective, grid);
-      candidate_of[grid] = static_cast<int>(filled.grid.size());
-      filled.grid.push_back(static_cast<int>(grid));
-      filled.landing.push_back(landing);
-      filled.critical.push_back(static_cast<float>(critical));
-      filled.reduction.push_back(static_cast<float>(reduction));
-      filled.hideable.push_back(static_cast<float>(found->backward.value));
-      filled.memory.push_back((found->persistent + found->saved).value);
+    }
+    add_candidates(classes_[at(block_class)], landing, filling);
+  }
+}
+
+void ClosedTable::price(Filling& filling, std::size_t totals) {
+  const BlockPieces& pieces = *filling.pieces[totals];
+  const std::vector<std::size_t>& grids = grids_of_totals_[totals];
+  const double kernels =
+      (pieces.forward + pieces.backward + pieces.update).value + machine_.step_overhead.median.value * static_cast<double>(pieces.steps);
+  for (const std::size_t grid : grids) filling.critical[grid] = kernels;
+  for (const BlockCollective& collective : pieces.collectives) {
+    std::vector<double>& sum = collective.gradient ? filling.reduction : filling.critical;
+    const auto seconds = [&](const GroupShape& shape) {
+      return collective_cost(collective.op, collective.type, collective.bytes, shape, placement_, machine_).seconds.value * collective.times;
+    };
+    const bool some_samples = collective.samples > 0 && collective.samples < space_.totals()[totals][static_cast<std::size_t>(Dim::N)];
+    if (some_samples) {
+      for (const std::size_t grid : grids) sum[grid] += seconds(group_shapes_.shape(grid, collective.dims, collective.samples));
+      continue;
+    }
+    const GroupShapes::Along& along = group_shapes_.along(collective.dims);
+    std::vector<std::optional<double>> known(along.shapes.size());
+    for (const std::size_t grid : grids) {
+      std::optional<double>& cost = known[along.of_grid[grid]];
+      if (!cost) cost = seconds(along.shapes[along.of_grid[grid]]);
+      sum[grid] += *cost;
     }
   }
 }
 
-double ClosedTable::price(const BlockCollective& collective, std::size_t grid) const {
-  const StepCost cost = collective_cost(collective.op, collective.type, collective.bytes, shape_along(collective, grid), placement_, machine_);
-  return cost.seconds.value * collective.times;
-}
-
-/// Each digit lies between two strides; what of that lies between the sizes of a level's groups are members at that level.
-GroupShape ClosedTable::shape_along(const BlockCollective& collective, std::size_t grid) const {
-  GroupShape shape;
-  const auto digits = space_.digits(grid);
-  std::int64_t samples = collective.samples > 0 ? collective.samples : space_.ranks();
-  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
-    if (!collective.dims.contains(digit->dim)) continue;
-    std::int64_t parts = digit->parts;
-    if (digit->dim == Dim::N) {
-      parts = std::min(parts, samples);
-      samples = std::max<std::int64_t>(1, (samples + digit->parts - 1) / digit->parts);
-    }
-    const std::int64_t low = digit->stride, high = low * parts;
-    std::int64_t inner = 1;
-    for (std::size_t level = placement_.size(); level-- > 0;) {
-      const std::int64_t outer = inner * placement_[level];
-      const std::int64_t members = std::min(high, outer) / std::max(low, inner);
-      if (members > 1) shape.members[level] *= static_cast<int>(members);
-      inner = outer;
-    }
+void ClosedTable::add_candidates(Class& filled, Landing landing, const Filling& filling) {
+  std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(landing)];
+  candidate_of.assign(space_.size(), -1);
+  filled.rejections += filling.rejections;
+  for (std::size_t grid = 0; grid < space_.size(); ++grid) {
+    const auto& pieces = filling.pieces[at(space_.totals_of(grid))];
+    if (!pieces) continue;
+    candidate_of[grid] = static_cast<int>(filled.grid.size());
+    filled.grid.push_back(static_cast<int>(grid));
+    filled.landing.push_back(landing);
+    filled.critical.push_back(static_cast<float>(filling.critical[grid]));
+    filled.reduction.push_back(static_cast<float>(filling.reduction[grid]));
+    filled.hideable.push_back(static_cast<float>(pieces->backward.value));
+    filled.memory.push_back((pieces->persistent + pieces->saved).value);
   }
-  return shape;
 }
 
 void ClosedTable::set_objective(const Objective& objective) {
@@ -249,22 +251,16 @@ void ClosedTable::fill_edges() {
 
 ClosedEdge::Side ClosedTable::side_of(const EdgeClass& edge, bool to) {
   const Class& of = classes_[at(to ? edge.to_class : edge.from_class)];
-  ClosedEdge::Side side;
-  std::array<const EndSpace::Ends*, 2> ends{};
-  std::array<int, 2> first{};
+  EndSpace::SplitByLanding splits;
   for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
     const Decomposition decomposition = spread(network_, of.block, probe(landing))[to ? edge.to_place : edge.from_place];
     const LayerDistributions made = distribute(network_.layer(to ? edge.consumer : edge.producer), decomposition);
-    const auto index = static_cast<std::size_t>(landing);
-    ends[index] = &ends_.ends(split_of(to ? made.inputs[edge.input].iteration : made.home, decomposition.grid, to));
-    if (ends[0] == ends[1]) continue;  // it lands alike
-    first[index] = static_cast<int>(side.ends.size());
-    side.add(*ends[index]);
+    splits[static_cast<std::size_t>(landing)] = split_of(to ? made.inputs[edge.input].iteration : made.home, decomposition.grid, to);
   }
-  for (std::size_t candidate = 0; candidate < of.grid.size(); ++candidate) {
-    const auto landing = static_cast<std::size_t>(of.landing[candidate]);
-    side.end_of.push_back(first[landing] + ends[landing]->of_grid[at(of.grid[candidate])]);
-  }
+  const EndSpace::Ends& ends = ends_.ends(splits);
+  ClosedEdge::Side side{{}, ends.ends, ends.kinds};
+  for (std::size_t candidate = 0; candidate < of.grid.size(); ++candidate)
+    side.end_of.push_back(ends.of_grid[static_cast<std::size_t>(of.landing[candidate])][at(of.grid[candidate])]);
   return side;
 }
 

@@ -12,6 +12,7 @@
 #include "model/cost/closed_edge.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/cost_table.hpp"
+#include "model/cost/group_shapes.hpp"
 #include "model/cost/layer_cost.hpp"
 
 namespace stratplan {
@@ -95,8 +96,15 @@ class ClosedTable final : public WideTable {
   const std::vector<double>& costs_with(const Weights& weights);
   void find_edges();
   ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
-  double price(const BlockCollective& collective, std::size_t grid) const;
-  GroupShape shape_along(const BlockCollective& collective, std::size_t grid) const;
+  /// Of one class with one landing.
+  struct Filling {
+    explicit Filling(const GridSpace& space) : pieces(space.totals().size()), critical(space.size(), 0), reduction(space.size(), 0) {}
+    std::vector<std::optional<BlockPieces>> pieces;  ///< by totals
+    std::vector<double> critical, reduction;         ///< by grid
+    std::size_t rejections = 0;
+  };
+  void price(Filling& filling, std::size_t totals);
+  void add_candidates(Class& filled, Landing landing, const Filling& filling);
 
   const Network& network_;
   const std::vector<Block>& blocks_;
@@ -107,6 +115,8 @@ class ClosedTable final : public WideTable {
   EdgeRates edge_rates_;
   EndSpace ends_;
   Topology placement_;
+  GroupShapes group_shapes_;
+  std::vector<std::vector<std::size_t>> grids_of_totals_;
   Objective objective_;  ///< with as many weights as nodes
   std::map<Weights, std::vector<double>> costs_;       ///< by the objective
   std::vector<const std::vector<double>*> weighted_;  ///< of them, by node

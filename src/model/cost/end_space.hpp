@@ -36,35 +36,49 @@ class EndSpace {
     friend auto operator<=>(const End&, const End&) = default;
   };
   struct Ends {
-    std::vector<int> of_grid;  ///< by grid of the space
+    std::array<std::vector<int>, 2> of_grid;  ///< by landing and grid of the space
     std::vector<End> ends;
     std::vector<Kind> kinds;
   };
-  /// To be asked for before meet_all().
-  const Ends& ends(const TensorSplit& split);
+  using SplitByLanding = std::array<TensorSplit, 2>;
+  /// To be asked for before meet_all(). Of both landings together: what splits alike is one.
+  const Ends& ends(const SplitByLanding& splits);
   void meet_all();
   /// Of an axis's digits at one end with all at the other: indices of meetings().
   const std::uint16_t* met_by_home(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_home, digits); }
   const std::uint16_t* met_by_wanted(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_wanted, digits); }
   const std::vector<Meeting>& meetings() const { return meetings_; }
+  /// The best that an axis's digits at one end can have in common with any at the other of so many parts (place_of_parts): indices of meetings().
+  const std::uint16_t* best_by_home(std::size_t axis, int digits) const { return pools_[axis].best_row(pools_[axis].best_by_home, digits); }
+  const std::uint16_t* best_by_wanted(std::size_t axis, int digits) const { return pools_[axis].best_row(pools_[axis].best_by_wanted, digits); }
+  std::size_t place_of_parts(std::size_t axis, int parts) const;
   /// The digits of an axis that nothing splits.
   static constexpr int whole = 0;
 
  private:
   int number_of(std::size_t axis, AxisDigits digits);
+  std::pair<Kind, End> end_on(std::size_t grid, const TensorSplit& split);
   /// Ways to split an axis.
   struct Pool {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
-    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices of meetings_
+    std::vector<int> parts;                         ///< that occur, ascending
+    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices of meetings_, by digits and digits
+    std::vector<std::uint16_t> best_by_home, best_by_wanted;  ///< by digits and place of parts
     const std::uint16_t* row(const std::vector<std::uint16_t>& table, int index) const {
       return table.data() + static_cast<std::size_t>(index) * digits.size();
     }
+    const std::uint16_t* best_row(const std::vector<std::uint16_t>& table, int index) const {
+      return table.data() + static_cast<std::size_t>(index) * parts.size();
+    }
   };
+  std::uint16_t number_of(const Meeting& meeting);
+  void find_best(Pool& pool);
   const GridSpace& space_;
   std::array<Pool, axis_count> pools_;
   std::vector<Meeting> meetings_;
-  std::vector<std::pair<TensorSplit, std::unique_ptr<Ends>>> ends_;
+  std::map<Meeting, std::uint16_t> number_of_meeting_;
+  std::vector<std::pair<SplitByLanding, std::unique_ptr<Ends>>> ends_;
 };
 
 }  // namespace stratplan

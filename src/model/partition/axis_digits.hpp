@@ -6,6 +6,7 @@
 //   rank          0 1 | 2 3
 //   home block    0 0 | 1 1    digit of stride 2
 //   wanted block  0 1 | 0 1    digit of stride 1: on ranks 1 and 2 home and wanted have nothing in common
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,16 @@ struct Meeting {
     near_wanted *= other.near_wanted;
     near_readers *= other.near_readers;
     return *this;
+  }
+  /// At least as much as the other of everything.
+  void raise_to(const Meeting& other) {
+    common = std::max(common, other.common);
+    near_home = std::max(near_home, other.near_home);
+    near_homes = std::max(near_homes, other.near_homes);
+    near_wanted = std::max(near_wanted, other.near_wanted);
+    near_readers = std::max(near_readers, other.near_readers);
+    home_spread = home_spread && other.home_spread;
+    wanted_spread = wanted_spread && other.wanted_spread;
   }
 };
 /// Blocks that have nothing in common, not even in the same innermost group.

@@ -173,7 +173,7 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     // Blocks of blocks: the last rank along every dimension has the smallest of each.
     std::array<int, dim_count> last{};
     for (const Dim dim : tensor.split(axis).by) last[static_cast<std::size_t>(dim)] = tensor.grid.parts(dim) - 1;
-    return tensor.owned(axis, tensor.grid.rank_at(last)).empty();
+    return tensor.owned(axis, last).empty();
   };
   for (const Axis axis : all_axes) {
     const DimList& by = made.home.split(axis).by;
@@ -188,7 +188,7 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     const int parts = decomposition.grid.parts(dim_of(axis));
     if (parts == 1) continue;  // as undivided
     for (index = 0; index < parts; ++index)
-      if (input.region(axis, decomposition.grid.rank_at(at)).empty())
+      if (input.region(axis, at).empty())
         return Illegal{dim_of(axis), fmt::format("{} gives a rank output positions that read nothing but padding", decomposition.text())};
   }
   return {};

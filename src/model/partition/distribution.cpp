@@ -8,13 +8,27 @@
 
 namespace stratplan {
 
-Interval Distribution::owned(Axis axis, int rank) const {
-  Interval interval{0, shape[axis]};
-  for (const Dim dim : split(axis).by) {
-    const Interval inner = block(interval.size(), grid.parts(dim), grid.index(dim, rank), split(axis).quantum);
+namespace {
+
+/// `index`: of the block along a dimension.
+template <class Index>
+Interval owned_by(const Distribution& tensor, Axis axis, const Index& index) {
+  Interval interval{0, tensor.shape[axis]};
+  for (const Dim dim : tensor.split(axis).by) {
+    const Interval inner = block(interval.size(), tensor.grid.parts(dim), index(dim), tensor.split(axis).quantum);
     interval = {interval.begin + inner.begin, interval.begin + inner.end};
   }
   return interval;
+}
+
+}  // namespace
+
+Interval Distribution::owned(Axis axis, int rank) const {
+  return owned_by(*this, axis, [&](Dim dim) { return grid.index(dim, rank); });
+}
+
+Interval Distribution::owned(Axis axis, const std::array<int, dim_count>& indices) const {
+  return owned_by(*this, axis, [&](Dim dim) { return indices[static_cast<std::size_t>(dim)]; });
 }
 
 Region Distribution::owned(int rank) const {
@@ -65,6 +79,10 @@ Interval Needed::unclipped(Axis axis, Interval positions) const {
 }
 
 Interval Needed::region(Axis axis, int rank) const { return intersect(unclipped(axis, iteration.owned(axis, rank)), {0, tensor[axis]}); }
+
+Interval Needed::region(Axis axis, const std::array<int, dim_count>& indices) const {
+  return intersect(unclipped(axis, iteration.owned(axis, indices)), {0, tensor[axis]});
+}
 
 Region Needed::region(int rank) const {
   Region region_of_rank;

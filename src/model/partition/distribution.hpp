@@ -37,6 +37,8 @@ struct Distribution {
   /// Interval of the block that a rank holds along an axis.
   Interval owned(Axis axis, int rank) const;
   Region owned(int rank) const;
+  /// The same of the ranks with these block indices along the grid's dimensions.
+  Interval owned(Axis axis, const std::array<int, dim_count>& indices) const;
   /// The gradient's distribution: Gathered and Partial change places.
   Distribution dual() const;
   /// Grid dimensions with this role and more than one part.
@@ -61,6 +63,7 @@ struct Needed {
 
   Interval region(Axis axis, int rank) const;
   Region region(int rank) const;
+  Interval region(Axis axis, const std::array<int, dim_count>& indices) const;
 };
 
 }  // namespace stratplan
