@@ -77,6 +77,8 @@ class Selection final : public CostTable {
 };
 
 class Bracketing {
+  using Candidates = std::vector<std::vector<int>>;  ///< by node
+
  public:
   Bracketing(const WideTable& table, const BracketOptions& options) : table_(table), options_(options), chosen_(at(table.nodes())) {}
 
@@ -89,9 +91,9 @@ class Bracketing {
     if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
-    const double left_out = choose();
+    const double left_out = choose(options_.most_candidates, chosen_);
     if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); })) return std::nullopt;
-    const std::optional<double> optimum = solve();
+    const std::optional<double> optimum = solve(chosen_);
     if (!optimum) return std::nullopt;
     improve();
     best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
@@ -113,13 +115,14 @@ class Bracketing {
   }
 
   void look_among(const std::vector<std::vector<int>>& few) {
-    DualBound dual(table_, found_ ? best_.cost : infinity);
+    DualBound& dual = dual_.emplace(table_, found_ ? best_.cost : infinity);
     dual.restrict_to(few);
     constexpr int passes = 2;
     for (int pass = 0; pass < passes; ++pass) {
       dual.ascend();
       dual.descend();
       if (offer(dual.follow())) improve();
+      look_among_best();
       dual.lower_limit(best_.cost);
     }
   }
@@ -134,7 +137,7 @@ class Bracketing {
   void bound() {
     constexpr int most_passes = 40;
     const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
-    DualBound dual(table_, limit());
+    DualBound& dual = dual_.emplace(table_, limit());
     if (found_) dual.expect(best_.assignment);
     dual.sketch();
     for (int pass = 0; pass < most_passes; ++pass) {
@@ -143,11 +146,21 @@ class Bracketing {
       dual.descend();
       best_.lower_bound = std::max(best_.lower_bound, dual.bound());
       if (offer(dual.follow())) improve();
+      if (best_.gap() > options_.tolerance) look_among_best();
       if (found_) dual.lower_limit(best_.cost);
       const bool helped = best_.lower_bound - bound_before > worthwhile * best_.lower_bound || best_.cost < cost_before;
       if (!helped || (found_ && best_.gap() <= options_.tolerance) || dual.most_survivors() <= few_enough) break;
     }
-    for (int node = 0; node < table_.nodes(); ++node) bounds_.push_back(dual.bounds(node));
+  }
+
+  /// The best of what is most promising now: the lower the limit, the more the next pass rules out.
+  void look_among_best() {
+    if (!found_ || options_.memory_limit) return;  // with a limit the exact search may take its time
+    Candidates promising(at(table_.nodes()));
+    choose(few_enough, promising);
+    const double before = best_.cost;
+    solve(promising);
+    if (best_.cost < before) improve();
   }
 
   Bytes memory_of(const std::vector<int>& assignment) const {
@@ -166,12 +179,11 @@ class Bracketing {
   }
 
   /// Each node's most promising candidates. Whatever has another one costs at least what is returned.
-  double choose() {
-    const std::size_t count = options_.most_candidates;
+  double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;
     for (int node = 0; node < table_.nodes(); ++node) {
-      const std::vector<double>& bound = bounds_[at(node)];
+      const std::vector<double>& bound = dual_->bounds(node);
       std::vector<int> order;
       for (int candidate = 0; candidate < static_cast<int>(bound.size()); ++candidate)
         if (bound[at(candidate)] < limit) order.push_back(candidate);
@@ -181,7 +193,7 @@ class Bracketing {
         left_out = std::min(left_out, bound[at(*next)]);
         order.resize(count);
       }
-      std::vector<int>& chosen = chosen_[at(node)];
+      std::vector<int>& chosen = all_chosen[at(node)];
       chosen.insert(chosen.end(), order.begin(), order.end());
       if (found_) chosen.push_back(best_.assignment[at(node)]);
       tidy(chosen);
@@ -195,12 +207,12 @@ class Bracketing {
   }
 
   /// The least cost of the chosen candidates' assignments, or what is proven of it; nothing if none satisfies the limit.
-  std::optional<double> solve() {
-    const Selection selection(table_, chosen_);
+  std::optional<double> solve(const Candidates& chosen) {
+    const Selection selection(table_, chosen);
     const auto result = search(selection, options_.memory_limit);
     if (!result) return {};
     std::vector<int> assignment;
-    for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(chosen_[at(node)][at(result->assignment[at(node)])]);
+    for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
     offer(assignment);
     return result->lower_bound.value;
   }
@@ -253,8 +265,8 @@ class Bracketing {
 
   const WideTable& table_;
   BracketOptions options_;
-  std::vector<std::vector<double>> bounds_;
-  std::vector<std::vector<int>> chosen_;
+  std::optional<DualBound> dual_;
+  Candidates chosen_;
   double least_known_ = infinity;  ///< cost of any assignment to start from
   Bracket best_;
   bool found_ = false;
