@@ -7,7 +7,7 @@
 #include "support/onnx_model.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace stratplan {
+namespace stratplan::operators_test {
 namespace {
 
 using test::Attribute;
@@ -338,4 +338,4 @@ TEST(Operators, AreRefusedWithTheReason) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::operators_test

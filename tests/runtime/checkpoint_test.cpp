@@ -12,7 +12,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::checkpoint_test {
 namespace {
 
 using testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(Checkpoint, OfAnotherTrainingIsRefused) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::checkpoint_test

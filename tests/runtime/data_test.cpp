@@ -8,7 +8,7 @@
 
 #include "runtime/tensor.hpp"
 
-namespace stratplan {
+namespace stratplan::data_test {
 namespace {
 
 template <class T>
@@ -80,4 +80,4 @@ TEST(Tensor, LogicalOrderPutsChannelsBeforePositions) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::data_test

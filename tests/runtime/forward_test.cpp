@@ -15,7 +15,7 @@
 #include "support/networks.hpp"
 #include "support/temporary_folder.hpp"
 
-namespace stratplan {
+namespace stratplan::forward_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -84,4 +84,4 @@ TEST(Forward, SamplesMustFillABatch) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::forward_test

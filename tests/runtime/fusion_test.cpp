@@ -13,7 +13,7 @@
 #include "support/networks.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::fusion_test {
 namespace {
 
 using test::NetworkBuilder;
@@ -93,4 +93,4 @@ TEST(Fusions, GiveTheirNumbersOnTheCpuBackendToo) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::fusion_test

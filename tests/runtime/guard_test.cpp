@@ -19,7 +19,7 @@
 #include "runtime/recording_backend.hpp"
 #include "runtime/verify.hpp"
 
-namespace stratplan {
+namespace stratplan::guard_test {
 namespace {
 
 using test::NetworkBuilder;
@@ -413,4 +413,4 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds),
 INSTANTIATE_TEST_SUITE_P(Kinds, GuardSweep, testing::ValuesIn(test::computing_kinds), name_of_kind);
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::guard_test

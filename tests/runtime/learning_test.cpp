@@ -15,7 +15,7 @@
 #include "synthesis/cosmo.hpp"
 #include "synthesis/mesh.hpp"
 
-namespace stratplan {
+namespace stratplan::learning_test {
 namespace {
 
 using test::NetworkBuilder;
@@ -110,4 +110,4 @@ TEST(Learning, IsTheSameOnEveryPlan) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::learning_test

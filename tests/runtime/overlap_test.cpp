@@ -10,7 +10,7 @@
 #include "runtime/trainer.hpp"
 #include "support/networks.hpp"
 
-namespace stratplan {
+namespace stratplan::overlap_test {
 namespace {
 
 using test::LateCommunicator;
@@ -67,4 +67,4 @@ TEST(Overlap, GivesTheSameNumbers) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::overlap_test

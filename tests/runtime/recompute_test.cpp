@@ -9,7 +9,7 @@
 #include "support/any_network.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::recompute_test {
 namespace {
 
 using test::first_difference;
@@ -140,4 +140,4 @@ TEST(Recomputation, IsVerified) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::recompute_test

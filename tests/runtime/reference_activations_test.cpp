@@ -6,7 +6,7 @@
 
 #include "runtime/finite_differences.hpp"
 
-namespace stratplan {
+namespace stratplan::reference_activations_test {
 namespace {
 
 using test::differences;
@@ -166,4 +166,4 @@ TEST(ReferenceGradient, Dice) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::reference_activations_test

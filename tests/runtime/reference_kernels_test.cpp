@@ -8,7 +8,7 @@
 
 #include "runtime/finite_differences.hpp"
 
-namespace stratplan {
+namespace stratplan::reference_kernels_test {
 namespace {
 
 using test::differences;
@@ -327,4 +327,4 @@ TEST(ReferenceGradient, ElementWise) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::reference_kernels_test

@@ -9,7 +9,7 @@
 #include "runtime/trainer.hpp"
 #include "support/networks.hpp"
 
-namespace stratplan {
+namespace stratplan::running_statistics_test {
 namespace {
 
 /// 7 samples in sets of 3: the last one is a single sample, and sets straddle ranks.
@@ -140,4 +140,4 @@ TEST(RunningStatistics, InferenceDoesNoMoreThanTheForwardPhase) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::running_statistics_test

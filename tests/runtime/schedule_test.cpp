@@ -5,7 +5,7 @@
 
 #include <vector>
 
-namespace stratplan {
+namespace stratplan::schedule_test {
 namespace {
 
 struct Case {
@@ -42,4 +42,4 @@ TEST(Schedule, FollowsTheBatch) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::schedule_test

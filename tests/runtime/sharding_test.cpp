@@ -12,7 +12,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::sharding_test {
 namespace {
 
 using test::first_difference;
@@ -147,4 +147,4 @@ TEST(Sharding, CheckpointsGoOnUnderAnyStage) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::sharding_test

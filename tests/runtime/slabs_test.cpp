@@ -14,7 +14,7 @@
 #include "support/networks.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::slabs_test {
 namespace {
 
 using test::NetworkBuilder;
@@ -171,4 +171,4 @@ TEST(Slabs, AreVerified) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::slabs_test

@@ -12,7 +12,7 @@
 #include "runtime/verify.hpp"
 #include "support/training.hpp"
 
-namespace stratplan {
+namespace stratplan::trainer_test {
 namespace {
 
 struct Outcome {
@@ -163,4 +163,4 @@ TEST(Trainer, ParametersStartFromSeedAndNameWhateverTheDecomposition) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::trainer_test

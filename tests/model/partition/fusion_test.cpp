@@ -7,7 +7,7 @@
 #include "support/networks.hpp"
 #include "support/program_run.hpp"
 
-namespace stratplan {
+namespace stratplan::fusion_test {
 namespace {
 
 using test::activated_contractions;
@@ -87,4 +87,4 @@ TEST(Fusion, ProgramsAreSoundAndHoldNothingThatLiesBetween) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::fusion_test

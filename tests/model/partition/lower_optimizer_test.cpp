@@ -6,7 +6,7 @@
 #include "model/partition/lower.hpp"
 #include "support/networks.hpp"
 
-namespace stratplan {
+namespace stratplan::lower_optimizer_test {
 namespace {
 
 LayerDecompositions everywhere(const Network& network, const std::string& text) {
@@ -115,4 +115,4 @@ TEST(LowerOptimizer, MicroBatchesRepeatTheLayersAndReduceOnce) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::lower_optimizer_test

@@ -11,7 +11,7 @@
 #include "support/networks.hpp"
 #include "support/program_run.hpp"
 
-namespace stratplan {
+namespace stratplan::lower_steps_test {
 namespace {
 
 using test::everywhere;
@@ -248,4 +248,4 @@ TEST(LoweredSteps, BuffersAreAlignedAndSlicesLieInside) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::lower_steps_test

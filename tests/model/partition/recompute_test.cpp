@@ -8,7 +8,7 @@
 #include "support/any_network.hpp"
 #include "support/program_run.hpp"
 
-namespace stratplan {
+namespace stratplan::recompute_test {
 namespace {
 
 using test::everywhere;
@@ -177,4 +177,4 @@ RC_GTEST_PROP(Recomputation, AlsoBetweenLayersOfDifferentDecompositions, ()) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::recompute_test

@@ -8,7 +8,7 @@
 #include "support/any_network.hpp"
 #include "support/program_run.hpp"
 
-namespace stratplan {
+namespace stratplan::sharding_test {
 namespace {
 
 using test::everywhere;
@@ -117,4 +117,4 @@ RC_GTEST_PROP(Sharding, EveryParameterIsUpdatedOnceWithAllGradients, ()) {
 }
 
 }  // namespace
-}  // namespace stratplan
+}  // namespace stratplan::sharding_test
