@@ -16,6 +16,8 @@
 
 #include "model/base/error.hpp"
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace stratplan {
 namespace {
 

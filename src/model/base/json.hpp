@@ -7,6 +7,9 @@
 #include <filesystem>
 #include <string>
 
+// The value's own members are compiled once, in json.cpp, not in each of the many sources that use some of them.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace stratplan {
 
 using Json = nlohmann::ordered_json;
