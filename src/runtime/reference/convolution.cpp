@@ -11,10 +11,9 @@ void for_each_product(const Kernel& kernel, Visit visit) {
   for_each_index(kernel.y, [&](const Index& output) {
     const std::int64_t y = offset(kernel.y, output), filter = output[1], group = filter / filters;
     for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
-      for (std::int64_t c = 0; c < channels; ++c) {
-        input[1] = group * channels + c;
-        visit(offset(kernel.x, input), (filter * taps(kernel) + tap) * channels + c, y);
-      }
+      input[1] = group * channels;
+      const std::int64_t x = offset(kernel.x, input), w = (filter * taps(kernel) + tap) * channels;  // the channels lie side by side in both
+      for (std::int64_t c = 0; c < channels; ++c) visit(x + c, w + c, y);
     });
   });
 }
