@@ -127,7 +127,6 @@ class Reader {
     plan_.network_fingerprint = found;
   }
 
-  /// Precision has no choice yet: the schema admits what the defaults say.
   void read_execution() {
     const Json execution = document_.value("execution", Json::object());
     plan_.execution.bucket_bytes = {execution.value("bucket_bytes", plan_.execution.bucket_bytes.value)};
@@ -136,6 +135,9 @@ class Reader {
     plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
     plan_.execution.sharding = execution.value("sharding", plan_.execution.sharding);
+    const std::string activations = execution.value("precision", Json::object()).value("activations", std::string(name_of(DataType::F32)));
+    for (const DataType type : {DataType::F16, DataType::BF16})
+      if (activations == name_of(type)) plan_.execution.precision.activations = type;
     if (const auto rejection = check_sharding(network_.training, plan_.execution.sharding)) fail("/execution/sharding", rejection->reason);
   }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "model/base/assert.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -22,27 +23,25 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
-/// Optimizers: weights, gradient, then the state, which is written back behind the weights.
-bool is_update(KernelKind kind) {
-  using enum KernelKind;
-  return kind == SgdMomentum || kind == Sgd || kind == SgdNesterov || kind == Adam || kind == AdamW || kind == Lars;
-}
-
-/// Index in the writes at which a read lies, or -1: kernels that work in place.
-int in_place(KernelKind kind, std::size_t read) {
-  if (kind == KernelKind::BiasAdd && read == 0) return 0;
-  if (is_update(kind) && read != 1 && !(kind == KernelKind::Lars && read == 3)) return read == 0 ? 0 : static_cast<int>(read) - 1;
-  if (kind == KernelKind::RunningAverage && read == 1) return 0;
+/// Index in the writes at which a read lies, or -1: kernels that work in place. Optimizers: weights, gradient, then the state, which is written back behind the
+/// weights, then perhaps norms and overflows.
+int in_place(const Kernel& kernel, std::size_t read) {
+  const KernelKind kind = kernel.kind;
+  if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
+  if (kind == KernelKind::RunningAverage) return read == 1 ? 0 : -1;
+  if (is_update(kind) && read != 1 && kernel.operands().reads[read].type == DataType::F32) return read == 0 ? 0 : static_cast<int>(read) - 1;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
 bool reads_its_writes(const Kernel& kernel) {
-  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::RunningAverage || is_update(kernel.kind) || kernel.accumulate;
+  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale || is_update(kernel.kind) || kernel.accumulate;
 }
 
-/// Operands that random floats would not do for.
-bool is_special(const Kernel& kernel, const Operand& operand) { return operand.type != DataType::F32 && kernel.kind != KernelKind::CopyRegion; }
+/// Operands that random numbers would not do for.
+bool is_special(const Kernel& kernel, const Operand& operand) {
+  return operand.type != DataType::F32 && !is_narrow(operand.type) && kernel.kind != KernelKind::CopyRegion;
+}
 
 std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
@@ -70,11 +69,9 @@ std::vector<std::byte> class_sums(const Kernel& kernel) {
   return {bytes, bytes + values.size() * sizeof(double)};
 }
 
-/// Of weights and of a gradient, as good as any.
-std::vector<std::byte> squared_norms() {
-  const std::array<double, 2> values{4, 9};
-  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
-  return {bytes, bytes + sizeof values};
+std::vector<std::byte> bytes_of(std::initializer_list<double> values) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.begin());
+  return {bytes, bytes + values.size() * sizeof(double)};
 }
 
 }  // namespace
@@ -89,13 +86,16 @@ Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 1
     number = 0.5F + static_cast<float>(random() % 4096) / 8192.0F;
     if (signs && random() % 2) number = -number;
   }
+  for (const DataType type : {DataType::F16, DataType::BF16})
+    narrow(type, numbers_.data(), narrow_.try_emplace(type, numbers_.size()).first->second.data(), std::ssize(numbers_));
 }
 
-void Noise::write(void* device, Bytes bytes) const {
+void Noise::write(void* device, Bytes bytes, DataType type) const {
   // Piece by piece from a source that stays in the second-level cache: large single copies would go round the caches.
-  const Bytes piece{static_cast<std::int64_t>(numbers_.size() * sizeof(float))};
+  const void* numbers = is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
+  const Bytes piece{std::ssize(numbers_) * (is_narrow(type) ? size_of(type) : size_of(DataType::F32))};
   for (Bytes done{}; done < bytes; done += piece)
-    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers_.data(), std::min(piece, bytes - done));
+    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers, std::min(piece, bytes - done));
   backend_.synchronize(Track::Compute);
 }
 
@@ -154,6 +154,10 @@ void KernelBuffers::arrange(const Kernel& kernel) {
   const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
   SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value, arena_.value);
   const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1, reads_its_writes(kernel) ? 16 : most_sets);
+  if (const DataType type = is_narrow(kernel.type) ? kernel.type : DataType::F32; type != read_as_) {
+    noise_.write(reads_.get(), arena_, type);
+    read_as_ = type;
+  }
   special_.clear();
   sets_.clear();
   for (std::int64_t i = 0; i < sets; ++i) {
@@ -161,12 +165,12 @@ void KernelBuffers::arrange(const Kernel& kernel) {
     Bytes place = set_bytes * i;
     for (const Operand& operand : operands.writes) {
       set.writes.push_back(writes_.get() + place.value);
-      if (reads_its_writes(kernel)) noise_.write(set.writes.back(), operand.bytes());
+      if (reads_its_writes(kernel)) noise_.write(set.writes.back(), operand.bytes(), operand.type);
       place += aligned(operand.bytes());
     }
     place = set_bytes * i;
     for (std::size_t read = 0; read < operands.reads.size(); ++read) {
-      const int written = in_place(kernel.kind, read);
+      const int written = in_place(kernel, read);
       set.reads.push_back(written < 0 ? reads_.get() + place.value : static_cast<std::byte*>(set.writes[static_cast<std::size_t>(written)]));
       place += aligned(operands.reads[read].bytes());
     }
@@ -181,12 +185,17 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
       std::clamp<std::int64_t>(special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1, std::ssize(sets_)));
   const std::size_t first = special_.size();
   std::vector<std::byte> contents;
+  const bool is_last = read + 1 == kernel.operands().reads.size();
   if (kernel.kind == KernelKind::MaxPoolBackward)
     contents = pool_indices(kernel);
+  else if (is_last && ((kernel.scaled && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale))
+    contents = bytes_of({0});  // overflows
+  else if ((is_last && kernel.scaled) || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale)
+    contents = bytes_of({1, 0});  // the scale of the loss
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
   else if (kernel.kind == KernelKind::Lars)
-    contents = squared_norms();
+    contents = bytes_of({4, 9});  // squared norms of weights and of a gradient, as good as any
   else if (kernel.kind == KernelKind::RunningAverage)
     contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
   else
@@ -225,7 +234,7 @@ void KernelBuffers::refresh(const Kernel& kernel, int run) {
     if (is_special(kernel, operand)) continue;
     const void* buffer = set(run).reads[use.read];
     if (use.written)
-      noise_.write(const_cast<void*>(buffer), operand.bytes());
+      noise_.write(const_cast<void*>(buffer), operand.bytes(), operand.type);
     else
       noise_.read(buffer, operand.bytes());
   }

@@ -1,7 +1,9 @@
 #pragma once
 // Memory in which kernels are measured as they would run in a program: over buffers that the caches no longer hold, but for those that the step before has just
 // written. Buffers of successive runs lie one behind the other in large arenas; what is read is never written, so that numbers stay harmless.
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -17,12 +19,14 @@ DeviceMemory allocate(Backend& backend, Bytes bytes);
 class Noise {
  public:
   explicit Noise(Backend& backend, bool signs);
-  void write(void* device, Bytes bytes) const;
+  /// As floats, or as numbers of a narrow type.
+  void write(void* device, Bytes bytes, DataType type = DataType::F32) const;
   void read(const void* device, Bytes bytes) const;
 
  private:
   Backend& backend_;
   std::vector<float> numbers_;
+  std::map<DataType, std::vector<std::uint16_t>> narrow_;  ///< the same, rounded
 };
 
 /// What the step before usually did with reads of a kernel; the others (weights, saved activations) come from memory. It matters which: what was
@@ -59,6 +63,7 @@ class KernelBuffers {
   Noise noise_;
   Bytes arena_;
   DeviceMemory reads_, writes_, workspace_;
+  DataType read_as_ = DataType::F32;  ///< what is to be read is noise of this type
   Bytes workspace_bytes_{};
   std::vector<DeviceMemory> special_;  ///< integers and sums of the kernel at hand
   std::vector<Set> sets_;

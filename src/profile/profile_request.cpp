@@ -117,7 +117,8 @@ Json to_json(const Kernel& kernel) {
           {"scales", std::move(scales)},
           {"activation", name_of(kernel.activation)},
           {"slope", kernel.slope},
-          {"addend", kernel.addend}};
+          {"addend", kernel.addend},
+          {"scaled", kernel.scaled}};
 }
 
 /// The value of an enumeration whose name is at `name` of `json`.
@@ -157,6 +158,7 @@ Kernel kernel_from(const Json& json) {
   kernel.activation = named<Activation>(json.at("activation"), activation_count);
   kernel.slope = json.at("slope").get<double>();
   kernel.addend = json.at("addend").get<bool>();
+  kernel.scaled = json.at("scaled").get<bool>();
   return kernel;
 }
 

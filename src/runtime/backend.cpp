@@ -14,6 +14,13 @@ constexpr std::string_view cuda_tf32 = "cuda:tf32";
 
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
 
+void require_single_precision(const Kernel& kernel, const std::string& backend) {
+  const bool scales = kernel.scaled || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale;
+  if (!is_narrow(kernel.type) && !scales) return;
+  throw EnvironmentError(fmt::format("the {} backend computes in fp32 alone, not in {}: plan with --precision fp32, or run with another --backend",
+                                     backend, scales || kernel.type == DataType::F16 ? "fp16" : "bf16"));
+}
+
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
   if (name == "reference") return make_reference_backend();
   if (name == "cpu") return make_cpu_backend(threads);

@@ -31,6 +31,7 @@ struct KernelContext {
   double beta2 = 0.999;   ///< Adam
   double epsilon = 1e-8;  ///< Adam
   double trust = 0.001;   ///< Lars
+  std::int64_t scale_growth_steps = 0;  ///< AdjustLossScale (loss_scaling.hpp)
 };
 
 /// A kernel made ready for one description: primitives created, implementation chosen, constants folded. Made at plan time, run many times.
@@ -85,6 +86,8 @@ class Backend {
 
 /// "cuda", or "cuda:tf32", which lets tensor cores round the factors of convolutions to 10 bits.
 bool is_cuda(std::string_view name);
+/// Of backends that compute on floats alone. Throws EnvironmentError for what mixed precision needs.
+void require_single_precision(const Kernel& kernel, const std::string& backend);
 /// "reference", "cpu" or one of is_cuda; throws EnvironmentError naming the CMake option if that one was not built. `threads`: per rank, for processors.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
 /// Plain loops, no packages: the executable specification, always built (runtime/reference).

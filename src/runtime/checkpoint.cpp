@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <sstream>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
@@ -178,6 +179,10 @@ void Checkpoints::save(std::int64_t steps) {
     for (const auto& [key, value] : conditions(network_, seed_)) metadata[key] = value;
     metadata["fingerprint"] = identity(network_);
     metadata["step"] = std::to_string(steps);
+    if (program_.loss_scale >= 0) {
+      const LossScaling scaling = executor_.loss_scaling();
+      metadata["loss_scale"] = fmt::format("{} {}", scaling.scale, scaling.steps);
+    }
     metadata["samples_seen"] = std::to_string(steps * network_.batch);
     Json checksums = Json::object();
     for (const NamedTensor& tensor : tensors) checksums[tensor.name] = checksum(tensor.values);
@@ -246,6 +251,8 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   for (const auto& [key, expected] : conditions(network_, seed_))
     if (trains || key == "format" || key == "network") require(key, expected);
   take_up(WholeTensors(file, path.string()), parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_, executor_);
+  LossScaling scaling;  // a training that did not scale its loss leaves the run's own
+  if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps) executor_.set_loss_scaling(scaling);
   // Last: names and sizes tell more. A fingerprint is of one batch.
   if (trains || file.metadata["batch"] == std::to_string(network_.batch)) require("fingerprint", identity(network_));
 }

@@ -2,7 +2,8 @@
 // Checkpoints: everything that training goes on from, as whole tensors under the network's own names, so that any plan on any number of ranks can take
 // them up, and PyTorch can read them. One safetensors file each, written by rank 0, so that one rename makes it complete:
 //   FOLDER/step-00000100.safetensors   "conv1.weights", "optimizer.momentum_buffer.conv1.weights", and of batch normalizations that keep running statistics
-//                                      "bn1.running_mean", "bn1.running_var"; step, seed, network, checksums as metadata
+//                                      "bn1.running_mean", "bn1.running_var"; step, seed, network, checksums as metadata, and the scale of
+//                                      the loss where there is one
 //   FOLDER/latest                      the name of the newest
 // Random numbers and the order of data are functions of seed and step, so these two are their whole state.
 #include <filesystem>

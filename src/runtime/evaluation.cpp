@@ -16,9 +16,8 @@ class Hits {
     const Step& step = program_.steps[index];
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy && compute->kernel.kind != KernelKind::DiceSums)) return;
-    values_.resize(static_cast<std::size_t>(program_.buffer(step.reads[0]).region.elements()));
     labels_.resize(static_cast<std::size_t>(program_.buffer(step.reads[1]).region.elements()));
-    executor_.download(step.reads[0], values_.data());
+    values_ = executor_.floats(step.reads[0]);
     executor_.download(step.reads[1], labels_.data());
     const std::int64_t channels = compute->kernel.x[Axis::C];
     auto row = values_.begin();

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "model/base/assert.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -85,6 +86,7 @@ Executor::Prepared Executor::prepare(const Step& step) {
     context.beta2 = settings_.beta2;
     context.epsilon = settings_.epsilon;
     context.trust = settings_.trust;
+    context.scale_growth_steps = settings_.loss_scale.growth_steps;
   } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
     prepared.sends = parcels(exchange->sends);
     prepared.receives = parcels(exchange->receives);
@@ -213,6 +215,16 @@ double Executor::loss() {
   return loss;
 }
 
+void Executor::set_loss_scaling(const LossScaling& scaling) {
+  if (program_.loss_scale >= 0) upload(program_.loss_scale, &scaling);
+}
+
+LossScaling Executor::loss_scaling() {
+  LossScaling scaling;
+  if (program_.loss_scale >= 0) download(program_.loss_scale, &scaling);
+  return scaling;
+}
+
 void Executor::upload(BufferId buffer, const void* host) { upload(buffer, {0}, host, program_.buffer(buffer).bytes()); }
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
@@ -228,6 +240,28 @@ void Executor::download(BufferId buffer, void* host) {
   if (bytes.value == 0) return;
   backend_.download(stream, host, address(buffer), bytes);
   backend_.synchronize(stream);
+}
+
+std::vector<float> Executor::floats(BufferId buffer) {
+  const Buffer& of = program_.buffer(buffer);
+  std::vector<float> values(static_cast<std::size_t>(of.region.elements()));
+  if (!is_narrow(of.type)) {
+    SP_ASSERT(of.type == DataType::F32, "{} holds {}", of.name, name_of(of.type));
+    download(buffer, values.data());
+    return values;
+  }
+  std::vector<std::uint16_t> stored(values.size());
+  download(buffer, stored.data());
+  widen(of.type, stored.data(), values.data(), std::ssize(values));
+  return values;
+}
+
+void Executor::upload_floats(BufferId buffer, const std::vector<float>& values) {
+  const Buffer& of = program_.buffer(buffer);
+  if (!is_narrow(of.type)) return upload(buffer, values.data());
+  std::vector<std::uint16_t> stored(values.size());
+  narrow(of.type, values.data(), stored.data(), std::ssize(values));
+  upload(buffer, stored.data());
 }
 
 }  // namespace stratplan

@@ -17,6 +17,7 @@
 #include "runtime/communicator.hpp"
 #include "runtime/data.hpp"
 #include "runtime/flight_recorder.hpp"
+#include "runtime/loss_scaling.hpp"
 #include "runtime/schedule.hpp"
 
 namespace stratplan {
@@ -32,6 +33,7 @@ struct TrainingSettings {
   double epsilon = 1e-8;  ///< Adam
   double trust = 0.001;   ///< LARS
   Schedule schedule{};    ///< of the learning rate
+  LossScaleSettings loss_scale{};  ///< where gradients are F16
 
   double learning_rate_at(std::int64_t step) const { return learning_rate * factor(schedule, step); }
 };
@@ -61,8 +63,16 @@ class Executor {
   /// A part of a buffer, from byte `begin`.
   void upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes);
   void download(BufferId buffer, void* host);
+  /// The numbers of a buffer of floats, or of a narrower type.
+  std::vector<float> floats(BufferId buffer);
+  void upload_floats(BufferId buffer, const std::vector<float>& values);
   /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read before it is written shows.
   void poison();
+
+  const TrainingSettings& settings() const { return settings_; }
+  /// Of programs that scale the loss; nothing happens in others, whose scale is 1.
+  void set_loss_scaling(const LossScaling& scaling);
+  LossScaling loss_scaling();
 
   struct Memory {
     Bytes arena{};

@@ -30,8 +30,7 @@ Outputs forward(const Network& network, const Program& program, Executor& execut
       const Step& step = program.steps[index];
       if (!computes_loss(step)) return;
       const Region& region = program.buffer(step.reads[0]).region;
-      block = {{region, batch, std::vector<float>(static_cast<std::size_t>(region.elements()))}};
-      executor.download(step.reads[0], block[0].values.data());
+      block = {{region, batch, executor.floats(step.reads[0])}};
     });
     SP_ASSERT(block.size() == 1, "{} blocks of the output", block.size());
     for (const std::vector<float>& whole : gather_blocks(block, communicator)) {

@@ -129,6 +129,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
     for (const ParameterPart part : {ParameterPart::Velocity, ParameterPart::MeanSquare})
       if (buffer_of(slice, part) >= 0) write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
   }
+  executor.set_loss_scaling({executor.settings().loss_scale.initial, 0});
   for (const RunningStatistics& running : program.running)  // mean 0, variance 1
     write_constants(executor, running.value, {0.0F, 1.0F}, running.region.elements());
 }

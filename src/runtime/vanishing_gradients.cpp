@@ -91,13 +91,11 @@ void VanishingGradients::after(std::size_t index, Executor& executor) {
   const Sum sum = sum_of(compute->kernel.kind);
   for (const What what : sum.of) {
     if (!vanishing_.contains({step.layer, what})) continue;
-    const BufferId buffer = step.reads[sum.terms];
-    std::vector<float> terms(static_cast<std::size_t>(program_.buffer(buffer).region.elements()));
-    executor.download(buffer, terms.data());
-    const std::vector<double> more = sizes(what, terms, static_cast<std::size_t>(compute->kernel.y[Axis::C]));
+    const std::vector<double> more = sizes(what, executor.floats(step.reads[sum.terms]), static_cast<std::size_t>(compute->kernel.y[Axis::C]));
     std::vector<double>& sums = sums_[{step.layer, what}];
     sums.resize(more.size());
-    std::ranges::transform(sums, more, sums.begin(), std::plus<>());
+    const double scale = executor.loss_scaling().scale;
+    std::ranges::transform(sums, more, sums.begin(), [&](double before, double term) { return before + term / scale; });
   }
 }
 

@@ -96,20 +96,14 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
 }
 
 std::vector<float> read(const Decision& decision, Executor& executor) {
-  const auto elements = static_cast<std::size_t>(decision.block.region.elements());
-  std::vector<float> values(elements);
-  if (!decision.places) {
-    executor.download(decision.buffer, values.data());
-    return values;
-  }
-  std::vector<std::int32_t> places(elements);
+  if (!decision.places) return executor.floats(decision.buffer);
+  std::vector<std::int32_t> places(static_cast<std::size_t>(decision.block.region.elements()));
   executor.download(decision.buffer, places.data());
-  std::copy(places.begin(), places.end(), values.begin());
-  return values;
+  return {places.begin(), places.end()};
 }
 
 void write(const Decision& decision, const std::vector<float>& values, Executor& executor) {
-  if (!decision.places) return executor.upload(decision.buffer, values.data());
+  if (!decision.places) return executor.upload_floats(decision.buffer, values);
   const std::vector<std::int32_t> places(values.begin(), values.end());
   executor.upload(decision.buffer, places.data());
 }
@@ -191,7 +185,7 @@ Verification compare_on_the_same_side(const Network& network, const Execution& e
       run_undivided(network, execution, backend, settings, data, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
         replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
       });
-  const double tolerance = verification_tolerance(network);
+  const double tolerance = verification_tolerance(network, execution.precision);
   Verification result = compare(undivided.iteration, actual, tolerance, undivided.scales);
   result.turned = replay.turned;
   if (!(replay.worst_output <= tolerance)) {
@@ -212,10 +206,11 @@ bool agreed(bool mine, Communicator& communicator) {
 
 }  // namespace
 
-double verification_tolerance(const Network& network) {
+double verification_tolerance(const Network& network, const Precision& precision) {
   double terms = 0;
   for (const Layer& layer : network.layers) terms += longest_sum(layer);
-  return 2 * 0x1p-24 * std::sqrt(2 * terms);
+  const double stored = precision.activations == DataType::BF16 ? 0x1p-8 : precision.activations == DataType::F16 ? 0x1p-11 : 0;
+  return 2 * 0x1p-24 * std::sqrt(2 * terms) + 2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size()));
 }
 
 std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
@@ -255,7 +250,7 @@ Verification verify_first_step(const Network& network, const Program& program, c
                                const std::vector<NamedTensor>& actual) {
   const bool collects = communicator.rank() == 0;
   Verification result;
-  if (collects) result = compare(expected, actual, verification_tolerance(network));
+  if (collects) result = compare(expected, actual, verification_tolerance(network, execution.precision));
   result.passed = agreed(result.passed, communicator);
   if (result.passed) return result;
   const std::vector<std::vector<float>> decided = decide_again(network, program, settings, executor, communicator);

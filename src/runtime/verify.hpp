@@ -31,7 +31,11 @@ struct Verification {
 /// rounding errors). Each layer's forward and backward sums add errors of their own to what passes through them, hence the sum of squares and
 /// the 2 in the root; the 2 in front covers two runs' independent errors and their scatter. One wrong or missing halo row, channel or sample
 /// changes a gradient by its share of the whole, 1e-3 and more, which is the least that this must tell from rounding.
-double verification_tolerance(const Network& network);
+///
+/// Where activations are stored in 16 bits, with unit roundoff u (2^-8 of bf16, 2^-11 of fp16), each layer rounds once forward and once backward what it stores,
+/// and a divided run also what it sends to be added: t is 1, and the tolerance is larger by 2 * u * sqrt(2 * layers). Parts that are missing may then hide in
+/// it, so a plan is verified in fp32 first.
+double verification_tolerance(const Network& network, const Precision& precision = {});
 
 /// compare(): a's and b's differences, tensor by tensor. Both as gather_iteration returns them: tensors of other names or shapes are a bug; a difference that
 /// is not a number fails. `scales`: least norms to be relative to, by tensor.

@@ -45,6 +45,7 @@ std::vector<Kernel> one_of_each() {
       for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 2, 1, 1, 1};
     }
     if (kernel.kind == KernelKind::SpatialMeanForward || kernel.kind == KernelKind::SpatialMeanBackward) kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    if (kernel.kind == KernelKind::Convert) kernel.type = DataType::BF16;
     kernel.scalar = 0.5;
     kernel.sets = {.set_samples = 2, .sets = 1, .batch = 2, .positions = 36};
     kernels.push_back(kernel);

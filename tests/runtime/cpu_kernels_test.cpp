@@ -28,6 +28,10 @@ TEST_P(CpuKernels, EqualTheReference) {
     const auto backend = make_cpu_backend(GetParam());
     Random random(static_cast<unsigned>(100 + kind));
     for (const Kernel& kernel : kernels) {
+      if (is_narrow(kernel.type) || kernel.kind == Unscale || kernel.kind == AdjustLossScale) {
+        EXPECT_THROW(backend->prepare(kernel), EnvironmentError);
+        continue;
+      }
       compare(*backend, kernel, random);
       if (HasFatalFailure()) break;
     }

@@ -87,6 +87,30 @@ TEST(CudaKernels, EqualTheReference) {
   }
 }
 
+TEST(CudaKernels, EqualTheReferenceOnNarrowNumbers) {
+  SerialBackend backend;
+  for (const DataType type : {DataType::F16, DataType::BF16})
+    for (KernelKind kind : own_kinds()) {
+      if (!works_on_activations(kind)) continue;
+      Random random(static_cast<unsigned>(kind));
+      for (Kernel kernel : some_cases_of(kind)) {
+        kernel.type = type;
+        compare(backend, kernel, random);
+        if (HasFatalFailure()) return;
+      }
+    }
+}
+
+TEST(CudaKernels, ScaleTheLossAndLeaveOutWhatOverflowed) {
+  SerialBackend backend;
+  Random random(9);
+  for (KernelKind kind : {SoftmaxCrossEntropy, MeanSquaredError, DiceLoss, Sgd, SgdMomentum, SgdNesterov, Adam, AdamW, Lars, RunningAverage})
+    for (Kernel kernel : cases_of(kind)) {
+      kernel.scaled = true;
+      compare(backend, kernel, random);
+    }
+}
+
 TEST(CudaKernels, AreAllButConvolutions) {
   SerialBackend backend;
   Random random(1);
@@ -194,6 +218,8 @@ TEST(CudaKernels, InPlace) {
       {Adam, {{0, 0}, {1, 2}, {2, 3}}},
       {AdamW, {{0, 0}, {1, 2}, {2, 3}}},
       {Lars, {{0, 0}, {1, 2}}},
+      {Unscale, {{0, 0}, {1, 2}}},
+      {AdjustLossScale, {{0, 0}}},
   };
   SerialBackend backend;
   Random random(4);

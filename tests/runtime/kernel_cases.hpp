@@ -119,7 +119,7 @@ inline std::vector<Kernel> copies() {
   std::vector<Kernel> kernels;
   for (int i = 0; i < 60; ++i) {
     Kernel kernel{.kind = CopyRegion, .accumulate = i % 2 == 1};
-    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32}[static_cast<std::size_t>(i) % 3];
+    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32, DataType::F16, DataType::BF16}[static_cast<std::size_t>(i) % 5];
     for (Axis axis : all_axes) {
       const std::size_t a = static_cast<std::size_t>(axis);
       kernel.x[axis] = between(random, 1, axis == Axis::C ? 40 : 5);
@@ -131,6 +131,12 @@ inline std::vector<Kernel> copies() {
     }
     kernels.push_back(kernel);
   }
+  return kernels;
+}
+
+inline std::vector<Kernel> conversions() {
+  std::vector<Kernel> kernels = of_one_shape(Convert, 0);
+  for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].type = i % 2 ? DataType::F16 : DataType::BF16;
   return kernels;
 }
 
@@ -209,7 +215,10 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case Adam:
     case AdamW:
     case SquaredNorms:
-    case Lars: return of_one_shape(kind, 0);
+    case Lars:
+    case Unscale:
+    case AdjustLossScale: return of_one_shape(kind, 0);
+    case Convert: return conversions();
     case CopyRegion: return copies();
     case UpsampleForward:
     case UpsampleBackward: return upsamplings(kind);
@@ -246,11 +255,11 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
     reads.push_back(random_values(operand, random, integer_bound(kernel)));
   }
   if (kernel.kind == MaxPoolForward) {  // many equal elements: the first must win
-    for (float& value : std::get<std::vector<float>>(reads[0])) value = std::round(value * 2);
+    map(reads[0], [](double value) { return std::round(value * 2); });
   }
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
   if (kernel.kind == ClipBackward) {  // of what is clipped, most lies at the limits
-    for (float& y : std::get<std::vector<float>>(reads[0])) y = std::clamp(y, -0.3F, 0.6F);
+    map(reads[0], [](double y) { return std::clamp(y, double{-0.3F}, double{0.6F}); });
   }
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
   if (kernel.kind == BatchNormInference) {  // means, then variances
@@ -260,6 +269,14 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
   if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
     for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
+  if (kernel.kind == Unscale) {  // some of what is to be divided is no number
+    for (std::size_t i = 0; i < size_of(reads[0]); i += 7) std::get<std::vector<float>>(reads[0])[i] = std::numeric_limits<float>::infinity();
+    reads[1] = std::vector<double>{1024, 3};
+    reads[2] = std::vector<double>{2};
+  }
+  if (kernel.kind == AdjustLossScale) reads = {std::vector<double>{1024, 3}, std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0}};
+  if (kernel.scaled && !is_update(kernel.kind)) reads.back() = std::vector<double>{1024, 3};
+  if (kernel.scaled && is_update(kernel.kind)) reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // overflows
   if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
   return reads;
@@ -291,12 +308,17 @@ inline double tolerance(const Kernel& kernel, DataType type) {
   return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
 }
 
+/// Between a number that is stored and the next one, relative: whoever is on the other side of the middle between two is that far away.
+inline double spacing(DataType type) { return type == DataType::F16 ? 0x1p-10 : type == DataType::BF16 ? 0x1p-7 : 0; }
+
 inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual, const std::vector<Values>& expected) {
   const Operands all = kernel.operands();
   for (std::size_t w = 0; w < all.writes.size(); ++w) {
     const double allowed = all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
     for (std::size_t i = 0; i < size_of(expected[w]); ++i) {
-      ASSERT_NEAR(at(actual[w], i), at(expected[w], i), allowed) << kernel.key() << ", write " << w << ", element " << i;
+      if (at(actual[w], i) == at(expected[w], i)) continue;  // both infinite, perhaps
+      const double scale = kernel.scaled ? 1024 : 1, rounding = spacing(all.writes[w].type) * std::abs(at(expected[w], i));
+      ASSERT_NEAR(at(actual[w], i), at(expected[w], i), scale * allowed + rounding) << kernel.key() << ", write " << w << ", element " << i;
     }
   }
 }

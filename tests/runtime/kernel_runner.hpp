@@ -8,17 +8,20 @@
 
 #include "model/partition/kernel.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan::test {
 
 /// The contents of a buffer, as numbers of its type.
-using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>>;
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>, std::vector<Float16>, std::vector<Bfloat16>>;
 
 inline Values zeros(const Operand& operand) {
   const std::size_t count = static_cast<std::size_t>(operand.elements);
   switch (operand.type) {
     case DataType::F64: return std::vector<double>(count);
     case DataType::I32: return std::vector<std::int32_t>(count);
+    case DataType::F16: return std::vector<Float16>(count);
+    case DataType::BF16: return std::vector<Bfloat16>(count);
     default: return std::vector<float>(count);
   }
 }
@@ -34,6 +37,16 @@ inline std::size_t size_of(const Values& values) {
 }
 inline std::vector<float> floats(const Values& values) { return std::get<std::vector<float>>(values); }
 inline std::vector<double> doubles(const Values& values) { return std::get<std::vector<double>>(values); }
+
+/// number = function(number) for all.
+template <class Function>
+void map(Values& values, Function function) {
+  std::visit(
+      [&](auto& v) {
+        for (auto& value : v) value = static_cast<std::decay_t<decltype(value)>>(static_cast<float>(function(static_cast<double>(value))));
+      },
+      values);
+}
 
 /// A context whose region is the kernel's whole output.
 inline KernelContext whole_context(const Kernel& kernel) {
@@ -88,10 +101,11 @@ inline Values random_values(const Operand& operand, Random& random, std::int64_t
   std::visit(
       [&](auto& v) {
         for (auto& value : v) {
-          if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::int32_t>)
+          using Number = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<Number, std::int32_t>)
             value = static_cast<std::int32_t>(between(random, 0, bound - 1));
           else
-            value = unit(random);
+            value = static_cast<Number>(unit(random));
         }
       },
       values);

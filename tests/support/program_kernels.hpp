@@ -301,8 +301,21 @@ inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel
   for (std::size_t i = 0; i < sums.size(); ++i) into[static_cast<std::int64_t>(i)] = sums[i];
 }
 
+/// What a kernel says of its operands is what the buffers hold.
+inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& buffers, const std::vector<Operand>& operands) const {
+  expect(buffers.size() == operands.size(), "another number of buffers than operands");
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const Buffer& found = buffer(rank, buffers[i]);
+    if (found.type != operands[i].type || found.region.elements() != operands[i].elements)
+      fail(fmt::format("buffer {} holds {} {}, the kernel expects {} {}", found.name, found.region.elements(), name_of(found.type),
+                       operands[i].elements, name_of(operands[i].type)));
+  }
+}
+
 inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep& compute) {
   const Kernel& kernel = compute.kernel;
+  expect_operands(rank, step.reads, kernel.operands().reads);
+  expect_operands(rank, step.writes, kernel.operands().writes);
   const LayerIndex layer = step.layer;
   const auto home = [&] { return values_.of(layer).home.owned(rank); };
   switch (kernel.kind) {
@@ -372,6 +385,13 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::DiceLoss: return run_dice(rank, step, kernel);
     case KernelKind::CopyRegion: return run_copy(rank, step, kernel);
     case KernelKind::Fill: return view(rank, step.writes.at(0)).fill(0);
+    case KernelKind::Convert: {
+      const auto from = view(rank, step.reads.at(0)), to = view(rank, step.writes.at(0));
+      for (std::int64_t i = 0; i < to.size(); ++i) to[i] = from[i];
+      return;
+    }
+    case KernelKind::Unscale:
+    case KernelKind::AdjustLossScale: return;  // without a backward phase in numbers there is no overflow
     case KernelKind::SgdMomentum: return run_update(rank, step);
     case KernelKind::Sgd:
     case KernelKind::SgdNesterov:

@@ -1,5 +1,5 @@
 #pragma once
-// One rank's memory for a program whose buffers are placed: the arena and the persistent part, in 4-byte words, each holding a number. The
+// One rank's memory for a program whose buffers are placed: the arena and the persistent part, in 2-byte words, each holding a number. The
 // persistent part starts as zeros; what was never written in the arena is not a number, so reading it shows.
 #include <fmt/format.h>
 
@@ -52,13 +52,14 @@ class ProgramMemory {
     }
     std::vector<double>& words_of = program_.buffer(root).persistent ? persistent_ : arena_;
     const std::int64_t end = offset + buffer.bytes().value;
-    if (offset % size_of(buffer.type) != 0 || end > static_cast<std::int64_t>(words_of.size()) * 4)
+    if (offset % size_of(buffer.type) != 0 || end > static_cast<std::int64_t>(words_of.size()) * word)
       throw std::out_of_range(fmt::format("buffer {} lies at [{}, {}), misaligned or outside", buffer.name, offset, end));
-    return {words_of.data() + offset / 4, size_of(buffer.type) / 4, buffer.region.elements()};
+    return {words_of.data() + offset / word, size_of(buffer.type) / word, buffer.region.elements()};
   }
 
  private:
-  static std::size_t words(Bytes bytes) { return static_cast<std::size_t>((bytes.value + 3) / 4); }
+  static constexpr std::int64_t word = 2;
+  static std::size_t words(Bytes bytes) { return static_cast<std::size_t>((bytes.value + word - 1) / word); }
 
   const Program& program_;
   std::vector<double> arena_, persistent_;

@@ -276,6 +276,7 @@ class ProgramRun {
 
   static constexpr double label = 5, position_of_maximum = 9;
   void run_kernel(int rank, const Step& step, const ComputeStep& compute);
+  void expect_operands(int rank, const std::vector<BufferId>& buffers, const std::vector<Operand>& operands) const;
   void run_pool(int rank, const Step& step, const Kernel& kernel);
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);

@@ -174,15 +174,13 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device, con
   return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
 }
 
-/// Operands are counted as fp32, except those of copies.
+/// The gradient of weights counts as the weights do.
 double bytes_of(const Kernel& kernel) {
   if (is_contraction(kernel.kind)) {
     const double weights = static_cast<double>(kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups)) * taps(kernel);
     return (static_cast<double>(kernel.x.elements() + kernel.y.elements()) + weights) * static_cast<double>(size_of(kernel.type));
   }
-  const double bytes = static_cast<double>(kernel.bytes().value);
-  const bool halved = kernel.kind != KernelKind::CopyRegion && (kernel.type == DataType::F16 || kernel.type == DataType::BF16);
-  return halved ? bytes / 2 : bytes;
+  return static_cast<double>(kernel.bytes().value);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ struct Level {
   double shared_bytes_per_s = 0;
 };
 
-/// Arithmetic of contractions on fp32 tensors; sums are fp32 in all of them. Kernels of another type compute in that.
+/// Arithmetic of contractions on fp32 tensors; sums are fp32 in all of them. Kernels on tensors of another type compute in that.
 enum class Math : int { Fp32, Tf32, Fp16, Bf16 };
 inline constexpr int math_count = static_cast<int>(Math::Bf16) + 1;
 /// "fp32", ...

@@ -32,6 +32,8 @@ struct Shape {
 /// Element types. Programs carry a type per tensor class (partition/program.hpp, Precision).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
 constexpr std::int64_t size_of(DataType type) { return std::array<std::int64_t, 5>{4, 8, 2, 2, 4}[static_cast<int>(type)]; }
+/// Floating types of half a float's size: what is stored in them is computed in floats.
+constexpr bool is_narrow(DataType type) { return type == DataType::F16 || type == DataType::BF16; }
 constexpr const char* name_of(DataType type) { return std::array<const char*, 5>{"f32", "f64", "f16", "bf16", "i32"}[static_cast<int>(type)]; }
 
 }  // namespace stratplan

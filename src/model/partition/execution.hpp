@@ -8,11 +8,14 @@
 
 namespace stratplan {
 
-/// Element type per tensor class. fp32 everywhere is executed today; sums are accumulated in double whatever these say.
+/// Element type per tensor class. Mixed precision is F16 or BF16 activations: they, their gradients and the messages that carry them are stored so, and so is
+/// a copy of the weights that convolutions read, made anew in each step. What a kernel computes, and what it sums up, is F32 or wider whatever these say.
 struct Precision {
   DataType activations = DataType::F32;
-  DataType weights = DataType::F32;
-  DataType gradients = DataType::F32;
+  DataType weights = DataType::F32;    ///< parameters as they are kept and updated; F32
+  DataType gradients = DataType::F32;  ///< of parameters, and what the optimizer keeps; F32
+  /// Gradients in F16 need a scaled loss (lowering_loss_scale.cpp); BF16 has the range of F32.
+  bool scales_loss() const { return activations == DataType::F16; }
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 

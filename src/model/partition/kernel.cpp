@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
     "upsample_forward", "upsample_backward",
     "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars",
-    "batch_norm_moments", "running_average", "batch_norm_inference"};
+    "batch_norm_moments", "running_average", "batch_norm_inference",
+    "convert", "unscale", "adjust_loss_scale"};
 // clang-format on
 
 constexpr std::array<std::string_view, activation_count> activation_names{"none", "relu", "leaky_relu"};
@@ -130,7 +131,10 @@ std::string details(const Kernel& kernel) {
     case Adam:
     case AdamW:
     case SquaredNorms:
-    case Lars: return fmt::format(" e{}", y.elements());
+    case Lars:
+    case Convert:
+    case Unscale: return fmt::format(" e{}", y.elements());
+    case AdjustLossScale: return "";
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
@@ -171,6 +175,7 @@ double operations_per_element(KernelKind kind) {
     case AdamW: return 16;
     case Dropout: return 10;
     case MeanSquaredError: return 4;
+    case Unscale: return 2;
     default: return 1;
   }
 }
@@ -181,20 +186,52 @@ std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std:
 
 std::string_view name_of(Activation activation) { return activation_names[static_cast<std::size_t>(activation)]; }
 
-std::string Kernel::key() const { return std::string(name_of(kind)) + details(*this); }
+bool works_on_activations(KernelKind kind) {
+  using enum KernelKind;
+  switch (kind) {
+    case CopyRegion:
+    case Fill:
+    case Convert:
+    case BatchNormMoments:
+    case SquaredNorms:
+    case Unscale:
+    case AdjustLossScale: return false;
+    default: return !is_update(kind);
+  }
+}
+
+bool is_update(KernelKind kind) {
+  using enum KernelKind;
+  switch (kind) {
+    case Sgd:
+    case SgdMomentum:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case Lars:
+    case RunningAverage: return true;
+    default: return false;
+  }
+}
+
+std::string Kernel::key() const {
+  const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
+  return std::string(name_of(kind)) + details(*this) + (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
+}
 
 Operands Kernel::operands() const {
-  const Operand input{DataType::F32, x.elements()}, output{DataType::F32, y.elements()}, weights{DataType::F32, weight_elements(*this)};
+  const Operand input{type, x.elements()}, output{type, y.elements()}, weights{type, weight_elements(*this)};
+  const Operand weight_gradient{DataType::F32, weight_elements(*this)}, target{DataType::F32, x.elements()};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
   const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]}, running{DataType::F32, 2 * x[Axis::C]};
-  const Operand norms{DataType::F64, 2};
+  const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
   const bool activated = activation != Activation::None;
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
     case ConvolutionBackwardData: return {{output, weights}, {input}};
-    case ConvolutionBackwardFilter: return {{input, output}, {weights}};
+    case ConvolutionBackwardFilter: return {{input, output}, {weight_gradient}};
     case BiasAdd: return {{output, bias_vector}, {output}};
     case BiasGradient: return with_write(with_read({{output}, {bias_vector}}, activated, output), activated, output);
     case MaxPoolForward: return {{input}, {output, index}};
@@ -230,22 +267,25 @@ Operands Kernel::operands() const {
     case PreluBackward: return {{input, output, channel}, {input}};
     case PreluGradient: return {{input, output}, {channel}};
     case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
-    case SoftmaxCrossEntropy: return {{input, labels}, {scalar_sum, input}};
-    case MeanSquaredError: return {{input, input}, {scalar_sum, input}};
+    case SoftmaxCrossEntropy: return with_read({{input, labels}, {scalar_sum, input}}, scaled, scaling);
+    case MeanSquaredError: return with_read({{input, target}, {scalar_sum, input}}, scaled, scaling);
     case BatchNormMoments: return {{sums}, {moments}};
-    case RunningAverage: return {{moments, running}, {running}};
+    case RunningAverage: return with_read({{moments, running}, {running}}, scaled, overflows);
     case BatchNormInference: return with_read({{input, running, channel, channel}, {output}}, addend, input);
     case DiceSums: return {{input, labels}, {class_sums}};
-    case DiceLoss: return {{labels, class_sums}, {scalar_sum, input}};
+    case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled, scaling);
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
     case SgdMomentum:
-    case SgdNesterov: return {{output, output, output}, {output, output}};
-    case Sgd: return {{output, output}, {output}};
+    case SgdNesterov: return with_read({{output, output, output}, {output, output}}, scaled, overflows);
+    case Sgd: return with_read({{output, output}, {output}}, scaled, overflows);
     case Adam:
-    case AdamW: return {{output, output, output, output}, {output, output, output}};
+    case AdamW: return with_read({{output, output, output, output}, {output, output, output}}, scaled, overflows);
     case SquaredNorms: return {{output, output}, {norms}};
-    case Lars: return {{output, output, output, norms}, {output, output}};
+    case Lars: return with_read({{output, output, output, norms}, {output, output}}, scaled, overflows);
+    case Convert: return {{{DataType::F32, x.elements()}}, {output}};
+    case Unscale: return {{output, scaling, overflows}, {output, overflows}};
+    case AdjustLossScale: return {{scaling, overflows}, {scaling}};
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return {};
@@ -274,6 +314,7 @@ Flops Kernel::flops() const {
     case BatchNormMoments: return {static_cast<double>(10 * sets.sets * x[Axis::C])};
     case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
     case BatchNormInference: return {3 * outputs};
+    case AdjustLossScale: return {4};
     default: return {outputs * operations_per_element(kind)};
   }
 }

@@ -57,6 +57,14 @@
 //   Adam, AdamW                 weights, gradient, mean, mean square   weights, mean, mean square
 //   SquaredNorms                weights, gradient                      norms (F64, [2]: sum of squares of each)
 //   Lars                        weights, gradient, velocity, norms     weights, velocity
+// Types (execution.hpp, Precision): activations, their gradients and the weights that convolutions read are of Kernel::type; the rest is F32, unless the table says
+// otherwise: parameters, what an optimizer keeps, gradients of parameters, biases, targets. A kernel computes in F32 or wider, and rounds what it stores.
+//   Convert                     source (F32)                           destination (of Kernel::type)
+// Where the loss is scaled (`scaled`), as gradients in F16 need it:
+//   SoftmaxCrossEntropy, MeanSquaredError, DiceLoss: read scaling last (F64, [2]: the scale, and steps since it changed or a gradient overflowed); dx is scaled
+//   Unscale                     gradient, scaling, overflows           gradient, overflows (F64 scalar: what is no number is added), in place
+//   optimizers, RunningAverage: read overflows last, and if there are any write nothing
+//   AdjustLossScale             scaling, overflows                     scaling (in place)
 #include <array>
 #include <string>
 #include <string_view>
@@ -124,10 +132,17 @@ enum class KernelKind : int {
   BatchNormMoments,
   RunningAverage,
   BatchNormInference,
+  Convert,
+  Unscale,
+  AdjustLossScale,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BatchNormInference) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::AdjustLossScale) + 1;
 /// "conv_forward", "max_pool_backward", ...: the first word of a key.
 std::string_view name_of(KernelKind kind);
+/// Whether activations or their gradients are among what such kernels read or write: Kernel::type is then theirs.
+bool works_on_activations(KernelKind kind);
+/// Whether it changes parameters, what an optimizer keeps, or running statistics.
+bool is_update(KernelKind kind);
 
 /// Which normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set. Instance and group normalization
 /// are batch normalization in sets of one sample.
@@ -180,7 +195,7 @@ struct Kernel {
   bool accumulate = false;          ///< CopyRegion adds
   int inputs = 1;                   ///< Add: number of reads
   std::int64_t groups = 1;          ///< convolutions: local groups; each of y's has channels of its own in x
-  DataType type = DataType::F32;    ///< of the elements moved or filled; F32 for all others
+  DataType type = DataType::F32;  ///< of activations and what goes with them; CopyRegion, Fill, Convert: of the elements written; F32 for all others
   /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
   /// positions. BatchNormMoments: weight of a set.
   double scalar = 0;
@@ -194,6 +209,7 @@ struct Kernel {
   Activation activation = Activation::None;     ///< BatchNorm, ConvolutionForward, BiasAdd, BiasGradient
   double slope = 0;                             ///< of a LeakyRelu that is an activation
   bool addend = false;                          ///< BatchNorm: something is added before the activation
+  bool scaled = false;                          ///< losses, updates: see the table
 
   /// The buffers of the table above, in order.
   Operands operands() const;

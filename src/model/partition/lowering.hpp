@@ -81,8 +81,9 @@ class Lowering {
   /// What remains of the gradient reductions, and the optimizer's step.
   void update();
 
-  BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex layer, DataType type = DataType::F32);
-  BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex layer, DataType type = DataType::F32);
+  /// Of the type that the plan's precision gives the class, unless the buffer has one of its own.
+  BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex layer, std::optional<DataType> type = {});
+  BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex layer, std::optional<DataType> type = {});
   BufferId add_slice(BufferId parent, std::int64_t element, std::string name, const Region& region, LayerIndex layer);
   const Layer& layer(LayerIndex index) const { return network_.layer(index); }
   bool reads_input_layer(LayerIndex index, std::size_t input) const;
@@ -103,6 +104,7 @@ class Lowering {
     std::int64_t share = 0, first_of_share = 0;
     BufferId value_share = -1, gradient_share = -1;
     std::optional<Phase> gathered{};  ///< the phase whose values are there
+    BufferId narrow = -1, narrowed = -1;  ///< values in the activations' type, where that is another, and those that they were made from
   };
 
   Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes);
@@ -112,6 +114,7 @@ class Lowering {
   void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
   /// From one place to another of the same shape, each in the coordinates of its buffer.
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to, const Region& destination, bool accumulate);
+  void convert(LayerIndex layer, BufferId from, BufferId to);
   void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
   enum class Way : int { Forward, Adjoint, Again };
@@ -165,6 +168,8 @@ class Lowering {
   void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::*part, const char* prefix);
   void begin_buckets();
   BufferId value_of(LayerIndex layer, ParameterSlice::What what);
+  BufferId weights_of(LayerIndex layer);
+  ReductionGroup& group_of(const ParameterSlice& slice);
   void gather_values(const ReductionGroup& group, BufferId share, LayerIndex layer, Track track);
   void scatter_when_complete(ReductionGroup& group, const ParameterSlice& slice, std::int64_t end);
   void scatter_gradients(ReductionGroup& group, LayerIndex layer);
@@ -172,6 +177,12 @@ class Lowering {
   void update_share(const ReductionGroup& group);
   void gradient_complete(const ParameterSlice& parameter);
   void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
+  bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
+  void add_loss_scale();
+  void add_loss(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void unscale_gradients();
+  void add_update(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void adjust_loss_scale();
   void update_flat(const ReductionGroup& group, BufferId value, BufferId gradient);
   void update_group(const ReductionGroup& group);
   void update_by_tensor();
@@ -196,6 +207,7 @@ class Lowering {
   };
   std::vector<RunningGroup> running_groups_;
   bool infers_ = false;
+  BufferId overflows_ = -1;  ///< of this step's gradients, where the loss is scaled
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
 };

@@ -39,7 +39,12 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   if (layer(producer).kind == LayerKind::Input) {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
     if (region.empty()) return;
-    return load(consumer, LoadStep::What::Samples, to.needed[input], region, needed.tensor, 0);
+    BufferId loaded = to.needed[input];
+    const bool narrow = is_narrow(program.buffer(loaded).type);
+    if (narrow) loaded = add_buffer(name + " as loaded", TensorClass::Activation, region, consumer, DataType::F32);
+    load(consumer, LoadStep::What::Samples, loaded, region, needed.tensor, 0);
+    if (narrow) convert(consumer, loaded, to.needed[input]);
+    return;
   }
   producer_ = producer;
   const State& from = state(producer);
@@ -116,6 +121,7 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     if (!covered) {
       Kernel fill;
       fill.kind = KernelKind::Fill;
+      fill.type = program.buffer(sum).type;
       fill.x = fill.y = home.shape();
       add_kernel(edge.consumer, fill, {}, {sum});
     }

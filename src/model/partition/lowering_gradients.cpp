@@ -57,6 +57,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (std::size_t g = 0; g < groups_.size(); ++g) add_group_buffers(groups_[g], static_cast<std::int64_t>(g));
   for (std::size_t p = 0; p < program.parameters.size(); ++p) add_slices(p);
   program.sharding = infers_ ? 0 : execution_.sharding;
+  add_loss_scale();
   add_running(backward_order);
 }
 
@@ -109,10 +110,32 @@ const ParameterSlice& Lowering::parameter(LayerIndex index, ParameterSlice::What
   std::abort();
 }
 
+Lowering::ReductionGroup& Lowering::group_of(const ParameterSlice& slice) {
+  return groups_[group_of_parameter_[static_cast<std::size_t>(&slice - program.parameters.data())]];
+}
+
+/// What a contraction reads: the weights, or, where activations are of another type, a copy in that. All of a group are converted when a step first reads one.
+BufferId Lowering::weights_of(LayerIndex index) {
+  const BufferId weights = value_of(index, ParameterSlice::What::Weights);
+  const DataType type = execution_.precision.activations;
+  if (type == program.buffer(weights).type) return weights;
+  const ParameterSlice& slice = parameter(index, ParameterSlice::What::Weights);
+  ReductionGroup& group = group_of(slice);
+  if (group.narrowed != group.value) {
+    group.narrowed = group.value;
+    group.narrow =
+        add_flat(fmt::format("{} as {}", program.buffer(group.value).name, name_of(type)), TensorClass::Parameter, group.elements, -1, type);
+    program.buffer(group.narrow).persistent = program.buffer(group.value).persistent;  // it is read to the end of the backward phase
+    convert(index, group.value, group.narrow);
+  }
+  const auto p = static_cast<std::size_t>(&slice - program.parameters.data());
+  return add_slice(group.narrow, first_element_[p], fmt::format("{} as {}", program.buffer(weights).name, name_of(type)), slice.region, index);
+}
+
 /// The last micro-batch's gradients are added to those before and go on; the others' are put aside.
 void Lowering::gradient_complete(const ParameterSlice& slice) {
   const auto p = static_cast<std::size_t>(&slice - program.parameters.data());
-  ReductionGroup& group = groups_[group_of_parameter_[p]];
+  ReductionGroup& group = group_of(slice);
   if (!shares(group, 2) && !last_micro_batch()) return copy(slice.layer, slice.gradient, accumulated_[p], slice.region, micro_batch_ > 0);
   if (accumulated_[p] >= 0) copy(slice.layer, accumulated_[p], slice.gradient, slice.region, true);
   SP_ASSERT(group.complete == first_element_[p], "complete={} first={}", group.complete, first_element_[p]);
@@ -136,12 +159,14 @@ void Lowering::update() {
     reduce_up_to(group, group.filled, program.parameters[group.parameters.back()].layer);
   }
   phase_ = Phase::Update;
+  unscale_gradients();
   SP_ASSERT(!check_sharding(network_.training, execution_.sharding), "optimizer={}", name_of(network_.training.optimizer));
   if (network_.training.optimizer == OptimizerKind::Lars)
     update_by_tensor();
   else
     for (const ReductionGroup& group : groups_) shares(group, 1) ? update_share(group) : update_group(group);
   update_running();
+  adjust_loss_scale();
   keep_shares();
 }
 

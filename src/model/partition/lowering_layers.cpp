@@ -31,12 +31,16 @@ void Lowering::fuse(const Fusion& fusion) {
 
 // ---------------------------------------------------------------- appending
 
-BufferId Lowering::add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex index, DataType type) {
-  program.buffers.push_back({.name = std::move(name), .tensor_class = tensor_class, .type = type, .region = region, .layer = index});
+BufferId Lowering::add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex index, std::optional<DataType> type) {
+  const Precision& precision = execution_.precision;
+  const bool of_activations =
+      tensor_class == TensorClass::Activation || tensor_class == TensorClass::ActivationGradient || tensor_class == TensorClass::Message;
+  const DataType usual = of_activations ? precision.activations : tensor_class == TensorClass::Parameter ? precision.weights : precision.gradients;
+  program.buffers.push_back({.name = std::move(name), .tensor_class = tensor_class, .type = type.value_or(usual), .region = region, .layer = index});
   return static_cast<BufferId>(program.buffers.size()) - 1;
 }
 
-BufferId Lowering::add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex index, DataType type) {
+BufferId Lowering::add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex index, std::optional<DataType> type) {
   Shape shape;
   shape[Axis::C] = elements;
   return add_buffer(std::move(name), tensor_class, whole(shape), index, type);
@@ -60,6 +64,7 @@ Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> re
 void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
   Region region = program.buffer(writes.front()).region;
   const Shape global = index >= 0 ? layer(index).output : region.shape();
+  if (works_on_activations(kernel.kind)) kernel.type = execution_.precision.activations;
   if (kernel.kind == KernelKind::Dropout) region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
   add_step(index, Track::Compute, std::move(reads), std::move(writes)).body = ComputeStep{std::move(kernel), region, global};
 }
@@ -96,6 +101,14 @@ void Lowering::copy(LayerIndex index, BufferId from, const Region& there, Buffer
     kernel.from[static_cast<std::size_t>(axis)] = there[axis].begin - source.region[axis].begin;
     kernel.to[static_cast<std::size_t>(axis)] = here[axis].begin - destination.region[axis].begin;
   }
+  add_kernel(index, kernel, {from}, {to});
+}
+
+void Lowering::convert(LayerIndex index, BufferId from, BufferId to) {
+  Kernel kernel;
+  kernel.kind = KernelKind::Convert;
+  kernel.type = program.buffer(to).type;
+  kernel.x = kernel.y = program.buffer(to).region.shape();
   add_kernel(index, kernel, {from}, {to});
 }
 
@@ -194,7 +207,7 @@ void Lowering::forward_contraction(LayerIndex index) {
       scatters ? add_buffer(layer(index).name + ".partial", TensorClass::Activation, at.distributions.raw.owned(program.rank), index) : add_output(index);
   Kernel kernel = kernel_of(index, transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
   kernel.bias = layer(index).bias && !partial && !transposed;
-  std::vector<BufferId> reads{at.needed.front(), value_of(index, ParameterSlice::What::Weights)};
+  std::vector<BufferId> reads{at.needed.front(), weights_of(index)};
   if (kernel.bias) reads.push_back(value_of(index, ParameterSlice::What::Bias));
   const bool bias_follows = layer(index).bias && !kernel.bias;
   if (!bias_follows) activate(at.fusion, kernel);
@@ -216,8 +229,12 @@ void Lowering::land(LayerIndex index, BufferId raw) {
   if (at.decomposition.landing == Landing::AllReduce) {
     return all_reduce_over(index, {Dim::C}, raw);
   }
-  CollectiveStep collective{
-      Collective::ReduceScatter, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, program.buffer(raw).region.elements(), {}};
+  CollectiveStep collective{Collective::ReduceScatter,
+                            at.decomposition.grid.group(program.rank, {Dim::C}),
+                            program.buffer(raw).type,
+                            0,
+                            program.buffer(raw).region.elements(),
+                            {}};
   const BufferId packed = add_flat(layer(index).name + ".packed", TensorClass::Message, collective.count, index);
   std::int64_t element = 0;
   for (const int member : collective.group) {
@@ -356,7 +373,8 @@ BufferId Lowering::gather_landed(LayerIndex index, BufferId dy) {
   const State& at = state(index);
   if (at.distributions.raw.dims_with(Role::Partial).empty() || at.decomposition.landing == Landing::AllReduce) return dy;
   const Region raw = at.distributions.raw.owned(program.rank);
-  CollectiveStep collective{Collective::AllGather, at.decomposition.grid.group(program.rank, {Dim::C}), DataType::F32, 0, raw.elements(), {}};
+  CollectiveStep collective{
+      Collective::AllGather, at.decomposition.grid.group(program.rank, {Dim::C}), program.buffer(dy).type, 0, raw.elements(), {}};
   const BufferId gathered = add_flat("d " + layer(index).name + ".gathered", TensorClass::Message, collective.count, index);
   const BufferId unpacked = add_buffer("d " + layer(index).name + ".partial", TensorClass::ActivationGradient, raw, index);
   const std::vector<int> group = collective.group;
@@ -382,7 +400,7 @@ void Lowering::backward_contraction(LayerIndex index, BufferId dy) {
   if (!reads_input_layer(index, 0)) {
     const BufferId dx = input_gradient(index, 0);
     const KernelKind pass = transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData;
-    add_kernel(index, kernel_of(index, pass), {raw, value_of(index, What::Weights)}, {dx});
+    add_kernel(index, kernel_of(index, pass), {raw, weights_of(index)}, {dx});
     if (state(producer).placed) edge = begin_edge_backward(producer, index, 0, dx);
   }
   std::vector<BufferId> factors{at.needed.front(), raw};

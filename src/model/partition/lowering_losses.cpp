@@ -22,8 +22,8 @@ void Lowering::forward_loss(LayerIndex index) {
   const BufferId sum = add_flat("loss", TensorClass::Statistics, 1, index, DataType::F64);
   if (micro_batch_ == 0) program.loss = sum;
   if (loss.kind == LayerKind::DiceLoss) return forward_dice(index, wanted);
-  add_kernel(index, kernel_of(index, classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError), {at.needed.front(), wanted},
-             {sum, at.loss_gradient});
+  add_loss(index, kernel_of(index, classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError), {at.needed.front(), wanted},
+           {sum, at.loss_gradient});
   if (micro_batch_ > 0) copy(index, sum, program.loss, program.buffer(sum).region, true);
   if (last_micro_batch()) all_reduce_over(index, {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, program.loss);
 }
@@ -35,7 +35,7 @@ void Lowering::forward_dice(LayerIndex index, BufferId labels) {
   at.sums = add_flat(layer(index).name + ".sums", TensorClass::Statistics, 3 * layer(index).input[Axis::C], index, DataType::F64);
   add_kernel(index, kernel_of(index, KernelKind::DiceSums), {at.needed.front(), labels}, {at.sums});
   all_reduce_over(index, {Dim::N, Dim::D, Dim::H, Dim::W}, at.sums);
-  add_kernel(index, kernel_of(index, KernelKind::DiceLoss), {labels, at.sums}, {program.loss, at.loss_gradient});
+  add_loss(index, kernel_of(index, KernelKind::DiceLoss), {labels, at.sums}, {program.loss, at.loss_gradient});
 }
 
 }  // namespace stratplan

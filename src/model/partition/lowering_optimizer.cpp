@@ -44,7 +44,7 @@ void Lowering::update_flat(const ReductionGroup& group, BufferId value, BufferId
     reads.push_back(state);
     writes.push_back(state);
   }
-  add_kernel(-1, flat_kernel(update_kernel(network_.training.optimizer), program.buffer(value).region.elements()), std::move(reads),
+  add_update(-1, flat_kernel(update_kernel(network_.training.optimizer), program.buffer(value).region.elements()), std::move(reads),
              std::move(writes));
 }
 
@@ -68,7 +68,7 @@ void Lowering::update_by_tensor() {
     std::vector<BufferId> reads{slice.value, slice.gradient, slice.velocity};
     if (has_trust(slice)) reads.push_back(norms[p]);
     const KernelKind kind = has_trust(slice) ? KernelKind::Lars : KernelKind::SgdMomentum;
-    add_kernel(-1, flat_kernel(kind, slice.region.elements()), std::move(reads), {slice.value, slice.velocity});
+    add_update(-1, flat_kernel(kind, slice.region.elements()), std::move(reads), {slice.value, slice.velocity});
   }
 }
 

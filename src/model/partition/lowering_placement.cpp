@@ -13,6 +13,7 @@ void Lowering::forward_placement(LayerIndex index) {
   if (placed < home.elements()) {
     Kernel fill;
     fill.kind = KernelKind::Fill;
+    fill.type = program.buffer(at.home).type;
     fill.x = fill.y = home.shape();
     add_kernel(index, fill, {}, {at.home});
   }

@@ -62,7 +62,7 @@ void Lowering::update_running() {
     for (const LayerIndex index : group.layers) {
       Kernel kernel = kernel_of(index, KernelKind::RunningAverage);
       kernel.scalar = network_.running_momentum;
-      add_kernel(index, kernel, {state(index).moments, state(index).running}, {state(index).running});
+      add_update(index, kernel, {state(index).moments, state(index).running}, {state(index).running});
     }
   }
 }

@@ -66,7 +66,7 @@ void Lowering::begin_buckets() {
 /// In the forward phase, and again in the backward phase, all that the bucket's layers read at the first that they read.
 BufferId Lowering::value_of(LayerIndex index, ParameterSlice::What what) {
   const ParameterSlice& slice = parameter(index, what);
-  ReductionGroup& group = groups_[group_of_parameter_[static_cast<std::size_t>(&slice - program.parameters.data())]];
+  ReductionGroup& group = group_of(slice);
   if (!shares(group, 3) || group.gathered == phase_) return slice.value;
   group.gathered = phase_;
   group.value = add_flat(fmt::format("parameters of group {}", &group - groups_.data()), TensorClass::Parameter, group.elements, -1);

@@ -131,6 +131,7 @@ struct Program {
   bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
+  BufferId loss_scale = -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many steps (runtime/loss_scaling.hpp)
   BufferId loss = -1;                  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
   Bytes arena{};                       ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};

@@ -15,6 +15,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -40,9 +41,9 @@ struct Meeting {
 template <class T>
 void sum(const Meeting& meeting, std::int64_t begin, std::int64_t count, T* result) {
   for (std::int64_t i = 0; i < count; ++i) {
-    T total{};
+    Sum<T> total{};
     for (const void* input : meeting.inputs) total += static_cast<const T*>(input)[begin + i];
-    result[i] = total;
+    result[i] = static_cast<T>(total);
   }
 }
 
@@ -51,7 +52,8 @@ void sum(const Meeting& meeting, std::int64_t begin, std::int64_t count, void* r
     case DataType::F32: return sum(meeting, begin, count, static_cast<float*>(result));
     case DataType::F64: return sum(meeting, begin, count, static_cast<double*>(result));
     case DataType::I32: return sum(meeting, begin, count, static_cast<std::int32_t*>(result));
-    default: SP_ASSERT(false, "no sums of {}", name_of(meeting.call.type));
+    case DataType::F16: return sum(meeting, begin, count, static_cast<Float16*>(result));
+    case DataType::BF16: return sum(meeting, begin, count, static_cast<Bfloat16*>(result));
   }
 }
 

@@ -18,6 +18,7 @@
 #include "model/base/error.hpp"
 #include "model/partition/interval.hpp"
 #include "runtime/comm/connection.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -46,9 +47,9 @@ std::uint32_t call_of(Verb verb, DataType type, std::span<const std::int64_t> co
 template <class T>
 void sum(const std::vector<const std::byte*>& terms, std::int64_t count, std::byte* result) {
   for (std::int64_t i = 0; i < count; ++i) {
-    T total{};
+    Sum<T> total{};
     for (const std::byte* term : terms) total += reinterpret_cast<const T*>(term)[i];
-    reinterpret_cast<T*>(result)[i] = total;
+    reinterpret_cast<T*>(result)[i] = static_cast<T>(total);
   }
 }
 
@@ -57,7 +58,8 @@ void sum(const std::vector<const std::byte*>& terms, std::int64_t count, DataTyp
     case DataType::F32: return sum<float>(terms, count, result);
     case DataType::F64: return sum<double>(terms, count, result);
     case DataType::I32: return sum<std::int32_t>(terms, count, result);
-    default: SP_ASSERT(false, "no sums of {}", name_of(type));
+    case DataType::F16: return sum<Float16>(terms, count, result);
+    case DataType::BF16: return sum<Bfloat16>(terms, count, result);
   }
 }
 

@@ -67,6 +67,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
     case KernelKind::CopyRegion: break;  // more than a function: see prepare
+    case KernelKind::Convert:
+    case KernelKind::Unscale:
+    case KernelKind::AdjustLossScale: break;  // not computed here
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
@@ -107,6 +110,7 @@ class CpuBackend : public HostBackend {
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
     omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
     check_shapes(kernel);
+    require_single_precision(kernel, name());
     if (is_convolution(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
     if (!choice.empty()) throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}", kernel.key(), choice));
     switch (kernel.kind) {

@@ -41,7 +41,7 @@ class CopyKernel : public HostKernel {
       case DataType::F64: return run_as<double>(call);
       case DataType::I32: return run_as<std::int32_t>(call);
       case DataType::F16:
-      case DataType::BF16: SP_ASSERT(!accumulate_, "no arithmetic in {}", name_of(type_)); return run_as<std::uint16_t>(call);
+      case DataType::BF16: SP_ASSERT(false, "no copies of {}", name_of(type_));
     }
   }
 

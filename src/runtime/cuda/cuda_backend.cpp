@@ -55,6 +55,7 @@ class CudaBackend final : public Backend {
     return is_convolution(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_) : std::vector<std::string>{};
   }
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
+    require_single_precision(kernel, name());
     if (is_convolution(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_);
     return make_own_kernel(kernel);
   }

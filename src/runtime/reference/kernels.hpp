@@ -122,5 +122,8 @@ void lars(const Kernel& kernel, const KernelCall& call);
 void batch_norm_moments(const Kernel& kernel, const KernelCall& call);
 void running_average(const Kernel& kernel, const KernelCall& call);
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call);
+void convert(const Kernel& kernel, const KernelCall& call);
+void unscale(const Kernel& kernel, const KernelCall& call);
+void adjust_loss_scale(const Kernel& kernel, const KernelCall& call);
 
 }  // namespace stratplan::reference

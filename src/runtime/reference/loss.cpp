@@ -5,10 +5,17 @@
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
+namespace {
+
+/// What gradients are multiplied by.
+double gradient_scale(const Kernel& kernel, const KernelCall& call) { return kernel.scaled ? call.read<double>(2)[0] : 1; }
+
+}  // namespace
 
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
   double loss = 0;
+  const double scale = gradient_scale(kernel, call);
   for (std::int64_t row = 0; row < rows; ++row) {
     const float* x = call.read(0) + row * classes;
     const std::int32_t label = call.read<std::int32_t>(1)[row];
@@ -18,7 +25,7 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
     loss += std::log(sum) + largest - x[label];
     for (std::int64_t c = 0; c < classes; ++c) {
       const double p = std::exp(x[c] - largest) / sum;
-      call.write(1)[row * classes + c] = static_cast<float>((p - (c == label ? 1 : 0)) / kernel.scalar);
+      call.write(1)[row * classes + c] = static_cast<float>(scale * (p - (c == label ? 1 : 0)) / kernel.scalar);
     }
   }
   *call.write<double>(0) = loss / kernel.scalar;
@@ -26,10 +33,11 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
 
 void mean_squared_error(const Kernel& kernel, const KernelCall& call) {
   double loss = 0;
+  const double scale = gradient_scale(kernel, call);
   for (std::int64_t i = 0; i < kernel.x.elements(); ++i) {
     const double difference = double{call.read(0)[i]} - call.read(1)[i];
     loss += difference * difference;
-    call.write(1)[i] = static_cast<float>(2 * difference / kernel.scalar);
+    call.write(1)[i] = static_cast<float>(scale * 2 * difference / kernel.scalar);
   }
   *call.write<double>(0) = loss / kernel.scalar;
 }
@@ -52,12 +60,13 @@ void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C];
   const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;
   double mean = 0;
+  const double scale = gradient_scale(kernel, call);
   for (std::int64_t c = 0; c < classes; ++c) {
     const double a = 2 * at_label[c] + kernel.scalar, b = all[c] + labels[c] + kernel.scalar;
     mean += a / b / static_cast<double>(classes);
     for (std::int64_t i = c; i < kernel.x.elements(); i += classes) {
       const double da = call.read<std::int32_t>(0)[i / classes] == c ? 2 : 0;
-      call.write(1)[i] = static_cast<float>((a / b - da) / b / static_cast<double>(classes));
+      call.write(1)[i] = static_cast<float>(scale * (a / b - da) / b / static_cast<double>(classes));
     }
   }
   *call.write<double>(0) = 1 - mean;

@@ -1,3 +1,5 @@
+// Copies between buffers of one type, zeros, and the one step from type to type.
+#include "runtime/float16.hpp"
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
@@ -24,15 +26,15 @@ void copy_region(const Kernel& kernel, const KernelCall& call) {
     case DataType::F32: return copy_elements<float>(kernel, call);
     case DataType::F64: return copy_elements<double>(kernel, call);
     case DataType::I32: return copy_elements<std::int32_t>(kernel, call);
-    case DataType::F16:
-    case DataType::BF16:
-      SP_ASSERT(!kernel.accumulate, "no arithmetic in {}", name_of(kernel.type));
-      return copy_elements<std::uint16_t>(kernel, call);
+    case DataType::F16: return copy_elements<Float16>(kernel, call);
+    case DataType::BF16: return copy_elements<Bfloat16>(kernel, call);
   }
 }
 
 void fill(const Kernel& kernel, const KernelCall& call) {
   std::fill_n(static_cast<std::byte*>(call.writes[0]), kernel.y.elements() * size_of(kernel.type), std::byte{});
 }
+
+void convert(const Kernel& kernel, const KernelCall& call) { narrow(kernel.type, call.read(0), call.writes[0], kernel.y.elements()); }
 
 }  // namespace stratplan::reference

@@ -1,4 +1,5 @@
 #include "runtime/backend.hpp"
+#include "runtime/float16.hpp"
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan {
@@ -61,6 +62,9 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::BatchNormMoments: return batch_norm_moments;
     case KernelKind::RunningAverage: return running_average;
     case KernelKind::BatchNormInference: return batch_norm_inference;
+    case KernelKind::Convert: return convert;
+    case KernelKind::Unscale: return unscale;
+    case KernelKind::AdjustLossScale: return adjust_loss_scale;
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return nullptr;
@@ -83,12 +87,71 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
+/// A kernel on narrow operands is the same kernel on floats: what it reads becomes floats, and what it writes is rounded.
+class NarrowKernel : public HostKernel {
+ public:
+  explicit NarrowKernel(const Kernel& kernel) : type_(kernel.type), operands_(kernel.operands()), in_floats_(kernel) {
+    in_floats_.type = DataType::F32;
+    function_ = function_of(kernel.kind);
+    if (kernel.kind == KernelKind::ClipForward || kernel.kind == KernelKind::ClipBackward) {  // what lies at a limit is told by its number
+      in_floats_.scalar = nearest(type_, static_cast<float>(kernel.scalar));
+      in_floats_.maximum = nearest(type_, static_cast<float>(kernel.maximum));
+    }
+    for (const auto* side : {&operands_.reads, &operands_.writes})
+      for (const Operand& operand : *side) floats_ += is_narrow(operand.type) ? padded(operand.elements) : 0;
+    reads_.resize(operands_.reads.size());
+    writes_.resize(operands_.writes.size());
+  }
+  Bytes workspace() const override { return Bytes{floats_ * size_of(DataType::F32)} + workspace_of(in_floats_); }
+  std::string implementation() const override { return "reference"; }
+
+  void run(const KernelCall& call) override {
+    float* room = static_cast<float*>(call.workspace);
+    void* beyond = room + floats_;
+    const auto floats = [&](const Operand& operand) { return std::exchange(room, room + padded(operand.elements)); };
+    for (std::size_t i = 0; i < reads_.size(); ++i) {
+      reads_[i] = call.reads[i];
+      if (!is_narrow(operands_.reads[i].type)) continue;
+      float* values = floats(operands_.reads[i]);
+      widen(type_, call.reads[i], values, operands_.reads[i].elements);
+      reads_[i] = values;
+    }
+    for (std::size_t i = 0; i < writes_.size(); ++i) writes_[i] = is_narrow(operands_.writes[i].type) ? floats(operands_.writes[i]) : call.writes[i];
+    function_(in_floats_, {reads_, writes_, beyond, call.context});
+    for (std::size_t i = 0; i < writes_.size(); ++i)
+      if (is_narrow(operands_.writes[i].type)) narrow(type_, static_cast<const float*>(writes_[i]), call.writes[i], operands_.writes[i].elements);
+  }
+
+ private:
+  /// What lies behind in the workspace may be doubles.
+  static std::int64_t padded(std::int64_t elements) { return (elements + 1) / 2 * 2; }
+
+  DataType type_;
+  Operands operands_;
+  Kernel in_floats_;
+  FunctionKernel::Function function_;
+  std::int64_t floats_ = 0;  ///< that narrow operands become
+  std::vector<const void*> reads_;
+  std::vector<void*> writes_;
+};
+
+/// An update that is left out behind an overflow: all that it would write stays as it is.
+class CarefulUpdate : public FunctionKernel {
+ public:
+  using FunctionKernel::FunctionKernel;
+  void run(const KernelCall& call) override {
+    if (*static_cast<const double*>(call.reads.back()) == 0) FunctionKernel::run(call);
+  }
+};
+
 class ReferenceBackend : public HostBackend {
  public:
   std::string name() const override { return "reference"; }
   /// Whatever a plan chose for faster backends: there is one implementation of each kernel.
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
+    if (is_narrow(kernel.type) && works_on_activations(kernel.kind)) return std::make_unique<NarrowKernel>(kernel);
+    if (is_update(kernel.kind) && kernel.scaled) return std::make_unique<CarefulUpdate>(kernel, function_of(kernel.kind), "reference");
     return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference", workspace_of(kernel));
   }
 };

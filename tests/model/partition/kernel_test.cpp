@@ -75,6 +75,37 @@ TEST(Kernel, FlopsAndBytes) {
   EXPECT_EQ(packing.flops().value, 96);
 }
 
+TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
+  struct Row {
+    KernelKind kind;
+    std::vector<DataType> reads, writes;
+  };
+  constexpr DataType narrow = DataType::BF16, single = DataType::F32, sums = DataType::F64;
+  const Row rows[] = {
+      {KernelKind::ConvolutionForward, {narrow, narrow}, {narrow}},
+      {KernelKind::ConvolutionBackwardFilter, {narrow, narrow}, {single}},
+      {KernelKind::BatchNormForward, {narrow, sums, single, single}, {narrow}},
+      {KernelKind::BatchNormBackwardSums, {narrow, narrow, sums}, {sums, single, single}},
+      {KernelKind::MaxPoolForward, {narrow}, {narrow, DataType::I32}},
+      {KernelKind::MeanSquaredError, {narrow, single}, {sums, narrow}},
+      {KernelKind::Convert, {single}, {narrow}},
+  };
+  for (const Row& row : rows) {
+    Kernel kernel = convolution(row.kind);
+    const std::string key = kernel.key();
+    kernel.type = narrow;
+    EXPECT_EQ(kernel.key(), key + " bf16");
+    const Operands operands = kernel.operands();
+    const auto types = [](const std::vector<Operand>& of) {
+      std::vector<DataType> found;
+      for (const Operand& operand : of) found.push_back(operand.type);
+      return found;
+    };
+    EXPECT_EQ(types(operands.reads), row.reads) << kernel.key();
+    EXPECT_EQ(types(operands.writes), row.writes) << kernel.key();
+  }
+}
+
 TEST(Kernel, KeyOfAnUpsampling) {
   Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
   kernel.scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};

@@ -14,6 +14,7 @@
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/comm/staged.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -89,6 +90,29 @@ TEST(Ranks, OverlappingGroups) {
     EXPECT_EQ(values,
               (std::vector<double>{static_cast<double>(ranks.size()), static_cast<double>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
   }
+}
+
+/// Of sums that sixteen bits hold exactly.
+template <class Narrow>
+void expect_narrow_sums(DataType type) {
+  const int me = world->rank(), ranks = world->size();
+  const auto group = world->group(all_ranks());
+  const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
+  std::vector<Narrow> values(static_cast<std::size_t>(3 * ranks), Narrow(static_cast<float>(me + 1)));
+  const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 3);
+  std::vector<Narrow> mine(3), all(values.size());
+  world->reduce_scatter(Track::Compute, group, values.data(), mine.data(), counts, type);
+  world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, type);
+  world->all_reduce(Track::Gradient, group, values.data(), std::ssize(values), type);
+  world->synchronize(Track::Compute);
+  world->synchronize(Track::Gradient);
+  for (const Narrow& value : all) EXPECT_EQ(float{value}, sum) << name_of(type);
+  for (const Narrow& value : values) EXPECT_EQ(float{value}, sum) << name_of(type);
+}
+
+TEST(Ranks, SumsOfNarrowNumbers) {
+  expect_narrow_sums<Float16>(DataType::F16);
+  expect_narrow_sums<Bfloat16>(DataType::BF16);
 }
 
 TEST(Ranks, MessagesAndSumsUnderWay) {

@@ -18,6 +18,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan {
 namespace {
@@ -36,14 +37,34 @@ void check(int code, const char* call, int rank) {
   throw CommunicationError(fmt::format("rank {}: {} failed: {}", rank, call, std::string(text, static_cast<std::size_t>(length))));
 }
 
+/// The types that MPI does not know move as if they were integers.
 MPI_Datatype mpi_type(DataType type) {
   switch (type) {
     case DataType::F32: return MPI_FLOAT;
     case DataType::F64: return MPI_DOUBLE;
     case DataType::I32: return MPI_INT32_T;
-    default: SP_ASSERT(false, "no collectives of {}", name_of(type)); return MPI_DATATYPE_NULL;
+    case DataType::F16:
+    case DataType::BF16: return MPI_UINT16_T;
   }
+  return MPI_DATATYPE_NULL;
 }
+
+template <class T>
+void add_all(void* terms, void* sums, int* count, MPI_Datatype*) {
+  const T* from = static_cast<const T*>(terms);
+  T* to = static_cast<T*>(sums);
+  for (int i = 0; i < *count; ++i) to[i] = static_cast<T>(to[i] + from[i]);
+}
+template <class T>
+MPI_Op own_sum() {
+  static const MPI_Op sum = [] {
+    MPI_Op made = MPI_OP_NULL;
+    MPI_Op_create(add_all<T>, 1, &made);
+    return made;
+  }();
+  return sum;
+}
+MPI_Op mpi_sum(DataType type) { return type == DataType::F16 ? own_sum<Float16>() : type == DataType::BF16 ? own_sum<Bfloat16>() : MPI_SUM; }
 
 /// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells concurrent calls apart by it.
 int group_tag(const std::vector<int>& ranks) {
@@ -54,7 +75,10 @@ int group_tag(const std::vector<int>& ranks) {
 
 template <class T>
 void add(const std::byte* terms, std::int64_t count, std::byte* sums) {
-  for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<T*>(sums)[i] += reinterpret_cast<const T*>(terms)[i];
+  for (std::int64_t i = 0; i < count; ++i) {
+    T& sum = reinterpret_cast<T*>(sums)[i];
+    sum = static_cast<T>(sum + reinterpret_cast<const T*>(terms)[i]);
+  }
 }
 
 void add(const std::byte* terms, std::int64_t count, DataType type, std::byte* sums) {
@@ -62,7 +86,8 @@ void add(const std::byte* terms, std::int64_t count, DataType type, std::byte* s
     case DataType::F32: return add<float>(terms, count, sums);
     case DataType::F64: return add<double>(terms, count, sums);
     case DataType::I32: return add<std::int32_t>(terms, count, sums);
-    default: SP_ASSERT(false, "no sums of {}", name_of(type));
+    case DataType::F16: return add<Float16>(terms, count, sums);
+    case DataType::BF16: return add<Bfloat16>(terms, count, sums);
   }
 }
 
@@ -208,9 +233,9 @@ void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int6
     const int items = static_cast<int>(std::min(piece_items, count - begin));
     if (overlap_ && track == Track::Gradient) {
       MPI_Request& request = pending(track).requests.emplace_back(MPI_REQUEST_NULL);
-      check(MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), MPI_SUM, comm, &request), "MPI_Iallreduce", rank_);
+      check(MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm, &request), "MPI_Iallreduce", rank_);
     } else {
-      check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), MPI_SUM, comm), "MPI_Allreduce", rank_);
+      check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm), "MPI_Allreduce", rank_);
     }
   }
 }

@@ -7,67 +7,69 @@
 
 namespace stratplan::own {
 
-template <class Launch>
+template <class T, class Launch>
 void relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map(kernel, call, launch, [] SP_DEVICE(float x) -> float { return x > 0 ? x : 0; });
+  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return x > 0 ? x : 0; });
 }
-template <class Launch>
+template <class T, class Launch>
 void relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : 0; });
+  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : 0; });
 }
-template <class Launch>
+template <class T, class Launch>
 void leaky_relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float slope = static_cast<float>(kernel.scalar);
-  map(kernel, call, launch, [slope] SP_DEVICE(float x) -> float { return x > 0 ? x : x * slope; });
+  map<T>(kernel, call, launch, [slope] SP_DEVICE(float x) -> float { return x > 0 ? x : x * slope; });
 }
-template <class Launch>
+template <class T, class Launch>
 void leaky_relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float slope = static_cast<float>(kernel.scalar);
-  map2(kernel, call, launch, [slope] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * slope; });
+  map2<T>(kernel, call, launch, [slope] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * slope; });
 }
-template <class Launch>
+template <class T, class Launch>
 void sigmoid_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map(kernel, call, launch, [] SP_DEVICE(float x) -> float { return 1 / (1 + std::exp(-x)); });
+  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return 1 / (1 + std::exp(-x)); });
 }
-template <class Launch>
+template <class T, class Launch>
 void sigmoid_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * y * (1 - y); });
+  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * y * (1 - y); });
 }
-template <class Launch>
+template <class T, class Launch>
 void tanh_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map(kernel, call, launch, [] SP_DEVICE(float x) -> float { return std::tanh(x); });
+  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return std::tanh(x); });
 }
-template <class Launch>
+template <class T, class Launch>
 void tanh_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * (1 - y * y); });
+  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * (1 - y * y); });
 }
-template <class Launch>
+template <class T, class Launch>
 void elu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float alpha = static_cast<float>(kernel.scalar);
-  map(kernel, call, launch, [alpha] SP_DEVICE(float x) -> float { return x > 0 ? x : alpha * std::expm1(x); });
+  map<T>(kernel, call, launch, [alpha] SP_DEVICE(float x) -> float { return x > 0 ? x : alpha * std::expm1(x); });
 }
-template <class Launch>
+template <class T, class Launch>
 void elu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float alpha = static_cast<float>(kernel.scalar);
-  map2(kernel, call, launch, [alpha] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * (y + alpha); });
+  map2<T>(kernel, call, launch, [alpha] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * (y + alpha); });
 }
 /// What is no number stays none.
-template <class Launch>
+template <class T, class Launch>
 void clip_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  map(kernel, call, launch, [low, high] SP_DEVICE(float x) -> float { return x < low ? low : high < x ? high : x; });
+  const float low = T(static_cast<float>(kernel.scalar)), high = T(static_cast<float>(kernel.maximum));
+  map<T>(kernel, call, launch, [low, high] SP_DEVICE(float x) -> float { return x < low ? low : high < x ? high : x; });
 }
 /// Nothing passes at the limits themselves.
-template <class Launch>
+template <class T, class Launch>
 void clip_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  map2(kernel, call, launch, [low, high] SP_DEVICE(float y, float dy) -> float { return y > low && y < high ? dy : 0; });
+  const float low = T(static_cast<float>(kernel.scalar)), high = T(static_cast<float>(kernel.maximum));
+  map2<T>(kernel, call, launch, [low, high] SP_DEVICE(float y, float dy) -> float { return y > low && y < high ? dy : 0; });
 }
 
 /// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself, backward dy.
+template <class T>
 struct Prelu {
-  const float *x, *from, *slope;
-  float* to;
+  const T *x, *from;
+  const float* slope;
+  T* to;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip) const {
@@ -82,19 +84,22 @@ struct Prelu {
     }
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void prelu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float* x = call.read(0);
-  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, call.write(0)}, Prelu{x, x, call.read(1), call.write(0)});
+  const T* x = call.read<T>(0);
+  T* y = call.write<T>(0);
+  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, y}, Prelu<T>{x, x, call.read(1), y});
 }
-template <class Launch>
+template <class T, class Launch>
 void prelu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float *x = call.read(0), *dy = call.read(1);
-  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, dy, call.write(0)}, Prelu{x, dy, call.read(2), call.write(0)});
+  const T *x = call.read<T>(0), *dy = call.read<T>(1);
+  T* dx = call.write<T>(0);
+  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, dy, dx}, Prelu<T>{x, dy, call.read(2), dx});
 }
 
+template <class T>
 struct PreluGradientTerm {
-  const float *x, *dy;
+  const T *x, *dy;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
@@ -107,19 +112,21 @@ struct PreluGradientTerm {
   }
 };
 /// to[set][channel] = sum / divisor
+template <class T>
 struct Quotient {
-  float* to;
+  T* to;
   std::int64_t channels;
   double divisor;
   SP_DEVICE void operator()(std::int64_t set, std::int64_t channel, const double (&sum)[1]) const {
-    to[set * channels + channel] = static_cast<float>(sum[0] / divisor);
+    to[set * channels + channel] = T(static_cast<float>(sum[0] / divisor));
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void prelu_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float *x = call.read(0), *dy = call.read(1);
+  const T *x = call.read<T>(0), *dy = call.read<T>(1);
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<1>(launch, one_set(kernel.x), channels, {x, dy}, call.workspace, PreluGradientTerm{x, dy}, Quotient{call.write(0), channels, 1});
+  sum_strips<1>(launch, one_set(kernel.x), channels, {x, dy}, call.workspace, PreluGradientTerm<T>{x, dy},
+                Quotient<float>{call.write(0), channels, 1});
 }
 
 }  // namespace stratplan::own

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "runtime/cuda/own/activation.hpp"
+#include "runtime/cuda/own/loss_scale.hpp"
 #include "runtime/cuda/own/strips.hpp"
 #include "runtime/kernel_call.hpp"
 
@@ -63,8 +64,9 @@ Moments moments_of(const Kernel& kernel, const double* sums, void* room, const L
 
 // ---------------------------------------------------------------- statistics
 
+template <class T>
 struct StatisticsTerm {
-  const float* x;
+  const T* x;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[2][width]) const {
@@ -86,10 +88,10 @@ struct StatisticsFinish {
     for (int s = 0; s < 2; ++s) sums[(set * 2 + s) * channels + channel] = sum[s];
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<2>(launch, sets_of(kernel), channels, {call.read(0)}, call.workspace, StatisticsTerm{call.read(0)},
+  sum_strips<2>(launch, sets_of(kernel), channels, {call.read<T>(0)}, call.workspace, StatisticsTerm<T>{call.read<T>(0)},
                 StatisticsFinish{call.write<double>(0), channels});
 }
 
@@ -126,24 +128,27 @@ void running_average(const Kernel& kernel, const KernelCall& call, const Launch&
   const double *moments = call.read<double>(0), weight = kernel.scalar;
   const float* running = call.read(1);
   float* out = call.write(0);
-  launch(2 * kernel.x[Axis::C],
-         [moments, weight, running, out] SP_DEVICE(std::int64_t i) { out[i] = static_cast<float>(running[i] + weight * (moments[i] - running[i])); });
+  unless_overflown(kernel, call, launch)(2 * kernel.x[Axis::C], [moments, weight, running, out] SP_DEVICE(std::int64_t i) {
+    out[i] = static_cast<float>(running[i] + weight * (moments[i] - running[i]));
+  });
 }
 
 // ---------------------------------------------------------------- forward
 
 /// y = activation((x - mean) * factor + shift + addend)
+template <class T>
 struct Normalization {
-  const float *x, *scale, *shift, *addend;  ///< the addend may be missing
-  float* y;
+  const T *x, *addend;  ///< the addend may be missing
+  const float *scale, *shift;
+  T* y;
   FusedActivation activation;
 
   Normalization(const Kernel& kernel, const KernelCall& call)
-      : x(call.read(0)),
+      : x(call.read<T>(0)),
+        addend(kernel.addend ? call.read<T>(4) : nullptr),
         scale(call.read(2)),
         shift(call.read(3)),
-        addend(kernel.addend ? call.read(4) : nullptr),
-        y(call.write(0)),
+        y(call.write<T>(0)),
         activation(kernel) {}
 
   template <int width>
@@ -165,8 +170,9 @@ struct Normalization {
   }
 };
 
+template <class T>
 struct NormalizeBySums {
-  Normalization normalization;
+  Normalization<T> normalization;
   Moments moments;
 
   template <int width>
@@ -177,19 +183,20 @@ struct NormalizeBySums {
       mean[k] = static_cast<float>(moments.mean(strip.set, strip.channel + k, share));
       deviation[k] = moments.reciprocal_deviation(strip.set, strip.channel + k, share);
     }
-    normalization.apply<width>(strip, mean, deviation);
+    normalization.template apply<width>(strip, mean, deviation);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void batch_norm_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const Normalization normalization(kernel, call);
+  const Normalization<T> normalization(kernel, call);
   const Moments moments = moments_of(kernel, call.read<double>(1), call.workspace, launch);
   for_strips(launch, sets_of(kernel), kernel.x[Axis::C], {normalization.x, normalization.addend, normalization.y},
-             NormalizeBySums{normalization, moments});
+             NormalizeBySums<T>{normalization, moments});
 }
 
+template <class T>
 struct NormalizeByRunning {
-  Normalization normalization;
+  Normalization<T> normalization;
   const float *running_mean, *running_variance;
   double epsilon;
 
@@ -200,22 +207,23 @@ struct NormalizeByRunning {
       mean[k] = running_mean[strip.channel + k];
       deviation[k] = 1 / std::sqrt(static_cast<float>(running_variance[strip.channel + k] + epsilon));
     }
-    normalization.apply<width>(strip, mean, deviation);
+    normalization.template apply<width>(strip, mean, deviation);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const Normalization normalization(kernel, call);
+  const Normalization<T> normalization(kernel, call);
   const float* running = call.read(1);
   for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {normalization.x, normalization.addend, normalization.y},
-             NormalizeByRunning{normalization, running, running + kernel.x[Axis::C], kernel.scalar});
+             NormalizeByRunning<T>{normalization, running, running + kernel.x[Axis::C], kernel.scalar});
 }
 
 // ---------------------------------------------------------------- backward
 
 /// dy behind the activation, if there is one.
+template <class T>
 struct GradientSource {
-  const float *dy, *y;  ///< y is the activation's
+  const T *dy, *y;  ///< y is the activation's
   FusedActivation activation;
 
   template <int width>
@@ -229,17 +237,18 @@ struct GradientSource {
 };
 
 /// Sums of dy and of dy * x: as products of floats are exact in double, the mean is taken out of the latter at the end.
+template <class T>
 struct GradientTerm {
-  const float* x;
-  GradientSource source;
-  float* passed;  ///< dy behind the activation, if something is added before it
+  const T* x;
+  GradientSource<T> source;
+  T* passed;  ///< dy behind the activation, if something is added before it
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[2][width]) const {
     Pack<float, width> value[4], gradient[4];
     const auto fetch = [&](int slot, std::int64_t i) {
       value[slot] = load<width>(x + i);
-      gradient[slot] = source.at<width>(i);
+      gradient[slot] = source.template at<width>(i);
     };
     in_batches<4>(strip, fetch, [&](int slot, std::int64_t i) {
       if (passed != nullptr) store(passed + i, gradient[slot]);
@@ -284,29 +293,32 @@ void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& lau
   });
 }
 
-inline GradientSource gradient_source(const Kernel& kernel, const KernelCall& call, std::size_t y) {
-  return {call.read(1), kernel.activation == Activation::None ? nullptr : call.read(y), FusedActivation(kernel)};
+template <class T>
+GradientSource<T> gradient_source(const Kernel& kernel, const KernelCall& call, std::size_t y) {
+  return {call.read<T>(1), kernel.activation == Activation::None ? nullptr : call.read<T>(y), FusedActivation(kernel)};
 }
 inline Bytes backward_sums_workspace(const Kernel& kernel) {
   return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace() + group_sums_bytes(kernel);
 }
-template <class Launch>
+template <class T, class Launch>
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float* x = call.read(0);
-  const GradientSource source = gradient_source(kernel, call, 3);
-  float* passed = kernel.addend ? call.write(3) : nullptr;
+  const T* x = call.read<T>(0);
+  const GradientSource source = gradient_source<T>(kernel, call, 3);
+  T* passed = kernel.addend ? call.write<T>(3) : nullptr;
   void* partial_sums = static_cast<char*>(call.workspace) + group_sums_bytes(kernel).value;
   const Moments moments = moments_of(kernel, call.read<double>(2), call.workspace, launch);
-  sum_strips<2>(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, passed}, partial_sums, GradientTerm{x, source, passed},
+  sum_strips<2>(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, passed}, partial_sums, GradientTerm<T>{x, source, passed},
                 GradientFinish{moments, call.write<double>(0), call.write(1), call.write(2)});
   if (kernel.sets.sets > 1) add_up_sets(kernel, call, launch);
 }
 
 /// dx = factor * dy - offset - (x - mean) * slope
+template <class T>
 struct GradientWork {
-  const float *x, *scale;
-  GradientSource source;
-  float* dx;
+  const T* x;
+  const float* scale;
+  GradientSource<T> source;
+  T* dx;
   Moments moments;
   const double* gradient_sums;  ///< of the group, scale included, or of the channel alone
   bool shared;                  ///< the former
@@ -327,7 +339,7 @@ struct GradientWork {
     Pack<float, width> value[2], gradient[2];
     const auto fetch = [&](int slot, std::int64_t i) {
       value[slot] = load<width>(x + i);
-      gradient[slot] = source.at<width>(i);
+      gradient[slot] = source.template at<width>(i);
     };
     in_batches<2>(strip, fetch, [&](int slot, std::int64_t i) {
       for (int k = 0; k < width; ++k) gradient[slot][k] = factor[k] * gradient[slot][k] - offset[k] - (value[slot][k] - mean[k]) * slope[k];
@@ -335,15 +347,17 @@ struct GradientWork {
     });
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float *x = call.read(0), *scale = call.read(4);
-  const GradientSource source = gradient_source(kernel, call, 5);
+  const T* x = call.read<T>(0);
+  T* dx = call.write<T>(0);
+  const float* scale = call.read(4);
+  const GradientSource source = gradient_source<T>(kernel, call, 5);
   void* second_room = static_cast<char*>(call.workspace) + group_sums_bytes(kernel).value;
   const Moments moments = moments_of(kernel, call.read<double>(2), call.workspace, launch);
   const double* gradient_sums = group_sums(kernel, call.read<double>(3), scale, second_room, launch);
-  for_strips(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, call.write(0)},
-             GradientWork{x, scale, source, call.write(0), moments, gradient_sums, shares_moments(kernel)});
+  for_strips(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, dx},
+             GradientWork<T>{x, scale, source, dx, moments, gradient_sums, shares_moments(kernel)});
 }
 
 }  // namespace stratplan::own

@@ -6,9 +6,11 @@
 
 namespace stratplan::own {
 
+template <class T>
 struct BiasSum {
-  const float *x, *bias;
-  float* y;
+  const T* x;
+  const float* bias;
+  T* y;
   FusedActivation activation;
 
   template <int width>
@@ -23,16 +25,17 @@ struct BiasSum {
     });
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void bias_add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float* x = call.read(0);
-  float* y = call.write(0);
-  for_strips(launch, one_set(kernel.y), kernel.y[Axis::C], {x, y}, BiasSum{x, call.read(1), y, FusedActivation(kernel)});
+  const T* x = call.read<T>(0);
+  T* y = call.write<T>(0);
+  for_strips(launch, one_set(kernel.y), kernel.y[Axis::C], {x, y}, BiasSum<T>{x, call.read(1), y, FusedActivation(kernel)});
 }
 
+template <class T>
 struct BiasGradientTerm {
-  const float *dy, *y;  ///< y is the activation's, if there is one
-  float* dx;            ///< likewise
+  const T *dy, *y;  ///< y is the activation's, if there is one
+  T* dx;            ///< likewise
   FusedActivation activation;
 
   template <int width>
@@ -53,12 +56,12 @@ struct BiasGradientFinish {
   float* dbias;
   SP_DEVICE void operator()(std::int64_t, std::int64_t channel, const double (&sum)[1]) const { dbias[channel] = static_cast<float>(sum[0]); }
 };
-template <class Launch>
+template <class T, class Launch>
 void bias_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const bool activated = kernel.activation != Activation::None;
-  const float *dy = call.read(0), *y = activated ? call.read(1) : nullptr;
-  float* dx = activated ? call.write(1) : nullptr;
-  sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace, BiasGradientTerm{dy, y, dx, FusedActivation(kernel)},
+  const T *dy = call.read<T>(0), *y = activated ? call.read<T>(1) : nullptr;
+  T* dx = activated ? call.write<T>(1) : nullptr;
+  sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace, BiasGradientTerm<T>{dy, y, dx, FusedActivation(kernel)},
                 BiasGradientFinish{call.write(0)});
 }
 

@@ -12,12 +12,13 @@ namespace stratplan::own {
 /// As many as are added at once.
 inline constexpr std::size_t most_terms = 16;
 
+template <class T>
 struct SumWork {
-  float* to;
+  T* to;
   std::int64_t count;
   bool packed;
   int terms = 0;
-  const float* from[most_terms] = {};
+  const T* from[most_terms] = {};
 
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t first = index * pack_width;
@@ -36,15 +37,15 @@ struct SumWork {
 };
 
 /// What is overwritten is read by the first launch: the others go on from its result.
-template <class Launch>
+template <class T, class Launch>
 void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  float* y = call.write(0);
-  std::vector<const float*> terms;
-  for (std::size_t i = 0; i < call.reads.size(); ++i) terms.push_back(call.read(i));
+  T* y = call.write<T>(0);
+  std::vector<const T*> terms;
+  for (std::size_t i = 0; i < call.reads.size(); ++i) terms.push_back(call.read<T>(i));
   const auto overwritten = std::find(terms.begin(), terms.end(), y);
   if (overwritten != terms.end()) std::iter_swap(terms.begin(), overwritten);
   for (std::size_t next = 0; next < terms.size();) {
-    SumWork work{y, kernel.y.elements(), aligned({y})};
+    SumWork<T> work{y, kernel.y.elements(), aligned({y})};
     if (next > 0) work.from[work.terms++] = y;
     for (; next < terms.size() && work.terms < static_cast<int>(most_terms); ++next) {
       work.packed = work.packed && aligned({terms[next]});
@@ -56,14 +57,15 @@ void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
 
 /// An element stays if its uniform number is at least the probability of being dropped; four elements share a block of random numbers, so that packs
 /// mostly need one.
+template <class T>
 struct DropoutWork {
   RandomStream random;
   Region region;
   Shape global;
   double probability;
   float factor;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -82,13 +84,14 @@ struct DropoutWork {
     store(y + at.element, value);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void dropout(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const KernelContext& context = call.context;
   const RandomStream random(context.seed, context.layer, context.step);
-  for_places(
-      launch, kernel.x, {call.read(0), call.write(0)},
-      DropoutWork{random, context.region, context.global, kernel.scalar, static_cast<float>(1 / (1 - kernel.scalar)), call.read(0), call.write(0)});
+  const T* x = call.read<T>(0);
+  T* y = call.write<T>(0);
+  for_places(launch, kernel.x, {x, y},
+             DropoutWork<T>{random, context.region, context.global, kernel.scalar, static_cast<float>(1 / (1 - kernel.scalar)), x, y});
 }
 
 }  // namespace stratplan::own

@@ -1,26 +1,26 @@
 #pragma once
-// One function for each element of tensors of one shape, four elements an index.
+// One function for each element of tensors of one shape, four elements an index. T: what the tensors are stored in; the function is of floats.
 #include "runtime/cuda/own/pack.hpp"
 #include "runtime/kernel_call.hpp"
 
 namespace stratplan::own {
 
-template <int reads, int writes>
+template <class T, int reads, int writes>
 struct Streams {
-  const float* from[reads];
-  float* to[writes];
+  const T* from[reads];
+  T* to[writes];
 
   bool are_aligned() const {
     bool all = true;
-    for (const float* address : from) all = all && aligned({address});
-    for (const float* address : to) all = all && aligned({address});
+    for (const T* address : from) all = all && aligned({address});
+    for (const T* address : to) all = all && aligned({address});
     return all;
   }
 };
 
-template <int reads, int writes, class Function>
+template <class T, int reads, int writes, class Function>
 struct ElementWork {
-  Streams<reads, writes> streams;
+  Streams<T, reads, writes> streams;
   std::int64_t count;
   bool packed;
   Function function;
@@ -45,14 +45,14 @@ struct ElementWork {
     float x[reads], y[writes];
     for (int r = 0; r < reads; ++r) x[r] = streams.from[r][element];
     function(x, y);
-    for (int w = 0; w < writes; ++w) streams.to[w][element] = y[w];
+    for (int w = 0; w < writes; ++w) streams.to[w][element] = T(y[w]);
   }
 };
 
 /// function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. What is written may be what is read.
-template <int reads, int writes, class Launch, class Function>
-void for_elements(const Launch& launch, std::int64_t count, const Streams<reads, writes>& streams, const Function& function) {
-  launch((count + pack_width - 1) / pack_width, ElementWork<reads, writes, Function>{streams, count, streams.are_aligned(), function});
+template <class T, int reads, int writes, class Launch, class Function>
+void for_elements(const Launch& launch, std::int64_t count, const Streams<T, reads, writes>& streams, const Function& function) {
+  launch((count + pack_width - 1) / pack_width, ElementWork<T, reads, writes, Function>{streams, count, streams.are_aligned(), function});
 }
 
 template <class Function>
@@ -67,14 +67,14 @@ struct OfTwo {
 };
 
 /// write(0)[i] = function(read(0)[i])
-template <class Launch, class Function>
+template <class T, class Launch, class Function>
 void map(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Function& function) {
-  for_elements<1, 1>(launch, kernel.y.elements(), {{call.read(0)}, {call.write(0)}}, OfOne<Function>{function});
+  for_elements<T, 1, 1>(launch, kernel.y.elements(), {{call.read<T>(0)}, {call.write<T>(0)}}, OfOne<Function>{function});
 }
 /// write(0)[i] = function(read(0)[i], read(1)[i])
-template <class Launch, class Function>
+template <class T, class Launch, class Function>
 void map2(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Function& function) {
-  for_elements<2, 1>(launch, kernel.y.elements(), {{call.read(0), call.read(1)}, {call.write(0)}}, OfTwo<Function>{function});
+  for_elements<T, 2, 1>(launch, kernel.y.elements(), {{call.read<T>(0), call.read<T>(1)}, {call.write<T>(0)}}, OfTwo<Function>{function});
 }
 
 }  // namespace stratplan::own

@@ -8,13 +8,14 @@
 
 namespace stratplan::own {
 
+template <class T>
 struct Responses {
-  const float* x;
+  const T* x;
   std::int64_t reach, count;
   float k, weight, beta;  ///< weight: alpha / size
   Divisor channels;
 
-  explicit Responses(const Kernel& kernel, const float* from)
+  explicit Responses(const Kernel& kernel, const T* from)
       : x(from),
         reach(kernel.response.size / 2),
         count(kernel.response.size),
@@ -36,33 +37,35 @@ struct Responses {
   }
 };
 
-template <class Launch>
+template <class T, class Launch>
 void local_response_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const Responses responses(kernel, call.read(0));
-  float* y = call.write(0);
-  launch(kernel.x.elements(), [responses, y] SP_DEVICE(std::int64_t i) { y[i] = responses.x[i] * std::pow(responses.scale(i), -responses.beta); });
+  const Responses<T> responses(kernel, call.read<T>(0));
+  T* y = call.write<T>(0);
+  launch(kernel.x.elements(), [responses, y] SP_DEVICE(std::int64_t i) { y[i] = T(responses.x[i] * std::pow(responses.scale(i), -responses.beta)); });
 }
 
 /// What each element adds to the gradients around it goes into the workspace first.
+template <class T>
 struct ResponseGradient {
-  Responses responses;
-  const float *dy, *terms;
-  float* dx;
+  Responses<T> responses;
+  const T* dy;
+  const float* terms;
+  T* dx;
   SP_DEVICE void operator()(std::int64_t i) const {
     float sum = 0;
     responses.for_around(i, [&](std::int64_t j) { sum += terms[j]; });
-    dx[i] = dy[i] * std::pow(responses.scale(i), -responses.beta) - 2 * responses.weight * responses.beta * responses.x[i] * sum;
+    dx[i] = T(dy[i] * std::pow(responses.scale(i), -responses.beta) - 2 * responses.weight * responses.beta * responses.x[i] * sum);
   }
 };
 inline Bytes local_response_workspace(const Kernel& kernel) { return {kernel.x.elements() * size_of(DataType::F32)}; }
-template <class Launch>
+template <class T, class Launch>
 void local_response_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const Responses responses(kernel, call.read(0));
-  const float* dy = call.read(1);
+  const Responses<T> responses(kernel, call.read<T>(0));
+  const T* dy = call.read<T>(1);
   float* terms = static_cast<float*>(call.workspace);
   launch(kernel.x.elements(),
          [responses, dy, terms] SP_DEVICE(std::int64_t i) { terms[i] = dy[i] * responses.x[i] * std::pow(responses.scale(i), -responses.beta - 1); });
-  launch(kernel.x.elements(), ResponseGradient{responses, dy, terms, call.write(0)});
+  launch(kernel.x.elements(), ResponseGradient<T>{responses, dy, terms, call.write<T>(0)});
 }
 
 }  // namespace stratplan::own

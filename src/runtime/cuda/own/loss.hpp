@@ -12,17 +12,28 @@ struct LossFinish {
   SP_DEVICE void operator()(std::int64_t, std::int64_t, const double (&sum)[1]) const { to[0] = constant + factor * sum[0]; }
 };
 
+/// What gradients are multiplied by: the scale of the loss, which is on the device.
+struct GradientScale {
+  const double* scaling;
+  GradientScale(const Kernel& kernel, const KernelCall& call) : scaling(kernel.scaled ? call.read<double>(2) : nullptr) {}
+  SP_DEVICE double factor() const { return scaling == nullptr ? 1 : scaling[0]; }
+};
+
 // ---------------------------------------------------------------- cross-entropy
 
 /// A gradient of the mean loss beside the row's softmax.
-struct CrossEntropyRow : SoftmaxRow {
+template <class T>
+struct CrossEntropyRow : SoftmaxRow<T> {
+  using typename SoftmaxRow<T>::Summary;
+  using SoftmaxRow<T>::x, SoftmaxRow<T>::y;
   const std::int32_t* labels;
   Divisor channels;
   double terms;
+  GradientScale scale;
 
   SP_DEVICE void write(std::int64_t i, const Summary& summary) const {
     const std::int64_t row = channels.quotient(i), label = row * channels.value() + labels[row];
-    y[i] = static_cast<float>((summary.share(x[i]) - (i == label ? 1 : 0)) / terms);
+    y[i] = T(static_cast<float>(scale.factor() * (summary.share(x[i]) - (i == label ? 1 : 0)) / terms));
   }
   SP_DEVICE double loss(std::int64_t row, const Summary& summary) const {
     return std::log(summary.sum) + summary.largest - x[row * channels.value() + labels[row]];
@@ -30,8 +41,9 @@ struct CrossEntropyRow : SoftmaxRow {
 };
 
 /// Sums the rows' losses; a strip is one of rows as if they had one channel. Short rows are summarized and written on the way.
+template <class T>
 struct CrossEntropyTerm {
-  CrossEntropyRow row;
+  CrossEntropyRow<T> row;
   const ExponentialSum* summaries;  ///< of long rows
 
   template <int width>
@@ -49,26 +61,29 @@ struct CrossEntropyTerm {
 };
 
 inline Bytes cross_entropy_workspace(const Kernel& kernel) {
-  return row_workspace<SoftmaxRow>(kernel) + SumPlan(one_set(rows_of(kernel)), 1, 1).workspace();
+  return row_workspace<SoftmaxRow<float>>(kernel) + SumPlan(one_set(rows_of(kernel)), 1, 1).workspace();
 }
-template <class Launch>
+template <class T, class Launch>
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Divisor channels(kernel.x[Axis::C]);
-  const CrossEntropyRow row{{call.read(0), call.write(1)}, call.read<std::int32_t>(1), channels, kernel.scalar};
+  const CrossEntropyRow<T> row{{call.read<T>(0), call.write<T>(1)}, call.read<std::int32_t>(1), channels, kernel.scalar, GradientScale(kernel, call)};
   const ExponentialSum* summaries = has_short_rows(kernel) ? nullptr : summarize_rows(kernel, call.workspace, launch, row);
-  void* room = static_cast<char*>(call.workspace) + row_workspace<SoftmaxRow>(kernel).value;
-  sum_strips<1>(launch, one_set(rows_of(kernel)), 1, {}, room, CrossEntropyTerm{row, summaries},
+  void* room = static_cast<char*>(call.workspace) + row_workspace<SoftmaxRow<float>>(kernel).value;
+  sum_strips<1>(launch, one_set(rows_of(kernel)), 1, {}, room, CrossEntropyTerm<T>{row, summaries},
                 LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
-  if (summaries != nullptr) launch(kernel.x.elements(), RowElement<CrossEntropyRow>{row, channels, summaries});
+  if (summaries != nullptr) launch(kernel.x.elements(), RowElement<CrossEntropyRow<T>>{row, channels, summaries});
 }
 
 // ---------------------------------------------------------------- squared error
 
 /// The elements as rows of one channel.
+template <class T>
 struct SquaredErrorTerm {
-  const float *x, *target;
-  float* dx;
+  const T* x;
+  const float* target;
+  T* dx;
   double factor;
+  GradientScale scale;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
@@ -76,20 +91,21 @@ struct SquaredErrorTerm {
     for (std::int64_t i = strip.first; i < strip.last; i += strip.step) {
       const double difference = double{x[i]} - target[i];
       sum[0][0] += difference * difference;
-      dx[i] = static_cast<float>(factor * difference);
+      dx[i] = T(static_cast<float>(scale.factor() * factor * difference));
     }
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void mean_squared_error(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const SquaredErrorTerm term{call.read(0), call.read(1), call.write(1), 2 / kernel.scalar};
+  const SquaredErrorTerm<T> term{call.read<T>(0), call.read(1), call.write<T>(1), 2 / kernel.scalar, GradientScale(kernel, call)};
   sum_strips<1>(launch, one_set(kernel.x.elements()), 1, {}, call.workspace, term, LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
 }
 
 // ---------------------------------------------------------------- Dice
 
+template <class T>
 struct DiceTerm {
-  const float* x;
+  const T* x;
   const std::int32_t* labels;
   Divisor classes;
 
@@ -115,11 +131,11 @@ struct DiceFinish {
     for (int s = 0; s < 3; ++s) sums[s * classes + channel] = sum[s];
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void dice_sums(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t classes = kernel.x[Axis::C];
-  sum_strips<3>(launch, one_set(kernel.x), classes, {call.read(0)}, call.workspace,
-                DiceTerm{call.read(0), call.read<std::int32_t>(1), Divisor(classes)}, DiceFinish{call.write<double>(0), classes});
+  sum_strips<3>(launch, one_set(kernel.x), classes, {call.read<T>(0)}, call.workspace,
+                DiceTerm<T>{call.read<T>(0), call.read<std::int32_t>(1), Divisor(classes)}, DiceFinish{call.write<double>(0), classes});
 }
 
 /// The loss is 1 - mean over the classes of a / b.
@@ -136,17 +152,20 @@ struct DiceQuotient {
   }
 };
 /// dx is a / b^2 / classes everywhere, less 2 / b / classes at the label.
+template <class T>
 struct DiceGradient {
   DiceQuotient quotient;
   const std::int32_t* labels;
-  float* dx;
+  T* dx;
   Divisor classes;
+  GradientScale scale;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip) const {
     float everywhere[width], at_label[width];
     for (int k = 0; k < width; ++k) {
-      const double a = quotient.a(strip.channel + k), b = quotient.b(strip.channel + k), terms = static_cast<double>(quotient.classes);
+      const double a = quotient.a(strip.channel + k), b = quotient.b(strip.channel + k),
+                   terms = static_cast<double>(quotient.classes) / scale.factor();
       everywhere[k] = static_cast<float>(a / b / b / terms);
       at_label[k] = static_cast<float>((a / b - 2) / b / terms);
     }
@@ -159,12 +178,12 @@ struct DiceGradient {
     }
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void dice_loss(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t classes = kernel.x[Axis::C];
   const DiceQuotient quotient{call.read<double>(1), classes, kernel.scalar};
-  for_strips(launch, one_set(kernel.x), classes, {call.write(1)},
-             DiceGradient{quotient, call.read<std::int32_t>(0), call.write(1), Divisor(classes)});
+  for_strips(launch, one_set(kernel.x), classes, {call.write<T>(1)},
+             DiceGradient<T>{quotient, call.read<std::int32_t>(0), call.write<T>(1), Divisor(classes), GradientScale(kernel, call)});
   sum_strips<1>(launch, one_set(classes), 1, {}, call.workspace, quotient, LossFinish{call.write<double>(0), 1, -1 / static_cast<double>(classes)});
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 // Packing and unpacking of halos, moving, filling. What is copied is only bytes: in pieces of sixteen where everything divides by them.
-#include <stdexcept>
-
 #include "model/partition/copy_loops.hpp"
 #include "runtime/cuda/own/divisor.hpp"
 #include "runtime/cuda/own/pack.hpp"
@@ -44,7 +42,7 @@ struct CopyWork {
     auto value = load<width>(from);
     if (accumulate) {
       const auto before = load<width>(to);
-      for (int k = 0; k < width; ++k) value[k] = static_cast<T>(before[k] + value[k]);
+      for (int k = 0; k < width; ++k) value[k] += before[k];
     }
     store(to, value);
   }
@@ -81,10 +79,8 @@ void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& lau
     case DataType::F32: return copy_elements<float>(kernel, call, launch);
     case DataType::F64: return copy_elements<double>(kernel, call, launch);
     case DataType::I32: return copy_elements<std::int32_t>(kernel, call, launch);
-    case DataType::F16:
-    case DataType::BF16:
-      if (kernel.accumulate) throw std::logic_error("no arithmetic in 16 bits");
-      return copy_elements<std::uint16_t>(kernel, call, launch);
+    case DataType::F16: return copy_elements<Float16>(kernel, call, launch);
+    case DataType::BF16: return copy_elements<Bfloat16>(kernel, call, launch);
   }
 }
 
@@ -104,6 +100,30 @@ template <class Launch>
 void fill(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
   launch((bytes + pack_bytes - 1) / pack_bytes, FillWork{call.write<char>(0), bytes, aligned({call.writes[0]})});
+}
+
+template <class From, class To>
+struct ConvertWork {
+  const From* from;
+  To* to;
+  std::int64_t count;
+  bool packed;
+
+  SP_DEVICE void operator()(std::int64_t index) const {
+    const std::int64_t first = index * pack_width;
+    if (packed && first + pack_width <= count) return store(to + first, load<pack_width>(from + first));
+    for (std::int64_t i = first; i < first + pack_width && i < count; ++i) to[i] = To(from[i]);
+  }
+};
+template <class From, class To, class Launch>
+void convert_all(std::int64_t count, const KernelCall& call, const Launch& launch) {
+  const ConvertWork<From, To> work{call.read<From>(0), call.write<To>(0), count, aligned({call.reads[0], call.writes[0]})};
+  launch((count + pack_width - 1) / pack_width, work);
+}
+template <class Launch>
+void convert(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  kernel.type == DataType::F16 ? convert_all<float, Float16>(kernel.y.elements(), call, launch)
+                               : convert_all<float, Bfloat16>(kernel.y.elements(), call, launch);
 }
 
 }  // namespace stratplan::own

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/cuda/own/elements.hpp"
+#include "runtime/cuda/own/loss_scale.hpp"
 #include "runtime/cuda/own/strips.hpp"
 
 namespace stratplan::own {
@@ -78,13 +79,13 @@ struct LarsStep {
   }
 };
 
-/// A step reads the first tensors of the call and writes all that it has.
+/// A step reads the first tensors of the call and writes all that it has. Behind an overflow nothing is written, which the device alone knows of.
 template <int reads, int writes, class Launch, class Step>
 void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Step& step) {
-  Streams<reads, writes> streams{};
+  Streams<float, reads, writes> streams{};
   for (int i = 0; i < reads; ++i) streams.from[i] = call.read(static_cast<std::size_t>(i));
   for (int i = 0; i < writes; ++i) streams.to[i] = call.write(static_cast<std::size_t>(i));
-  for_elements<reads, writes>(launch, kernel.y.elements(), streams, step);
+  for_elements<float, reads, writes>(unless_overflown(kernel, call, launch), kernel.y.elements(), streams, step);
 }
 
 template <class Launch>

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "runtime/cuda/own/launch.hpp"
+#include "runtime/float16.hpp"
 
 namespace stratplan::own {
 
@@ -17,13 +18,30 @@ struct alignas(width * sizeof(T)) Pack {
   SP_DEVICE const T& operator[](int i) const { return value[i]; }
 };
 
+template <class T>
+inline constexpr bool is_float16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+
+/// Numbers of 16 bits are floats once they are loaded, and rounded as they are stored.
 template <int width, class T>
-SP_DEVICE Pack<T, width> load(const T* from) {
-  return *reinterpret_cast<const Pack<T, width>*>(from);
+SP_DEVICE auto load(const T* from) {
+  const auto stored = *reinterpret_cast<const Pack<T, width>*>(from);
+  if constexpr (is_float16<T>) {
+    Pack<float, width> pack;
+    for (int k = 0; k < width; ++k) pack[k] = stored[k];
+    return pack;
+  } else {
+    return stored;
+  }
 }
-template <class T, int width>
-SP_DEVICE void store(T* to, const Pack<T, width>& pack) {
-  *reinterpret_cast<Pack<T, width>*>(to) = pack;
+template <class T, class Computed, int width>
+SP_DEVICE void store(T* to, const Pack<Computed, width>& pack) {
+  if constexpr (is_float16<T>) {
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) stored[k] = T(pack[k]);
+    *reinterpret_cast<Pack<T, width>*>(to) = stored;
+  } else {
+    *reinterpret_cast<Pack<T, width>*>(to) = pack;
+  }
 }
 
 /// Whether packs may begin at all of these addresses; what is not there (null) does not object.

@@ -96,10 +96,11 @@ struct Pool {
   }
 };
 
+template <class T>
 struct MaxPoolForwardWork {
   Pool pool;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   std::int32_t* index;
 
   template <int width>
@@ -120,17 +121,18 @@ struct MaxPoolForwardWork {
     store(index + at.element, where);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void max_pool_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const MaxPoolForwardWork work{Pool(kernel), call.read(0), call.write(0), call.write<std::int32_t>(1)};
+  const MaxPoolForwardWork<T> work{Pool(kernel), call.read<T>(0), call.write<T>(0), call.write<std::int32_t>(1)};
   for_places(launch, kernel.y, {work.x, work.y, work.index}, work);
 }
 
+template <class T>
 struct MaxPoolBackwardWork {
   Pool pool;
-  const float* dy;
+  const T* dy;
   const std::int32_t* index;
-  float* dx;
+  T* dx;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -146,16 +148,17 @@ struct MaxPoolBackwardWork {
     store(dx + at.element, sum);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void max_pool_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const MaxPoolBackwardWork work{Pool(kernel), call.read(0), call.read<std::int32_t>(1), call.write(0)};
+  const MaxPoolBackwardWork<T> work{Pool(kernel), call.read<T>(0), call.read<std::int32_t>(1), call.write<T>(0)};
   for_places(launch, kernel.x, {work.dy, work.index, work.dx}, work);
 }
 
+template <class T>
 struct AveragePoolForwardWork {
   Pool pool;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -169,16 +172,17 @@ struct AveragePoolForwardWork {
     store(y + at.element, sum);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void average_pool_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const AveragePoolForwardWork work{Pool(kernel), call.read(0), call.write(0)};
+  const AveragePoolForwardWork<T> work{Pool(kernel), call.read<T>(0), call.write<T>(0)};
   for_places(launch, kernel.y, {work.x, work.y}, work);
 }
 
+template <class T>
 struct AveragePoolBackwardWork {
   Pool pool;
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -191,16 +195,17 @@ struct AveragePoolBackwardWork {
     store(dx + at.element, sum);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void average_pool_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const AveragePoolBackwardWork work{Pool(kernel), call.read(0), call.write(0)};
+  const AveragePoolBackwardWork<T> work{Pool(kernel), call.read<T>(0), call.write<T>(0)};
   for_places(launch, kernel.x, {work.dy, work.dx}, work);
 }
 
 // ---------------------------------------------------------------- means over space
 
+template <class T>
 struct SpatialMeanTerm {
-  const float* x;
+  const T* x;
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
@@ -211,16 +216,17 @@ struct SpatialMeanTerm {
     }
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<1>(launch, a_set_each_sample(kernel.x), channels, {call.read(0)}, call.workspace, SpatialMeanTerm{call.read(0)},
-                Quotient{call.write(0), channels, kernel.scalar});
+  sum_strips<1>(launch, a_set_each_sample(kernel.x), channels, {call.read<T>(0)}, call.workspace, SpatialMeanTerm<T>{call.read<T>(0)},
+                Quotient<T>{call.write<T>(0), channels, kernel.scalar});
 }
 
+template <class T>
 struct SpatialMeanGradient {
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   std::int64_t channels;
   double positions;
 
@@ -232,11 +238,11 @@ struct SpatialMeanGradient {
     for (std::int64_t i = strip.first; i < strip.last; i += strip.step) store(dx + i, share);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  for_strips(launch, a_set_each_sample(kernel.x), channels, {call.write(0)},
-             SpatialMeanGradient{call.read(0), call.write(0), channels, kernel.scalar});
+  for_strips(launch, a_set_each_sample(kernel.x), channels, {call.write<T>(0)},
+             SpatialMeanGradient<T>{call.read<T>(0), call.write<T>(0), channels, kernel.scalar});
 }
 
 }  // namespace stratplan::own

@@ -47,11 +47,12 @@ struct Mixers {
   SP_DEVICE static std::int64_t half_up(std::int64_t value) { return value < 0 ? value / 2 : (value + 1) / 2; }
 };
 
+template <class T>
 struct UpsampleForwardWork {
   Shape x;
   Scale d, h, w;
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -68,17 +69,20 @@ struct UpsampleForwardWork {
     store(to + at.element, sum);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void upsample_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const auto& [d, h, w] = kernel.scales;
-  for_places(launch, kernel.y, {call.read(0), call.write(0)}, UpsampleForwardWork{kernel.x, d, h, w, call.read(0), call.write(0)});
+  const T* x = call.read<T>(0);
+  T* y = call.write<T>(0);
+  for_places(launch, kernel.y, {x, y}, UpsampleForwardWork<T>{kernel.x, d, h, w, x, y});
 }
 
+template <class T>
 struct UpsampleBackwardWork {
   Shape x, y;
   Scale d, h, w;
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
@@ -96,10 +100,12 @@ struct UpsampleBackwardWork {
     store(dx + at.element, sum);
   }
 };
-template <class Launch>
+template <class T, class Launch>
 void upsample_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const auto& [d, h, w] = kernel.scales;
-  for_places(launch, kernel.x, {call.read(0), call.write(0)}, UpsampleBackwardWork{kernel.x, kernel.y, d, h, w, call.read(0), call.write(0)});
+  const T* dy = call.read<T>(0);
+  T* dx = call.write<T>(0);
+  for_places(launch, kernel.x, {dy, dx}, UpsampleBackwardWork<T>{kernel.x, kernel.y, d, h, w, dy, dx});
 }
 
 }  // namespace stratplan::own

@@ -1,0 +1,27 @@
+// Gradients in F16 vanish below 2^-24: the loss is multiplied by a scale before the backward phase, and gradients of parameters, which are floats, divided by it
+// behind. A scale too large shows as gradients that are no numbers: that step is left out (Micikevicius et al., "Mixed precision training", ICLR 2018).
+#include <cmath>
+
+#include "runtime/loss_scaling.hpp"
+#include "runtime/reference/kernels.hpp"
+
+namespace stratplan::reference {
+
+void unscale(const Kernel& kernel, const KernelCall& call) {
+  const float* gradient = call.read(0);
+  const double scale = call.read<double>(1)[0];
+  double overflows = *call.read<double>(2);
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
+    overflows += std::isfinite(gradient[i]) ? 0 : 1;
+    call.write(0)[i] = static_cast<float>(gradient[i] / scale);
+  }
+  *call.write<double>(1) = overflows;
+}
+
+void adjust_loss_scale(const Kernel&, const KernelCall& call) {
+  const LossScaling next = adjusted({call.read<double>(0)[0], call.read<double>(0)[1]}, *call.read<double>(1) > 0, call.context.scale_growth_steps);
+  call.write<double>(0)[0] = next.scale;
+  call.write<double>(0)[1] = next.steps;
+}
+
+}  // namespace stratplan::reference

@@ -1,0 +1,81 @@
+// Programs whose activations are narrow.
+#include <gtest/gtest.h>
+
+#include "support/networks.hpp"
+#include "support/program_run.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::everywhere;
+using test::problem_with;
+
+Execution mixed(DataType type) { return {.precision = {.activations = type}}; }
+
+std::int64_t count(const Program& program, KernelKind kind) {
+  return std::ranges::count_if(program.steps, [&](const Step& step) {
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    return compute && compute->kernel.kind == kind;
+  });
+}
+
+TEST(MixedPrecision, ProgramsDoWhatTheirKernelsExpect) {
+  for (const DataType type : {DataType::BF16, DataType::F16})
+    for (const char* grid : {"N1", "N2", "H2 W2", "C2", "F2", "C2 F2", "N2 R2"})
+      for (const int sharding : {0, 1, 2, 3}) {
+        Execution execution = mixed(type);
+        execution.sharding = sharding;
+        for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 2), test::activated_contractions(4, true)})
+          EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(grid)), execution), "") << grid << " sharding " << sharding;
+      }
+}
+
+TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
+  const Network network = test::small_network(4, 4);
+  const LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H2"));
+  const Program wide = lower(network, decompositions, {}, 0), narrow = lower(network, decompositions, mixed(DataType::BF16), 0);
+  for (const Buffer& buffer : narrow.buffers) {
+    const bool loaded = buffer.name.ends_with("as loaded") || buffer.name.ends_with(".target"), copy = buffer.name.ends_with("as bf16");
+    const bool of_activations = buffer.tensor_class == TensorClass::Activation || buffer.tensor_class == TensorClass::ActivationGradient ||
+                                buffer.tensor_class == TensorClass::Message;
+    if (buffer.type == DataType::I32) continue;
+    EXPECT_EQ(buffer.type == DataType::BF16, (of_activations && !loaded) || copy) << buffer.name;
+  }
+  EXPECT_GT(narrow.persistent, wide.persistent) << "beside the parameters their copy";
+  EXPECT_LT(narrow.arena.value, 0.6 * static_cast<double>(wide.arena.value));
+  EXPECT_EQ(count(narrow, KernelKind::Unscale), 0) << "bf16 has the range of f32";
+}
+
+TEST(MixedPrecision, WeightsAreConvertedOnceAStep) {
+  Network network = test::small_network(4, 2);
+  const auto conversions = [&](const Execution& execution) {
+    return count(lower(network, everywhere(network, Decomposition::parse("N2")), execution, 0), KernelKind::Convert);
+  };
+  const std::int64_t samples = 1;
+  EXPECT_EQ(conversions({}), 0);
+  EXPECT_EQ(conversions(mixed(DataType::BF16)), samples + 1);
+  Execution gathered = mixed(DataType::BF16);
+  gathered.sharding = 3;
+  EXPECT_EQ(conversions(gathered), samples + 2) << "parameters come and go: anew in each phase";
+}
+
+TEST(MixedPrecision, OverflowsAreAgreedOnBeforeTheFirstUpdate) {
+  const Network network = test::small_network(4, 4);
+  const Program program = lower(network, everywhere(network, Decomposition::parse("C2 F2")), mixed(DataType::F16), 0);
+  EXPECT_EQ(count(program, KernelKind::AdjustLossScale), 1);
+  bool agreed = false;
+  for (const Step& step : program.steps) {
+    if (step.phase != Phase::Update) continue;
+    if (const auto* collective = std::get_if<CollectiveStep>(&step.body); collective && collective->count == 1) {
+      EXPECT_EQ(collective->group.size(), 4u);
+      agreed = true;
+    }
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    if (!compute || !is_update(compute->kernel.kind)) continue;
+    EXPECT_TRUE(agreed && compute->kernel.scaled);
+  }
+  EXPECT_TRUE(agreed);
+}
+
+}  // namespace
+}  // namespace stratplan
