@@ -52,11 +52,10 @@ class CudaBackend final : public Backend {
   void release_host(void* memory) noexcept override { cudaFreeHost(memory); }
 
   std::vector<std::string> choices(const Kernel& kernel) override {
-    return is_convolution(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_) : std::vector<std::string>{};
+    return is_convolution(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_of(kernel)) : std::vector<std::string>{};
   }
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
-    require_single_precision(kernel, name());
-    if (is_convolution(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_);
+    if (is_convolution(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_of(kernel));
     return make_own_kernel(kernel);
   }
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
@@ -88,6 +87,10 @@ class CudaBackend final : public Backend {
   void* native_stream(Stream stream) override { return of(stream); }
 
  private:
+  /// Of floats as this backend was asked to; other types say it themselves.
+  cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const {
+    return kernel.type == DataType::F16 ? cudnn::Arithmetic::F16 : kernel.type == DataType::BF16 ? cudnn::Arithmetic::BF16 : arithmetic_;
+  }
   static constexpr std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
   cudaStream_t of(Stream stream) const { return streams_[index(stream)]; }
 

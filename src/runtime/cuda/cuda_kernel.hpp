@@ -18,4 +18,7 @@ class CudaKernel : public PreparedKernel {
 /// Of all kinds but convolutions (own_kernels.cu).
 std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel);
 
+/// Numbers of a narrow type to floats: what is no step of any program, but part of a convolution.
+std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements);
+
 }  // namespace stratplan

@@ -70,9 +70,20 @@ TEST(Convolution, SaysWhatItCannotDo) {
   const Target target(h100());
   EXPECT_THAT(message_of<EnvironmentError>([&] { make_convolution(residual, "abacus", Arithmetic::F32, target); }),
               testing::AllOf(HasSubstr(residual.key()), HasSubstr("abacus")));
-  Kernel biased = residual;
-  biased.bias = true;
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_convolution(biased, "", Arithmetic::BF16, target); }), HasSubstr("bf16"));
+}
+
+TEST(Convolution, InNarrowNumbersHasABiasBehindItAndFloatsAsGradientsOfWeights) {
+  const Target target(h100());
+  for (const Arithmetic arithmetic : {Arithmetic::F16, Arithmetic::BF16}) {
+    Kernel biased = residual;
+    biased.bias = true;
+    biased.activation = Activation::Relu;
+    EXPECT_EQ(message_of([&] { make_convolution(biased, "", arithmetic, target); }), "no exception");
+    const Kernel filter = with_kind(residual, ConvolutionBackwardFilter);
+    const Bytes written_by_cudnn{64 * 64 * 9 * size_of(storage(arithmetic))};
+    EXPECT_GE(make_convolution(filter, "", arithmetic, target)->workspace(),
+              first_plan(filter, arithmetic, target, [](const Plan&) { return true; })->workspace + written_by_cudnn);
+  }
 }
 
 TEST(Convolution, WantsADeviceUnlessOneIsDescribed) {

@@ -53,7 +53,13 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
   if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
   const std::unique_ptr<Backend> backend = make_cuda_backend(false), reference = make_reference_backend();
   Random random(static_cast<unsigned>(GetParam()));
-  for (const Kernel& kernel : cases_of(static_cast<KernelKind>(GetParam()))) {
+  std::vector<Kernel> kernels = cases_of(static_cast<KernelKind>(GetParam()));
+  const std::size_t wide = works_on_activations(kernels.front().kind) ? kernels.size() : 0;
+  for (std::size_t i = 0; i < wide; ++i) {
+    kernels.push_back(kernels[i]);
+    kernels.back().type = i % 2 ? DataType::F16 : DataType::BF16;
+  }
+  for (const Kernel& kernel : kernels) {
     const std::vector<Values> reads = operands(kernel, random);
     std::vector<Values> before;
     for (const Operand& operand : kernel.operands().writes) before.push_back(random_values(operand, random, 1000));

@@ -43,13 +43,9 @@ class Part {
 /// What is done to a forward convolution's output, in place: a bias is added, an activation applied.
 class Behind {
  public:
-  Behind(const Kernel& kernel, Arithmetic arithmetic) : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
+  explicit Behind(const Kernel& kernel) : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
     const bool activates = kernel.kind == KernelKind::ConvolutionForward && kernel.activation != Activation::None;
-    if (!adds_ && !activates) return;
-    if (storage(arithmetic) != DataType::F32)
-      throw EnvironmentError(
-          fmt::format("{}: bias and activation behind a convolution in {} are not part of this version", kernel.key(), name_of(arithmetic)));
-    part_ = Part(adds_ ? bias(kernel) : activation(kernel));
+    if (adds_ || activates) part_ = Part(adds_ ? bias(kernel) : activation(kernel));
   }
 
   Bytes workspace() const { return part_.workspace(); }
@@ -61,11 +57,11 @@ class Behind {
 
  private:
   static Kernel bias(const Kernel& kernel) {
-    return {.kind = KernelKind::BiasAdd, .x = kernel.y, .y = kernel.y, .activation = kernel.activation, .slope = kernel.slope};
+    return {.kind = KernelKind::BiasAdd, .x = kernel.y, .y = kernel.y, .type = kernel.type, .activation = kernel.activation, .slope = kernel.slope};
   }
   static Kernel activation(const Kernel& kernel) {
-    if (kernel.activation == Activation::Relu) return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y};
-    return {.kind = KernelKind::LeakyReluForward, .x = kernel.y, .y = kernel.y, .scalar = kernel.slope};
+    if (kernel.activation == Activation::Relu) return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type};
+    return {.kind = KernelKind::LeakyReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type, .scalar = kernel.slope};
   }
 
   bool adds_;
@@ -75,9 +71,9 @@ class Behind {
 /// Windows that read nothing but padding, or none at all: outputs are the bias, gradients zero.
 class EmptyConvolution : public CudaKernel {
  public:
-  EmptyConvolution(const Kernel& kernel, Arithmetic arithmetic) : behind_(kernel, arithmetic) {
-    const std::int64_t written = kernel.operands().writes[0].elements;
-    if (written > 0) zeros_ = Part(fill({{1, written, 1, 1, 1}}, storage(arithmetic)));
+  explicit EmptyConvolution(const Kernel& kernel) : behind_(kernel) {
+    const Operand written = kernel.operands().writes[0];
+    if (written.elements > 0) zeros_ = Part(fill({{1, written.elements, 1, 1, 1}}, written.type));
   }
   Bytes workspace() const override { return std::max(zeros_.workspace(), behind_.workspace()); }
   std::string implementation() const override { return "own"; }
@@ -91,23 +87,26 @@ class EmptyConvolution : public CudaKernel {
   Behind behind_;
 };
 
-/// The workspace is first the plan's, or that of own kernels before or behind it, and then the part of x that is read, if that is not all.
+/// The workspace is first the plan's, or that of own kernels before or behind it, then the part of x that is read, if that is not all, then the gradient of
+/// the weights as cuDNN writes it, if activations are narrow: in their type, as what it multiplies.
 class Convolution : public CudaKernel {
  public:
-  Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan, Arithmetic arithmetic)
-      : kind_(kernel.kind), plan_(std::move(plan)), behind_(kernel, arithmetic) {
-    const DataType type = storage(arithmetic);
+  Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan) : kind_(kernel.kind), plan_(std::move(plan)), behind_(kernel) {
     if (!cropped.whole) {
-      copy_ = Part(copy_of_part(kernel, cropped, type));
-      part_ = {cropped.kernel.x.elements() * size_of(type)};
-      if (kind_ == KernelKind::ConvolutionBackwardData) zeros_ = Part(fill(kernel.x, type));
+      copy_ = Part(copy_of_part(kernel, cropped, kernel.type));
+      part_ = {cropped.kernel.x.elements() * size_of(kernel.type)};
+      if (kind_ == KernelKind::ConvolutionBackwardData) zeros_ = Part(fill(kernel.x, kernel.type));
     }
-    const Bytes first = std::max({plan_.workspace, behind_.workspace(), copy_.workspace(), zeros_.workspace()});
-    constexpr std::int64_t alignment = 256;
-    part_at_ = {(first.value + alignment - 1) / alignment * alignment};
+    part_at_ = aligned(std::max({plan_.workspace, behind_.workspace(), copy_.workspace(), zeros_.workspace()}));
+    gradient_at_ = part_at_ + part_;
+    if (kind_ != KernelKind::ConvolutionBackwardFilter || !is_narrow(kernel.type)) return;
+    const std::int64_t weights = kernel.operands().writes[0].elements;
+    widening_ = make_widening(kernel.type, weights);
+    gradient_at_ = aligned(gradient_at_);
+    gradient_ = {weights * size_of(kernel.type)};
   }
 
-  Bytes workspace() const override { return part_at_ + part_; }
+  Bytes workspace() const override { return gradient_at_ + gradient_; }
   std::string implementation() const override { return plan_.config.name; }
 
   void run(const KernelCall& call, cudaStream_t stream) override {
@@ -116,11 +115,15 @@ class Convolution : public CudaKernel {
         execute(part_of(call, call.reads[0], stream), call.reads[1], call.writes[0], call, stream);
         return behind_.run(call, stream);
       case KernelKind::ConvolutionBackwardData: return backward_data(call, stream);
-      default: return execute(part_of(call, call.reads[0], stream), call.writes[0], call.reads[1], call, stream);
+      default: return backward_filter(call, stream);
     }
   }
 
  private:
+  static constexpr Bytes aligned(Bytes bytes) {
+    constexpr std::int64_t alignment = 256;
+    return {(bytes.value + alignment - 1) / alignment * alignment};
+  }
   bool crops() const { return part_.value > 0; }
   void* part(const KernelCall& call) const { return static_cast<std::byte*>(call.workspace) + part_at_.value; }
 
@@ -136,6 +139,14 @@ class Convolution : public CudaKernel {
     zeros_.run({}, dx, call.workspace, call.context, stream);
     execute(crops() ? part(call) : dx, call.reads[1], call.reads[0], call, stream);
     if (crops()) copy_.run({part(call)}, dx, call.workspace, call.context, stream);
+  }
+
+  void backward_filter(const KernelCall& call, cudaStream_t stream) const {
+    const void* const x = part_of(call, call.reads[0], stream);
+    if (!widening_) return execute(x, call.writes[0], call.reads[1], call, stream);
+    const void* const gradient = static_cast<std::byte*>(call.workspace) + gradient_at_.value;
+    execute(x, gradient, call.reads[1], call, stream);
+    widening_->run({{&gradient, 1}, call.writes, nullptr, call.context}, stream);
   }
 
   /// cuDNN takes all addresses as writable.
@@ -154,21 +165,24 @@ class Convolution : public CudaKernel {
   Plan plan_;
   Behind behind_;
   Part copy_, zeros_;
-  Bytes part_{}, part_at_{};
+  std::unique_ptr<CudaKernel> widening_;  ///< of the gradient of weights
+  Bytes part_{}, part_at_{}, gradient_{}, gradient_at_{};
 };
 
 bool computes_nothing(const Cropped& cropped) { return cropped.kernel.x.elements() == 0 || cropped.kernel.y.elements() == 0; }
 
 }  // namespace
 
-std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic, const Target& target) {
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std::string& choice, Arithmetic arithmetic, const Target& target) {
+  Kernel kernel = described;
+  kernel.type = storage(arithmetic);
   const Cropped read = cropped(kernel);
-  if (computes_nothing(read)) return std::make_unique<EmptyConvolution>(kernel, arithmetic);
+  if (computes_nothing(read)) return std::make_unique<EmptyConvolution>(kernel);
   std::optional<Plan> plan = choice.empty() ? first_plan(read.kernel, arithmetic, target, [](const Plan&) { return true; })
                                             : plan_named(choice, read.kernel, arithmetic, target);
   if (!plan && choice.empty()) throw EnvironmentError(fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
   if (!plan) throw EnvironmentError(fmt::format("the plan wants {} as {}, which cuDNN does not have here", kernel.key(), choice));
-  return std::make_unique<Convolution>(kernel, read, std::move(*plan), arithmetic);
+  return std::make_unique<Convolution>(kernel, read, std::move(*plan));
 }
 
 std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
