@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <sstream>
 
 #include "model/base/error.hpp"
@@ -11,6 +12,9 @@
 
 namespace stratplan {
 namespace {
+
+/// What activations are stored in, by the names of machines' arithmetic.
+const std::map<std::string, DataType> precisions{{"fp32", DataType::F32}, {"bf16", DataType::BF16}, {"fp16", DataType::F16}};
 
 std::set<std::string> layers_of(const std::string& list, const Network& network) {
   std::set<std::string> layers;
@@ -31,6 +35,13 @@ std::set<std::string> layers_of(const std::string& list, const Network& network)
 }  // namespace
 
 void ExecutionOptions::add(CLI::App& command) {
+  command
+      .add_option(
+          "--precision", precision,
+          "fp32; bf16 or fp16: activations, their gradients and what convolutions read of weights in 16 bits, parameters and sums in fp32, with "
+          "fp16 a scaled loss")
+      ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16", "fp16"}))
+      ->capture_default_str();
   command.add_option("--recompute", recompute,
                      "layers whose outputs are made again for the backward phase instead of being kept: names, separated by commas; all: in each "
                      "block what only the block itself reads; none; default: none, or as few as make the plan fit");
@@ -43,6 +54,7 @@ void ExecutionOptions::add(CLI::App& command) {
 
 Execution ExecutionOptions::execution(const Network& network) const {
   Execution execution;
+  execution.precision.activations = precisions.at(precision);
   if (recompute && *recompute != "none") execution.recompute = *recompute == "all" ? layers_to_recompute(network) : layers_of(*recompute, network);
   execution.sharding = sharding.value_or(0);
   if (const auto rejection = check_sharding(network.training, execution.sharding)) throw UsageError("--sharding: " + rejection->reason);

@@ -1,5 +1,5 @@
 #pragma once
-// How a plan saves memory at the price of time, asked for by hand.
+// What a plan stores numbers in, and how it saves memory at the price of time, asked for by hand.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -12,8 +12,9 @@
 
 namespace stratplan {
 
-/// --recompute, --sharding.
+/// --precision, --recompute, --sharding.
 struct ExecutionOptions {
+  std::string precision = "fp32";
   std::optional<std::string> recompute;
   std::optional<int> sharding;
 

@@ -85,7 +85,14 @@ AutotuneHooks make_hooks(int ranks, const std::string& backend) {
 
 std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads) {
   const std::shared_ptr<Backend> asked = make_backend(backend, threads);
-  return [asked](const Kernel& kernel) { return asked->prepare(kernel)->workspace(); };
+  return [asked, refuses = backend == "cpu"](const Kernel& kernel) {
+    try {
+      return asked->prepare(kernel)->workspace();
+    } catch (const EnvironmentError&) {
+      if (!refuses) throw;
+      return Bytes{0};  // of mixed precision, which will have to run with another backend
+    }
+  };
 }
 
 }  // namespace stratplan

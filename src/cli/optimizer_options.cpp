@@ -63,6 +63,14 @@ void RateOptions::add(CLI::App& command) {
   command.add_option("--betas", betas, "of adam and adamw")->expected(2)->check(below_one())->capture_default_str()->group("Training");
   from_zero(command.add_option("--eps", epsilon, "of adam and adamw"));
   from_zero(command.add_option("--trust-coefficient", trust, "of lars"));
+  command
+      .add_option("--loss-scale", loss_scale.initial,
+                  "of plans in fp16: what the loss is multiplied by at first; halved behind gradients that overflow")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->group("Training");
+  from_zero(
+      command.add_option("--loss-scale-steps", loss_scale.growth_steps, "without an overflow, behind which it is doubled; 0: it stays as it is"));
   command.add_option("--schedule", schedule, "of the learning rate: constant, step, cosine or polynomial")
       ->check(one_of(schedule_names))
       ->capture_default_str()
@@ -88,6 +96,7 @@ TrainingSettings RateOptions::settings(const OptimizerOptions& optimizer, std::u
   settings.beta2 = betas[1];
   settings.epsilon = epsilon;
   settings.trust = trust;
+  settings.loss_scale = loss_scale;
   settings.schedule = {.kind = chosen<ScheduleKind>(schedule, schedule_names),
                        .warmup_steps = warmup_steps,
                        .steps = schedule_steps > 0 ? schedule_steps : steps,

@@ -29,6 +29,7 @@ struct RateOptions {
   std::vector<double> betas{0.9, 0.999};
   double epsilon = 1e-8;
   double trust = 0.001;
+  LossScaleSettings loss_scale;
   std::string schedule = "constant";
   std::int64_t warmup_steps = 0;
   std::int64_t schedule_steps = 0;  ///< 0: all of the run

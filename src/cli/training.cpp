@@ -110,6 +110,13 @@ void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest&
   if (speaking) note(fmt::format("after step {} {}", iteration + 1, what));
 }
 
+/// A step that overflowed has no gradients to compare.
+void check_scale(const LossScaling& scaling, const LossScaleSettings& settings, const Program& program) {
+  if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
+    throw ValidationError(
+        fmt::format("gradients of the first step overflowed at a loss scale of {}: a smaller --loss-scale is needed", settings.initial));
+}
+
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
@@ -202,6 +209,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const int iterations = request.warmup + request.steps;
   bool diverged = false;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
+    if (iteration == 0 && wanted) check_scale(executor.loss_scaling(), settings.loss_scale, program);
     if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
     if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));

@@ -65,7 +65,7 @@ class ClosedRanking final : public Ranking {
       : network_(network),
         space_(machine.topology(plan.ranks), usable_dims(network)),
         table_(network, blocks, space_, plan.execution, machine),
-        rates_(edge_rates(plan.ranks, machine)) {
+        rates_(edge_rates(plan.ranks, machine, plan.execution.precision.activations)) {
     fill(table_);
   }
 

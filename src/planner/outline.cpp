@@ -9,7 +9,7 @@ Outline outline_of(const Plan& plan, const Network& network, const MachineProfil
   const std::vector<Block> blocks = fold(network);
   const LayoutEstimate alone = LayoutEstimates(network, blocks, plan.execution, machine).of(plan.layers);
   Outline sum{alone.memory, alone.kernels};
-  const EdgeRates rates = edge_rates(plan.ranks, machine);
+  const EdgeRates rates = edge_rates(plan.ranks, machine, plan.execution.precision.activations);
   const auto made = [&](LayerIndex layer) { return distribute(network.layer(layer), plan.layers[static_cast<std::size_t>(layer)]); };
   for (LayerIndex consumer = 0; consumer < network.size(); ++consumer) {
     const std::vector<LayerIndex>& inputs = network.layer(consumer).inputs;

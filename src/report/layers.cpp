@@ -91,6 +91,7 @@ std::string overlap_text(const Execution& execution) {
 std::string memory_text(const Execution& execution) {
   constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state", "parameters, gradients and the optimizer's state"};
   std::vector<std::string> parts;
+  if (is_narrow(execution.precision.activations)) parts.push_back(fmt::format("activations in {}", name_of(execution.precision.activations)));
   if (!execution.recompute.empty()) parts.push_back(fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", ")));
   if (execution.sharding > 0) parts.push_back(fmt::format("shared out among ranks: {}", shared[static_cast<std::size_t>(execution.sharding)]));
   return fmt::format("{}", fmt::join(parts, "; "));

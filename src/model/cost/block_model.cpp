@@ -13,9 +13,10 @@ namespace {
 
 constexpr DimSet all_but_r{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W};
 
-Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved, bool accumulate) {
+Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved, bool accumulate, DataType type = DataType::F32) {
   Kernel kernel;
   kernel.kind = KernelKind::CopyRegion;
+  kernel.type = type;
   kernel.x = source;
   kernel.y = destination;
   kernel.region = moved;
@@ -29,8 +30,6 @@ Kernel same_shape(KernelKind kind, const Shape& shape) {
   kernel.x = kernel.y = shape;
   return kernel;
 }
-
-Bytes floats(const Shape& shape) { return {shape.elements() * 4}; }
 
 /// Kernels of a layer that is neither contraction nor normalization, placement nor loss.
 struct Passes {
@@ -61,6 +60,10 @@ Passes passes_of(LayerKind kind) {
   return {K::Fill, K::Fill};
 }
 
+bool makes_loss(KernelKind kind) {
+  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::MeanSquaredError || kind == KernelKind::DiceLoss;
+}
+
 /// Of all parameters in one sweep: LARS is taken for the momentum that it applies.
 KernelKind update_of(OptimizerKind optimizer) { return optimizer == OptimizerKind::Lars ? KernelKind::SgdMomentum : update_kernel(optimizer); }
 
@@ -82,6 +85,7 @@ class FusionModel {
         head_(network.layer(fusion.head)),
         decomposition_(decomposition),
         execution_(execution),
+        stored_(execution.precision.activations),
         machine_(machine),
         made_(distribute(head_, decomposition)),
         home_(made_.home.owned(0).shape()),
@@ -108,9 +112,12 @@ class FusionModel {
  private:
   Kernel kernel(KernelKind kind) const { return local_kernel(network_, fusion_.head, made_, 0, kind); }
   bool reads_data(std::size_t input) const { return network_.layer(head_.inputs[input]).kind == LayerKind::Input; }
+  Bytes stored(const Shape& shape) const { return {shape.elements() * size_of(stored_)}; }
   int parts(Dim dim) const { return decomposition_.grid.parts(dim); }
 
-  void run(Seconds& phase, const Kernel& kernel, std::int64_t times) {
+  void run(Seconds& phase, Kernel kernel, std::int64_t times) {
+    if (works_on_activations(kernel.kind)) kernel.type = stored_;
+    kernel.scaled = execution_.precision.scales_loss() && (is_update(kernel.kind) || makes_loss(kernel.kind));
     const StepCost cost = cost_of(kernel, machine_);
     phase += cost.seconds * static_cast<double>(times);
     pieces_.tier = std::max(pieces_.tier, cost.tier);
@@ -145,7 +152,7 @@ class FusionModel {
   /// The last layer's output is read again in the backward phase; a consumer that needs it anyway counts it.
   void keep_output() {
     const bool counted = kept_by_consumers(network_, recomputation_, fusion_.last());
-    if (!counted && !recomputation_.dropped(fusion_.last())) keep(floats(home_));
+    if (!counted && !recomputation_.dropped(fusion_.last())) keep(stored(home_));
   }
   /// What the backward phase reads of others' outputs, unless it is brought again.
   void keep_inputs() {
@@ -155,9 +162,15 @@ class FusionModel {
       const LayerDistributions made = index == fusion_.head ? made_ : distribute(layer, decomposition_);
       for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
         const bool inside = std::ranges::count(fusion_.layers(), layer.inputs[input]) > 0;
-        if (!inside && !recomputation_.dropped(layer.inputs[input])) keep(floats(made.inputs[input].region(0).shape()));
+        if (!inside && !recomputation_.dropped(layer.inputs[input])) keep(stored(made.inputs[input].region(0).shape()));
       }
     }
+  }
+
+  Kernel conversion(const Shape& shape) const {
+    Kernel kernel = same_shape(KernelKind::Convert, shape);
+    kernel.type = stored_;
+    return kernel;
   }
 
   void load_inputs() {
@@ -167,7 +180,12 @@ class FusionModel {
       if (region.empty()) continue;
       const Kernel load = load_kernel({LoadStep::What::Samples, region, {}, 0});
       forward(load);
-      if (recomputation_.brings_again(fusion_.head, head_.inputs[input])) backward(load);
+      const bool again = recomputation_.brings_again(fusion_.head, head_.inputs[input]);
+      if (again) backward(load);
+      if (!is_narrow(stored_)) continue;
+      const Kernel narrow = conversion(region.shape());
+      forward(narrow);
+      if (again) backward(narrow);
     }
   }
 
@@ -202,14 +220,14 @@ class FusionModel {
 
   void add_landing() {
     const Shape raw = made_.raw.owned(0).shape();
-    const Bytes bytes = floats(raw);
-    if (decomposition_.landing == Landing::AllReduce) return communicate({.bytes = bytes, .dims = {Dim::C}, .times = times_made()});
+    const Bytes bytes = stored(raw);
+    if (decomposition_.landing == Landing::AllReduce) return communicate({.type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
     // Every member's channels are packed and unpacked on their own.
-    Kernel pack = copy_kernel(raw, home_, home_, false), unpack = copy_kernel(home_, raw, home_, false);
+    Kernel pack = copy_kernel(raw, home_, home_, false, stored_), unpack = copy_kernel(home_, raw, home_, false, stored_);
     make(pack, parts(Dim::C));
     run(pieces_.backward, unpack, micro_batches_ * parts(Dim::C));
-    communicate({.op = Collective::ReduceScatter, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
-    communicate({.op = Collective::AllGather, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    communicate({.op = Collective::ReduceScatter, .type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
+    communicate({.op = Collective::AllGather, .type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
   }
 
   void add_normalization() {
@@ -266,10 +284,11 @@ class FusionModel {
     Kernel pass = kernel(passes.forward);
     pass.inputs = static_cast<int>(head_.inputs.size());
     make(pass);
-    if (head_.kind == LayerKind::GlobalAveragePool) communicate({.bytes = floats(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
+    if (head_.kind == LayerKind::GlobalAveragePool)
+      communicate({.type = stored_, .bytes = stored(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
     if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
     if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
-    if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep(floats(home_));  // positions of the maxima
+    if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep({home_.elements() * size_of(DataType::I32)});  // positions of the maxima
     if (passes.keeps_output && !reads_data(0)) keep_output();
   }
 
@@ -279,16 +298,18 @@ class FusionModel {
       const Shape part = made_.inputs[input].region(0).shape();
       placed += part.elements();
       if (part.elements() == 0) continue;
-      make(copy_kernel(part, home_, part, false));
-      if (!reads_data(input)) backward(copy_kernel(home_, part, part, false));
+      make(copy_kernel(part, home_, part, false, stored_));
+      if (!reads_data(input)) backward(copy_kernel(home_, part, part, false, stored_));
     }
-    if (placed < home_.elements()) make(same_shape(KernelKind::Fill, home_));
+    Kernel zeros = same_shape(KernelKind::Fill, home_);
+    zeros.type = stored_;
+    if (placed < home_.elements()) make(zeros);
   }
 
   void add_loss() {
     const bool classes = has_labels(head_.kind);
     Region wanted = made_.inputs.front().region(0);
-    const Bytes gradient = floats(wanted.shape());
+    const Bytes gradient = stored(wanted.shape());
     if (classes) wanted[Axis::C] = {0, 1};
     forward(load_kernel({classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, {}, 0}));
     if (head_.kind == LayerKind::DiceLoss) {
@@ -304,6 +325,19 @@ class FusionModel {
       communicate({.type = DataType::F64, .bytes = {8}, .dims = all_but_r});
     }
     if (!reads_data(0)) keep(gradient);
+    if (execution_.precision.scales_loss()) add_loss_scale();
+  }
+
+  /// What a step does of it beside looking at gradients.
+  void add_loss_scale() {
+    Kernel none = flat_kernel(KernelKind::Fill, 1);
+    none.type = DataType::F64;
+    update(none);
+    pieces_.persistent += Bytes{2 * size_of(DataType::F64)};
+    DimSet all = all_but_r;
+    all.insert(Dim::R);
+    communicate({.type = DataType::F64, .bytes = {8}, .dims = all, .gradient = true});
+    update(flat_kernel(KernelKind::AdjustLossScale, 1));
   }
 
   void add_parameters() {
@@ -317,10 +351,26 @@ class FusionModel {
     const std::int64_t members = parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W);
     if (execution_.sharding > 0 && members > 1) return add_shares(slices, elements, members);
     put_aside(slices);
-    update(flat_kernel(update_of(network_.training.optimizer), elements));
+    change(elements, elements);
+    if (converts()) convert(elements);
     const int copies = 2 + states_of(network_.training.optimizer) + (micro_batches_ > 1 ? 1 : 0);
     pieces_.persistent += Bytes{elements * 4 * copies};
     reduce(Collective::AllReduce, elements, true, 1);
+  }
+
+  /// The weights that contractions read are of the activations' type.
+  bool converts() const { return is_narrow(stored_) && made_.weights; }
+  /// Once, and kept; with sharding 3 in each phase that reads them: backward for the gradient of what was not loaded, or to make the output again.
+  void convert(std::int64_t elements) {
+    const Kernel all = conversion(flat_kernel(KernelKind::Convert, elements).x);
+    const bool comes_and_goes = execution_.sharding == 3 && parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W) > 1;
+    run(pieces_.forward, all, comes_and_goes ? micro_batches_ : 1);
+    if (comes_and_goes && (!reads_data(0) || remade_)) backward(all);
+    if (!comes_and_goes) pieces_.persistent += Bytes{elements * size_of(stored_)};
+  }
+  void change(std::int64_t values, std::int64_t gradients) {
+    if (execution_.precision.scales_loss()) update(flat_kernel(KernelKind::Unscale, gradients));
+    update(flat_kernel(update_of(network_.training.optimizer), values));
   }
 
   /// Of all micro-batches but the last gradients are put aside, and those of the last are added to them.
@@ -342,7 +392,8 @@ class FusionModel {
   void add_shares(const std::vector<Shape>& slices, std::int64_t filled, std::int64_t members) {
     const std::int64_t quantum = slice_elements * members, all = (filled + quantum - 1) / quantum * quantum, share = all / members;
     const int stage = execution_.sharding;
-    update(flat_kernel(update_of(network_.training.optimizer), share));
+    change(share, stage < 2 ? all : share);
+    if (converts()) convert(all);
     pieces_.persistent += Bytes{4 * ((stage < 3 ? all : share) + (stage < 2 ? all : share) + share * states_of(network_.training.optimizer))};
     if (stage == 1) {
       put_aside(slices);
@@ -369,6 +420,7 @@ class FusionModel {
   const Layer& head_;
   const Decomposition& decomposition_;
   const Execution& execution_;
+  const DataType stored_;  ///< activations
   const MachineProfile& machine_;
   const LayerDistributions made_;
   const Shape home_;

@@ -40,7 +40,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
       space_(space),
       execution_(execution),
       machine_(machine),
-      edge_rates_(edge_rates(space.ranks(), machine)),
+      edge_rates_(edge_rates(space.ranks(), machine, execution.precision.activations)),
       ends_(space),
       placement_(machine.placement(space.ranks())),
       group_shapes_(space, placement_),

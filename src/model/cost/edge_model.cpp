@@ -32,7 +32,7 @@ std::set<std::int64_t> telling_places(std::int64_t places) {
 
 }  // namespace
 
-EdgeRates edge_rates(int ranks, const MachineProfile& machine) {
+EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const Topology placement = machine.placement(ranks);
   std::size_t inner = placement.size() - 1, outer = 0;
   while (inner > 0 && placement[inner] == 1) --inner;
@@ -40,11 +40,12 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine) {
   const auto rates = [&](std::size_t level) {
     const Bytes large{std::int64_t{1} << 30};
     const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement, machine);
-    return std::pair(latency.value,
-                     (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value * 4 / static_cast<double>(large.value));
+    return std::pair(latency.value, (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value *
+                                        static_cast<double>(size_of(type)) / static_cast<double>(large.value));
   };
   Kernel copy;
   copy.kind = KernelKind::CopyRegion;
+  copy.type = type;
   const double start = cost_of(copy, machine).seconds.value;
   constexpr std::int64_t many = std::int64_t{1} << 28;
   copy.x[Axis::C] = copy.y[Axis::C] = copy.region[Axis::C] = many;

@@ -25,7 +25,7 @@ struct EdgeRates {
   float own_message = 0, own_element = 0;
   int innermost = 1;  ///< ranks of an innermost group
 };
-EdgeRates edge_rates(int ranks, const MachineProfile& machine);
+EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
 /// How an axis of a tensor is held and read, whatever the number of parts.
 class AxisReading {

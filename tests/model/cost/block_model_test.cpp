@@ -29,9 +29,9 @@ struct Priced {
 };
 
 /// As the lowered programs of rank 0 have it; gradients by bytes, for they travel in other pieces.
-Priced lowered(const Network& network, const Block& block, const Decomposition& root, const MachineProfile& machine) {
+Priced lowered(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, const MachineProfile& machine) {
   Priced sum;
-  for (const Program& program : block_programs(network, block, root, Execution{}, 0)) {
+  for (const Program& program : block_programs(network, block, root, execution, 0)) {
     for (const Step& step : program.steps) {
       const double seconds = cost_of(step, program, machine).seconds.value;
       const auto* collective = std::get_if<CollectiveStep>(&step.body);
@@ -46,8 +46,8 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
   return sum;
 }
 
-Priced closed(const Network& network, const Block& block, const Decomposition& root, const MachineProfile& machine) {
-  const BlockPieces pieces = BlockModel(network, block, Execution{}, machine).pieces(root);
+Priced closed(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, const MachineProfile& machine) {
+  const BlockPieces pieces = BlockModel(network, block, execution, machine).pieces(root);
   Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.steps};
   const Topology placement = machine.placement(root.grid.ranks());
   for (const BlockCollective& collective : pieces.collectives) {
@@ -74,23 +74,25 @@ Priced closed(const Network& network, const Block& block, const Decomposition& r
 
 TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
   const MachineProfile machine = round_machine();
-  for (const std::int64_t set : {2, 8}) {
-    const Network network = mixed_network(8, set);
-    for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2",
-                             "N2 | C4", "N2 R2 | F2"}) {
-      const Decomposition root = Decomposition::parse(text);
-      for (const Block& block : fold(network)) {
-        if (check(network, block, root)) continue;
-        const std::string where = network.layer(block.root()).name + " on " + text;
-        const Priced a = lowered(network, block, root, machine), b = closed(network, block, root, machine);
-        EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
-        EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
-        EXPECT_NEAR(a.update, b.update, 1e-12) << where;
-        EXPECT_NEAR(a.communication, b.communication, 1e-12) << where;
-        EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
+  for (const DataType type : {DataType::F32, DataType::BF16, DataType::F16})
+    for (const std::int64_t set : {2, 8}) {
+      const Execution execution{.precision = {.activations = type}};
+      const Network network = mixed_network(8, set);
+      for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2",
+                               "N2 | C4", "N2 R2 | F2"}) {
+        const Decomposition root = Decomposition::parse(text);
+        for (const Block& block : fold(network)) {
+          if (check(network, block, root)) continue;
+          const std::string where = network.layer(block.root()).name + " on " + text + " in " + name_of(type);
+          const Priced a = lowered(network, block, root, execution, machine), b = closed(network, block, root, execution, machine);
+          EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
+          EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
+          EXPECT_NEAR(a.update, b.update, 1e-12) << where;
+          EXPECT_NEAR(a.communication, b.communication, 1e-12) << where;
+          EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
+        }
       }
     }
-  }
 }
 
 }  // namespace
