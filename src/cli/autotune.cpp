@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"
+#include "cli/execution_options.hpp"
 #include "cli/measuring.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
@@ -21,6 +22,7 @@ struct AutotuneOptions {
   NetworkOptions network;
   int ranks = 0;
   std::string memory;
+  std::string precision = "fp32";
   std::string backend = default_backend();
   std::uint64_t seed = 1;
   int rounds = 3;
@@ -99,6 +101,7 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.overrides = options.network.overrides();
   request.ranks = options.ranks;
   if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
+  request.precision = precision_of(options.precision);
   request.backend = options.backend;
   request.seed = options.seed;
   request.rounds = options.rounds;
@@ -135,6 +138,7 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_memory(*command, options->memory);
+  add_precision(*command, options->precision);
   command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
   command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
   command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")->check(positive())->capture_default_str();

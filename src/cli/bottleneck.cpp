@@ -24,7 +24,7 @@ for which the others wait, there or further on.
 void find_and_print(const BottleneckOptions& options) {
   check_writable(options.output);
   const auto [plan, network] = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution.threads_per_rank);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);
   Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}};
   document.update(to_json(network, found));

@@ -31,8 +31,7 @@ void print(const DiffOptions& options, const Difference& difference, const PlanS
 void compare_and_print(const DiffOptions& options) {
   check_writable(options.output);
   const PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
-  const MachineProfile machine =
-      read_machine_aloud(options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution.threads_per_rank);
+  const MachineProfile machine = read_machine_aloud(options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);
   const PlanSide a = side_of(first, machine), b = side_of(second, machine);
   const Difference difference = compare_plans(a, b);
   const Json document = to_json(difference, a, b);

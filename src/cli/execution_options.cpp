@@ -34,7 +34,7 @@ std::set<std::string> layers_of(const std::string& list, const Network& network)
 
 }  // namespace
 
-void ExecutionOptions::add(CLI::App& command) {
+void add_precision(CLI::App& command, std::string& precision) {
   command
       .add_option(
           "--precision", precision,
@@ -42,6 +42,12 @@ void ExecutionOptions::add(CLI::App& command) {
           "fp16 a scaled loss")
       ->check(CLI::IsMember(std::vector<std::string>{"fp32", "bf16", "fp16"}))
       ->capture_default_str();
+}
+
+Precision precision_of(const std::string& name) { return {.activations = precisions.at(name)}; }
+
+void ExecutionOptions::add(CLI::App& command) {
+  add_precision(command, precision);
   command.add_option("--recompute", recompute,
                      "layers whose outputs are made again for the backward phase instead of being kept: names, separated by commas; all: in each "
                      "block what only the block itself reads; none; default: none, or as few as make the plan fit");
@@ -54,7 +60,7 @@ void ExecutionOptions::add(CLI::App& command) {
 
 Execution ExecutionOptions::execution(const Network& network) const {
   Execution execution;
-  execution.precision.activations = precisions.at(precision);
+  execution.precision = precision_of(precision);
   if (recompute && *recompute != "none") execution.recompute = *recompute == "all" ? layers_to_recompute(network) : layers_of(*recompute, network);
   execution.sharding = sharding.value_or(0);
   if (const auto rejection = check_sharding(network.training, execution.sharding)) throw UsageError("--sharding: " + rejection->reason);

@@ -12,6 +12,10 @@
 
 namespace stratplan {
 
+void add_precision(CLI::App& command, std::string& precision);
+/// Of one of its names, which CLI11 has checked.
+Precision precision_of(const std::string& name);
+
 /// --precision, --recompute, --sharding.
 struct ExecutionOptions {
   std::string precision = "fp32";

@@ -51,7 +51,7 @@ void explain_and_print(const ExplainOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
   const auto& [plan, network] = planned;
   const std::optional<LayerIndex> layer = options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
-  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution.threads_per_rank);
+  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
   const auto others = static_cast<std::size_t>(options.others);
   const std::vector<BlockExplanation> blocks =
       layer ? std::vector{explain_layer(plan, network, machine, *layer, others)} : explain(plan, network, machine, others);

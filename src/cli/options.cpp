@@ -137,9 +137,13 @@ void check_writable(const std::string& file) {
   std::filesystem::remove(probe);
 }
 
-MachineProfile read_machine_aloud(const std::string& source, int ranks, int threads_per_rank) {
-  MachineProfile machine = read_machine(source, ranks, threads_per_rank);
-  if (source == "local") machine.unmeasured_workspace = workspace_here(default_backend(), threads_per_rank);
+MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution) {
+  MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank);
+  const DataType stored = execution.precision.activations;
+  const Math math = stored == DataType::F16 ? Math::Fp16 : Math::Bf16;
+  if (is_narrow(stored) && machine.device.units > 0 && machine.device.math_flops_per_s[static_cast<std::size_t>(math)] == 0)
+    throw InputError(source, "", fmt::format("no {} rate is stated for the device of {}", name_of(math), machine.name));
+  if (source == "local") machine.unmeasured_workspace = workspace_here(default_backend(), execution.threads_per_rank);
   if (source == "local" && machine.measured_ranks == 0) {
     note("this machine has not been measured with so many ranks: predictions are rough estimates (stratplan profile or autotune measures)");
   } else if (machine.assumed) {

@@ -10,6 +10,7 @@
 #include "model/base/units.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/network/network.hpp"
+#include "model/partition/execution.hpp"
 
 namespace stratplan {
 
@@ -42,8 +43,8 @@ void add_memory(CLI::App& command, std::string& memory);
 Bytes parse_bytes(const std::string& text);
 /// "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
-/// read_machine; says on standard error if the answer is an estimate.
-MachineProfile read_machine_aloud(const std::string& source, int ranks, int threads_per_rank);
+/// read_machine, for what is executed so; says on standard error if the answer is an estimate. Throws InputError, too, if it states no rate of such numbers.
+MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
 /// Before long work whose result goes there. Nothing happens if `file` is empty. Throws EnvironmentError.
 void check_writable(const std::string& file);
 

@@ -164,7 +164,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;
-  const MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution.threads_per_rank);
+  const MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution);
   check_writable(options.output);
 
   Plan chosen;

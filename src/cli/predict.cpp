@@ -56,7 +56,7 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
 
 void predict(const PredictOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution.threads_per_rank);
+  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   if (options.json) {
     fmt::print("{}\n", to_json(planned, prediction).dump());

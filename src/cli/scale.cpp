@@ -64,7 +64,9 @@ ScalingRequest request_of(const ScaleOptions& options, const MachineProfile& mac
   request.per_layer = options.per_layer;
   request.free = options.execution.free(options.network.optimizer);
   request.execution = [&options](const Network& network) { return options.execution.execution(network); };
-  request.machine = [&options, &machine](int ranks) { return options.machine == "local" ? read_machine_aloud("local", ranks, 1) : machine; };
+  request.machine = [&options, &machine, execution = Execution{.precision = precision_of(options.execution.precision)}](int ranks) {
+    return options.machine == "local" ? read_machine_aloud("local", ranks, execution) : machine;
+  };
   return request;
 }
 
@@ -101,7 +103,8 @@ void scale_and_print(const ScaleOptions& options) {
     check_writable(file);
   }
   options.network.read();  // says what reading decided, and what is wrong, once
-  const MachineProfile machine = read_machine_aloud(options.machine, parse_ranks(options.ranks).back(), 1);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, parse_ranks(options.ranks).back(), {.precision = precision_of(options.execution.precision)});
   const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machine));
   Json document = {{"scalings", Json::array()}};
   for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));

@@ -77,6 +77,7 @@ class Runner {
     plan.name = "undivided";
     plan.network_source = request_.network;
     plan.overrides.input_size = request_.overrides.input_size;
+    plan.execution.precision = request_.precision;
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));
     hooks_.phase("running one undivided step, to compare with");
@@ -111,6 +112,7 @@ class Runner {
 
   std::vector<std::string> arguments(const fs::path& plan, const std::vector<std::string>& more) const {
     std::vector<std::string> all{"run", plan.string(), "--quiet", "--backend", request_.backend, "--seed", std::to_string(request_.seed)};
+    if (request_.precision.scales_loss()) all.insert(all.end(), {"--loss-scale", "1024"});  // a first step that overflowed could not be compared
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
@@ -274,6 +276,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneReq
   PlanningOptions options;
   options.overrides = request.overrides;
   options.memory_limit = request.memory_limit;
+  options.execution.precision = request.precision;
   options.free.micro_batches = false;  // plans are measured and run on one network
   for (int turn = 1;; ++turn) {
     hooks.phase(fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));

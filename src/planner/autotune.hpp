@@ -20,6 +20,7 @@ struct AutotuneRequest {
   NetworkOverrides overrides;
   int ranks = 1;
   std::optional<Bytes> memory_limit;
+  Precision precision;  ///< of all plans, and of the run that they are held against
   std::string backend;
   std::uint64_t seed = 1;
   std::filesystem::path folder;  ///< for everything that it leaves

@@ -82,7 +82,12 @@ TEST(Plan, SurvivesWritingAndReading) {
   plan.machine_name = "here";
   plan.machine_fingerprint = "0123456789abcdef";
   plan.layers[static_cast<std::size_t>(network.find("relu1").value())] = Decomposition::parse("H2 | N2");
-  plan.execution = {.bucket_bytes = {12345}, .threads_per_rank = 3, .concurrent_tracks = true, .precision = {}, .fuse = false, .implementations = {{"convolution", "winograd"}}};
+  plan.execution = {.bucket_bytes = {12345},
+                    .threads_per_rank = 3,
+                    .concurrent_tracks = true,
+                    .precision = {.activations = DataType::BF16},
+                    .fuse = false,
+                    .implementations = {{"convolution", "winograd"}}};
   plan.prediction = {{1.0 / 3}, {987654321}};
   const TemporaryFolder folder;
   write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));

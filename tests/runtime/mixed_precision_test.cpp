@@ -69,6 +69,21 @@ TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
       }
 }
 
+TEST(MixedPrecision, WhatSavesMemoryChangesNoBit) {
+  const Network network = test::residual_network(4, 4);
+  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2")).layers;
+  const test::Trained expected = test::train_two_steps(network, decompositions, mixed(DataType::BF16), "reference");
+  for (const int sharding : {0, 1, 2, 3})
+    for (const bool again : {false, true}) {
+      Execution execution = mixed(DataType::BF16);
+      execution.bucket_bytes = {700};
+      execution.sharding = sharding;
+      if (again) execution.recompute = layers_to_recompute(network);
+      EXPECT_EQ(test::first_difference(expected, test::train_two_steps(network, decompositions, execution, "reference")), "")
+          << "sharding " << sharding << (again ? ", made again" : "");
+    }
+}
+
 TEST(MixedPrecision, GradientsComeOutUnscaled) {
   const Network network = test::small_network(4, 4);
   const auto gradients = [&](const Execution& execution, double scale) {
