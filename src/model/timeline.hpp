@@ -20,11 +20,17 @@ struct Timeline {
   Seconds total{};                       ///< the slowest rank's end
 };
 
+/// How much of an iteration is captured once and replayed, rather than launched step by step.
+struct ReplayCount {
+  std::size_t segments = 0;  ///< runs of steps, each of them launched as one
+  std::size_t steps = 0, all_steps = 0;
+};
+
 /// Measured times of one run: timings.json.
 struct Timing {
   std::vector<Seconds> steps;                       ///< wall time of each training step after warm-up, the slowest rank's
   std::vector<double> losses;                       ///< of every step, warm-up included
-  std::vector<std::vector<Seconds>> step_medians;   ///< [rank][step of the program]: median duration over the training steps
+  std::vector<std::vector<Seconds>> step_medians;   ///< [rank][step of the program]: median duration over the training steps; none if steps were replayed
   Seconds median() const;
   Seconds quantile(double fraction) const;
 };

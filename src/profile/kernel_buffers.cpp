@@ -144,9 +144,13 @@ KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
       noise_(backend, true),
       arena_(std::max(aligned(largest), arena)),
       reads_(allocate(backend, arena_)),
-      writes_(allocate(backend, arena_)) {
+      writes_(allocate(backend, arena_)),
+      step_(allocate(backend, {sizeof(StepNumbers)})) {
   noise_.write(reads_.get(), arena_);
   noise_.write(writes_.get(), arena_);
+  const StepNumbers numbers{.learning_rate = 1e-3, .mean_bias = 0.1, .square_bias = 1e-3};
+  backend.upload(Track::Compute, step_.get(), &numbers, {sizeof numbers});
+  backend.synchronize(Track::Compute);
 }
 
 void KernelBuffers::arrange(const Kernel& kernel) {

@@ -54,6 +54,8 @@ class KernelBuffers {
   void refresh(const Kernel& kernel, int run);
   /// At least this much.
   void* workspace(Bytes bytes);
+  /// What kernels know of the training step that they are in.
+  const StepNumbers* first_step() const { return reinterpret_cast<const StepNumbers*>(step_.get()); }
 
  private:
   void place_special(const Kernel& kernel, std::size_t read, const Operand& operand);
@@ -62,7 +64,7 @@ class KernelBuffers {
   Backend& backend_;
   Noise noise_;
   Bytes arena_;
-  DeviceMemory reads_, writes_, workspace_;
+  DeviceMemory reads_, writes_, workspace_, step_;
   DataType read_as_ = DataType::F32;  ///< what is to be read is noise of this type
   Bytes workspace_bytes_{};
   std::vector<DeviceMemory> special_;  ///< integers and sums of the kernel at hand

@@ -47,7 +47,7 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
   context.layer = "profile";
   context.global = kernel.y;
   context.region = whole(kernel.y);
-  context.learning_rate = 1e-3;
+  context.now = buffers.first_step();
   context.momentum = 0.9;
   const auto refresh = [&](int run) { buffers.refresh(kernel, run); };
   const int at_once = backend.runs_per_timing();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 
 namespace stratplan {
@@ -11,6 +12,13 @@ namespace {
 constexpr std::string_view cuda_tf32 = "cuda:tf32";
 
 }  // namespace
+
+std::unique_ptr<CapturedWork> Backend::capture(const std::function<void()>&) {
+  SP_ASSERT(captures(), "the {} backend captures nothing", name());
+  return nullptr;
+}
+
+void Backend::replay(CapturedWork&) { SP_ASSERT(captures(), "the {} backend captures nothing", name()); }
 
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
 

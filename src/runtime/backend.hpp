@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,15 +18,23 @@
 
 namespace stratplan {
 
+/// What changes from one training step to the next. It lies in the backend's memory and kernels read it as they run, so that work which was captured once goes on
+/// with the numbers of the step in which it is replayed.
+struct StepNumbers {
+  std::int64_t step = 0;  ///< from 0
+  double learning_rate = 0;
+  double mean_bias = 1;    ///< Adam: 1 - beta1^(step + 1), for the running means begin at zero
+  double square_bias = 1;  ///< Adam: 1 - beta2^(step + 1)
+};
+
 /// What a kernel may depend on beyond its description, its buffers and the shapes in them.
 struct KernelContext {
   std::uint64_t seed = 0;
-  std::int64_t step = 0;   ///< training step, from 0
-  std::string_view layer;  ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
-  Region region;           ///< where the output lies in its global tensor
+  const StepNumbers* now = nullptr;  ///< in the backend's memory
+  std::string_view layer;            ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  Region region;                     ///< where the output lies in its global tensor
   Shape global;
-  double learning_rate = 0;  ///< of this step; this and what follows: optimizers
-  double momentum = 0;
+  double momentum = 0;  ///< this and what follows: optimizers
   double weight_decay = 0;
   double beta1 = 0.9;     ///< Adam
   double beta2 = 0.999;   ///< Adam
@@ -42,6 +51,12 @@ class PreparedKernel {
   virtual Bytes workspace() const { return {0}; }
   /// Which implementation was chosen ("jit:avx512_core", "own"), for reports.
   virtual std::string implementation() const = 0;
+};
+
+/// Work that was enqueued once and may be done any number of times, at the same addresses and with the same arguments.
+class CapturedWork {
+ public:
+  virtual ~CapturedWork() = default;
 };
 
 class Backend {
@@ -80,6 +95,13 @@ class Backend {
   /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their own.
   virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
+  /// Whether work can be captured and replayed, which saves launching its parts.
+  virtual bool captures() const { return false; }
+  /// Calls `enqueue`, and keeps what it puts on the streams, and how they wait for each other, instead of doing it. In there the host may not wait or allocate, and
+  /// no kernel may be run that was never run before. Throws what `enqueue` throws; EnvironmentError: the device cannot. Requires captures().
+  virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
+  /// Does it as one piece of work on the stream of Track::Compute.
+  virtual void replay(CapturedWork& work);
   /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };

@@ -40,6 +40,10 @@ class Communicator {
   virtual void overlap(bool) {}
   /// Moves on what is under way on the track, where nobody else does (Open MPI has no thread for it); whether the track is done.
   virtual bool poll(Track) { return true; }
+  /// Whether its verbs do no more than enqueue on a backend's streams, so that they may be called within Backend::capture.
+  virtual bool captured() const { return false; }
+  /// Captured verbs have been replayed: synchronize(Track::Compute) waits for them as for others.
+  virtual void replayed() {}
 };
 
 /// The group of all ranks. Called by all of them.

@@ -15,6 +15,8 @@ class DataSource {
   /// The dense contents of `load.region` for a training step, channels last, in host memory: F32 samples and targets, I32 labels (one per sample
   /// and position, without channels). Valid until the next call.
   virtual std::span<const std::byte> load(const LoadStep& load, std::int64_t step) = 0;
+  /// Whether the contents are the same in every step.
+  virtual bool fixed() const { return false; }
   /// After how many steps all has been seen.
   virtual std::int64_t steps_per_epoch() const { return 1; }
 };
@@ -25,6 +27,7 @@ class SyntheticData final : public DataSource {
  public:
   explicit SyntheticData(std::uint64_t seed) : seed_(seed) {}
   std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  bool fixed() const override { return true; }
 
  private:
   struct Part {

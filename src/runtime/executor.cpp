@@ -1,7 +1,10 @@
 #include "runtime/executor.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "model/base/assert.hpp"
 #include "runtime/float16.hpp"
@@ -17,6 +20,11 @@ constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
 Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
 
 }  // namespace
+
+StepNumbers TrainingSettings::numbers_at(std::int64_t step) const {
+  const auto updates = static_cast<double>(step + 1);
+  return {step, learning_rate_at(step), 1 - std::pow(beta1, updates), 1 - std::pow(beta2, updates)};
+}
 
 Executor::Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
                    const TrainingSettings& settings, FlightRecorder recorder)
@@ -34,34 +42,23 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   arena_ = allocate(memory_.arena);
   persistent_ = allocate(memory_.persistent);
   fill(persistent_, memory_.persistent, 0);
+  told_ = allocate_host({sizeof(StepNumbers)});
+  now_ = allocate({sizeof(StepNumbers)});
   for (const Step& step : program.steps) prepared_.push_back(prepare(step));
   for (const auto& [kernel, prepared] : kernels_) memory_.workspace = std::max(memory_.workspace, prepared->workspace());
   workspace_ = allocate(memory_.workspace);
   for (std::size_t i = 0; i < program.steps.size(); ++i) spans_.push_back({static_cast<int>(i), {}, {}});
   begins_.assign(program.steps.size(), Backend::none);
   ends_ = begins_;
-  if (program.concurrent_tracks) prepare_waits();
+  std::vector<std::vector<Track>> awaited = awaited_tracks(program);
+  for (std::size_t i = 0; i < awaited.size(); ++i) prepared_[i].awaits = std::move(awaited[i]);
+  if (program.concurrent_tracks)
+    for (const Track track : tracks) under_way_[static_cast<std::size_t>(track)].reserve(program.steps.size());
   communicator.overlap(program.concurrent_tracks);
 }
 
-/// Waiting for a track waits for all that is under way on it, so later steps need not wait for that again.
-void Executor::prepare_waits() {
-  const std::vector<std::vector<int>> before = dependences(program_);
-  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last step that has been waited for
-  for (int i = 0; i < static_cast<int>(program_.steps.size()); ++i) {
-    std::vector<Track>& awaits = prepared_[static_cast<std::size_t>(i)].awaits;
-    for (const int earlier : before[static_cast<std::size_t>(i)]) {
-      const Step& step = program_.steps[static_cast<std::size_t>(earlier)];
-      int& last = finished[static_cast<std::size_t>(step.track)];
-      if (!communicates(step) || earlier <= last) continue;
-      last = i - 1;
-      awaits.push_back(step.track);
-    }
-  }
-  for (const Track track : tracks) under_way_[static_cast<std::size_t>(track)].reserve(program_.steps.size());
-}
-
-Executor::DeviceMemory Executor::allocate(Bytes bytes) { return {bytes.value > 0 ? backend_.allocate(bytes) : nullptr, Release{&backend_}}; }
+Executor::DeviceMemory Executor::allocate(Bytes bytes) { return DeviceMemory(bytes.value > 0 ? backend_.allocate(bytes) : nullptr, {&backend_}); }
+Executor::HostMemory Executor::allocate_host(Bytes bytes) { return HostMemory(backend_.allocate_host(bytes), {&backend_}); }
 
 std::byte* Executor::address(BufferId id) const {
   const Buffer& buffer = program_.buffer(id);
@@ -77,6 +74,7 @@ Executor::Prepared Executor::prepare(const Step& step) {
     prepared.kernel = prepare(compute->kernel);
     KernelContext& context = prepared.context;
     context.seed = settings_.seed;
+    context.now = static_cast<const StepNumbers*>(now_.get());
     context.layer = step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
     context.region = compute->region;
     context.global = compute->global;
@@ -121,19 +119,40 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
 
 void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 
+/// What kernels read of the step that they are in.
+void Executor::tell(std::int64_t iteration) {
+  *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
+  backend_.upload(stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
+}
+
 void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
-  start_ = backend_.record(stream, start_);
-  for (std::size_t i = 0; i < prepared_.size(); ++i) {
+  tell(iteration);
+  if (replays() && ran_ && !after_step) {
+    for (std::size_t segment = 0; segment < segments_.size(); ++segment) replay(segment, iteration, start);
+  } else {
+    if (!replays()) start_ = backend_.record(stream, start_);
+    run({0, program_.steps.size()}, iteration, start, after_step);
+  }
+  ran_ = true;
+  for (const Track track : tracks) finish(track, start);
+  backend_.synchronize(stream);
+  if (!replays()) note_spans();
+  recorder_.begin({iteration});
+}
+
+void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterStep& after_step) {
+  const bool times = !replays();
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
     for (const Track track : prepared_[i].awaits) finish(track, start);
     // What need not wait begins where the step before it ended.
-    if (prepared_[i].awaits.empty())
+    if (times && prepared_[i].awaits.empty())
       begins_[i] = i == 0 ? start_ : ends_[i - 1];
-    else
+    else if (times)
       begins_[i] = backend_.record(stream, begins_[i]);
     execute(program_.steps[i], prepared_[i], iteration);
-    ends_[i] = backend_.record(stream, ends_[i]);
+    if (times) ends_[i] = backend_.record(stream, ends_[i]);
     if (program_.concurrent_tracks) follow(i, start);
     if (after_step) {
       finish(program_.steps[i].track, start);
@@ -141,13 +160,13 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
       after_step(i);
     }
   }
-  for (const Track track : tracks) finish(track, start);
-  backend_.synchronize(stream);
+}
+
+void Executor::note_spans() {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     spans_[i].start = backend_.elapsed(start_, begins_[i]);
     if (!program_.concurrent_tracks || !communicates(program_.steps[i])) spans_[i].end = backend_.elapsed(start_, ends_[i]);
   }
-  recorder_.begin({iteration});
 }
 
 /// Waits for what is under way on a track.
@@ -170,30 +189,34 @@ void Executor::follow(std::size_t index, Seconds start) {
 
 void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
   if (prepared.kernel) {
-    compute(prepared, iteration);
-  } else if (const auto* loading = std::get_if<LoadStep>(&step.body)) {
-    load(step, *loading, prepared, iteration);
+    compute(prepared);
+  } else if (std::holds_alternative<LoadStep>(step.body)) {
+    const std::span<const std::byte> host = contents(step, iteration);
+    backend_.upload(stream, prepared.writes[0], host.data(), {std::ssize(host)});
+    backend_.synchronize(stream);
   } else {
-    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-      communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
-    else
-      communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
+    communicate(step, prepared);
     if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
   }
 }
 
-void Executor::compute(Prepared& prepared, std::int64_t iteration) {
-  prepared.context.step = iteration;
-  prepared.context.learning_rate = settings_.learning_rate_at(iteration);
+void Executor::compute(Prepared& prepared) {
   backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(), prepared.context);
 }
 
-void Executor::load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration) {
-  const std::span<const std::byte> contents = data_.load(load, iteration);
+/// Of a load.
+std::span<const std::byte> Executor::contents(const Step& step, std::int64_t iteration) {
+  const std::span<const std::byte> contents = data_.load(std::get<LoadStep>(step.body), iteration);
   const Bytes bytes = program_.buffer(step.writes.at(0)).bytes();
   SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}", contents.size(), bytes.value);
-  backend_.upload(stream, prepared.writes[0], contents.data(), bytes);
-  backend_.synchronize(stream);
+  return contents;
+}
+
+void Executor::communicate(const Step& step, const Prepared& prepared) {
+  if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+    communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
+  else
+    communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
 }
 
 void Executor::communicate(const CollectiveStep& collective, Track track, const Prepared& prepared) {
@@ -208,6 +231,80 @@ void Executor::communicate(const CollectiveStep& collective, Track track, const 
       return communicator_.all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
   }
 }
+
+// ---------------------------------------------------------------- replaying
+
+void Executor::replay_steps() {
+  SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
+  segments_ = segments_of(program_, communicator_.captured());
+  if (replay_count().segments == 0) segments_.clear();
+  work_.resize(segments_.size());
+}
+
+ReplayCount Executor::replay_count() const {
+  ReplayCount count{.all_steps = program_.steps.size()};
+  for (const Segment& segment : segments_) {
+    if (!segment.replays) continue;
+    ++count.segments;
+    count.steps += segment.end - segment.first;
+  }
+  return count;
+}
+
+void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) {
+  const Segment& segment = segments_[index];
+  if (!segment.replays) return run(segment, iteration, start, {});
+  recorder_.begin({iteration, static_cast<std::int64_t>(segment.first)});
+  const bool first = !work_[index];
+  if (first) capture(index);
+  for (const Track track : prepared_[segment.first].awaits) finish(track, start);
+  for (std::size_t i = segment.first; i < segment.end; ++i)
+    if (prepared_[i].staged && (first || !data_.fixed()))
+      std::ranges::copy(contents(program_.steps[i], iteration), static_cast<std::byte*>(prepared_[i].staged.get()));
+  backend_.replay(*work_[index]);
+  if (!segment.communicates) return;
+  communicator_.replayed();
+  communicator_.synchronize(stream);
+}
+
+void Executor::capture(std::size_t index) {
+  const Segment& segment = segments_[index];
+  for (std::size_t i = segment.first; i < segment.end; ++i)
+    if (std::holds_alternative<LoadStep>(program_.steps[i].body))
+      prepared_[i].staged = allocate_host(program_.buffer(program_.steps[i].writes.at(0)).bytes());
+  try {
+    work_[index] = backend_.capture([&] { enqueue(segment); });
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off launches each",
+                                       segment.first + 1, segment.end, program_.steps.size(), error.what()));
+  }
+}
+
+/// Nothing waits here but streams for each other.
+void Executor::enqueue(const Segment& segment) {
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
+    const Step& step = program_.steps[i];
+    Prepared& prepared = prepared_[i];
+    for (const Track track : prepared.awaits) follow_track(track);
+    if (prepared.kernel) {
+      compute(prepared);
+    } else if (prepared.staged) {
+      backend_.upload(stream, prepared.writes[0], prepared.staged.get(), program_.buffer(step.writes[0]).bytes());
+    } else {
+      communicate(step, prepared);
+      if (!program_.concurrent_tracks) follow_track(step.track);
+    }
+  }
+}
+
+/// What is enqueued next is behind all that is on the track so far.
+void Executor::follow_track(Track track) {
+  if (track == stream) return;
+  Backend::Event& passed = passed_[static_cast<std::size_t>(track)];
+  backend_.wait(stream, passed = backend_.record(track, passed));
+}
+
+// ---------------------------------------------------------------- numbers in and out
 
 double Executor::loss() {
   double loss = 0;

@@ -1,6 +1,6 @@
 #pragma once
 // Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels, pointers, groups); then each
-// iteration is one walk over the steps, in program order, and is timed step by step.
+// iteration is one walk over the steps, in program order, and is timed step by step; or, where the device can, runs of steps are captured and replayed.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +19,7 @@
 #include "runtime/flight_recorder.hpp"
 #include "runtime/loss_scaling.hpp"
 #include "runtime/schedule.hpp"
+#include "runtime/segments.hpp"
 
 namespace stratplan {
 
@@ -36,6 +37,7 @@ struct TrainingSettings {
   LossScaleSettings loss_scale{};  ///< where gradients are F16
 
   double learning_rate_at(std::int64_t step) const { return learning_rate * factor(schedule, step); }
+  StepNumbers numbers_at(std::int64_t step) const;
 };
 
 class Executor {
@@ -53,8 +55,12 @@ class Executor {
   /// One training iteration. Without concurrent tracks each step is finished before the next begins; with them communication goes on beside the kernels, up
   /// to a step that depends on it. `after_step` has each step finished first. Throws CommunicationError.
   void run(std::int64_t iteration, const AfterStep& after_step = {});
-  /// Of the last iteration, one per step.
-  std::span<const Span> spans() const { return spans_; }
+  /// Of the last iteration, one per step; none where steps are replayed.
+  std::span<const Span> spans() const { return replays() ? std::span<const Span>() : spans_; }
+  /// Behind the first iteration, steps in which the host has no part are captured, once, and replayed (segments.hpp), with the same results; nothing changes if there
+  /// are none. Iterations that call after_step run as before. Requires backend.captures(). If the device refuses, the next iteration throws EnvironmentError.
+  void replay_steps();
+  ReplayCount replay_count() const;
   /// Of the last iteration: the same on all ranks.
   double loss();
 
@@ -83,37 +89,51 @@ class Executor {
   Memory memory() const { return memory_; }
 
  private:
+  template <void (Backend::*release)(void*) noexcept>
+  struct Release {
+    Backend* backend;
+    void operator()(void* memory) const noexcept { (backend->*release)(memory); }
+  };
+  using DeviceMemory = std::unique_ptr<void, Release<&Backend::release>>;
+  using HostMemory = std::unique_ptr<void, Release<&Backend::release_host>>;
+
   /// A step with everything looked up that does not change from iteration to iteration.
   struct Prepared {
     PreparedKernel* kernel = nullptr;  ///< of a compute step
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
+    HostMemory staged;                        ///< what a replay loads, filled before it
     std::vector<Communicator::Parcel> sends;  ///< of an exchange
     std::vector<Communicator::Parcel> receives;
     Communicator::Group group = 0;  ///< of a collective
     std::vector<Track> awaits;      ///< on which something is under way that this step depends on
   };
-  struct Release {
-    Backend* backend;
-    void operator()(void* memory) const noexcept { backend->release(memory); }
-  };
-  using DeviceMemory = std::unique_ptr<void, Release>;
 
   DeviceMemory allocate(Bytes bytes);
+  HostMemory allocate_host(Bytes bytes);
   std::byte* address(BufferId buffer) const;
   Prepared prepare(const Step& step);
   PreparedKernel* prepare(const Kernel& kernel);
   std::vector<Communicator::Parcel> parcels(const std::vector<Message>& messages) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
 
-  void prepare_waits();
+  bool replays() const { return !segments_.empty(); }
+  void tell(std::int64_t iteration);
+  void run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterStep& after_step);
+  void note_spans();
   void finish(Track track, Seconds start);
   void follow(std::size_t index, Seconds start);
   void execute(const Step& step, Prepared& prepared, std::int64_t iteration);
-  void compute(Prepared& prepared, std::int64_t iteration);
-  void load(const Step& step, const LoadStep& load, const Prepared& prepared, std::int64_t iteration);
+  void compute(Prepared& prepared);
+  std::span<const std::byte> contents(const Step& step, std::int64_t iteration);
+  void communicate(const Step& step, const Prepared& prepared);
   void communicate(const CollectiveStep& collective, Track track, const Prepared& prepared);
+
+  void replay(std::size_t segment, std::int64_t iteration, Seconds start);
+  void capture(std::size_t segment);
+  void enqueue(const Segment& segment);
+  void follow_track(Track track);
 
   const Network& network_;
   const Program& program_;
@@ -127,11 +147,17 @@ class Executor {
   DeviceMemory arena_;
   DeviceMemory persistent_;
   DeviceMemory workspace_;
+  HostMemory told_;   ///< StepNumbers, on their way
+  DeviceMemory now_;  ///< to here, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
   Backend::Event start_ = Backend::none;  ///< of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
   std::array<std::vector<std::size_t>, 3> under_way_;  ///< by track: steps whose end has not been seen
+  std::vector<Segment> segments_;                      ///< none: no steps are replayed
+  std::vector<std::unique_ptr<CapturedWork>> work_;    ///< by segment; null where it is not replayed
+  std::array<Backend::Event, 3> passed_{Backend::none, Backend::none, Backend::none};  ///< by track: behind what is captured so far
+  bool ran_ = false;                                   ///< once, at least: what is made at first use is made
 };
 
 }  // namespace stratplan

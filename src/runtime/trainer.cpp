@@ -157,7 +157,8 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   timing.steps.resize(elapsed.size());
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
     for (std::size_t i = 0; i < elapsed.size(); ++i) timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) timing.step_medians.push_back(seconds(of_rank));
+  if (!executor.spans().empty())
+    for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) timing.step_medians.push_back(seconds(of_rank));
   return timing;
 }
 

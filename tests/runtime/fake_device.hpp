@@ -1,16 +1,19 @@
 #pragma once
 // A device of another kind than the host, for tests where there is none: its addresses are nobody's (who dereferences one crashes), and nothing that is
-// enqueued happens before somebody waits for it. Kernels are the reference's.
+// enqueued happens before somebody waits for it. Kernels are the reference's. What is captured is kept as it was called for, under the rules that a CUDA graph has.
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <deque>
 #include <functional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "model/base/assert.hpp"
+#include "model/base/error.hpp"
 #include "runtime/backend.hpp"
 
 namespace stratplan::test {
@@ -27,6 +30,7 @@ class FakeDevice final : public Backend {
 
   std::string name() const override { return "fake"; }
   void* allocate(Bytes bytes) override {
+    refuse_in_capture("allocates");
     std::byte* address = addresses_ + used_;
     used_ += (static_cast<std::size_t>(bytes.value) + 63) / 64 * 64;
     SP_ASSERT(used_ <= size, "{} bytes of {}", used_, size);
@@ -41,7 +45,10 @@ class FakeDevice final : public Backend {
     std::vector<void*> into;
     for (void* write : writes) into.push_back(real(write));
     void* scratch = workspace ? real(workspace) : nullptr;
-    later(stream, [=, this, &kernel] { kernels_->enqueue(stream, kernel, from, into, scratch, context); });
+    KernelContext there = context;
+    if (context.now) there.now = reinterpret_cast<const StepNumbers*>(real(context.now));
+    if (ran_.insert(&kernel).second) refuse_in_capture("runs a kernel for the first time");
+    later(stream, [=, this, &kernel] { kernels_->enqueue(stream, kernel, from, into, scratch, there); });
   }
   void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
     later(stream, [=, to = real(device)] { std::copy_n(static_cast<const std::byte*>(host), bytes.value, static_cast<std::byte*>(to)); });
@@ -49,36 +56,102 @@ class FakeDevice final : public Backend {
   void download(Stream stream, void* host, const void* device, Bytes bytes) override {
     later(stream, [=, from = real(device)] { std::copy_n(static_cast<const std::byte*>(from), bytes.value, static_cast<std::byte*>(host)); });
   }
-  Event record(Stream stream, Event) override { return static_cast<Event>(stream) * events_of_a_stream + queue(stream).issued; }
-  Seconds elapsed(Event, Event) override { return {}; }
-  void wait(Stream stream, Event event) override {
-    later(stream, [=, this] { run(queues_.at(static_cast<std::size_t>(event / events_of_a_stream)), event % events_of_a_stream); });
+  Event record(Stream stream, Event) override {
+    const Event first = static_cast<Event>(stream) * events_of_a_stream;
+    return capture_ ? captured_event + first + capture_->of(stream) : first + queue(stream).issued;
   }
-  void synchronize(Stream stream) override { run(queue(stream), queue(stream).issued); }
+  Seconds elapsed(Event, Event) override {
+    refuse_in_capture("reads an event");
+    return {};
+  }
+  void wait(Stream stream, Event event) override {
+    if ((event >= captured_event) != (capture_ != nullptr)) throw EnvironmentError("fake: a capture and what is not in it wait for each other");
+    const auto from = static_cast<Stream>(event % captured_event / events_of_a_stream);
+    const std::int64_t count = event % events_of_a_stream;
+    if (capture_) return capture_->add({stream, {}, from, count});
+    later(stream, [=, this] { run(queue(from), count); });
+  }
+  void synchronize(Stream stream) override {
+    refuse_in_capture("waits for a stream");
+    run(queue(stream), queue(stream).issued);
+  }
 
- private:
-  struct Queue {
-    std::deque<std::function<void()>> waiting;
-    std::int64_t issued = 0, done = 0;
-  };
-  static constexpr std::size_t size = std::size_t{1} << 28;
-  static constexpr Event events_of_a_stream = Event{1} << 40;
+  bool captures() const override { return true; }
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
+    auto work = std::make_unique<Work>();
+    capture_ = work.get();
+    try {
+      enqueue();
+    } catch (...) {
+      capture_ = nullptr;
+      throw;
+    }
+    capture_ = nullptr;
+    ++captures_made_;
+    return work;
+  }
+  /// Each stream goes on as late as may be, here too.
+  void replay(CapturedWork& work) override {
+    constexpr std::array beside{Stream::Halo, Stream::Gradient};
+    const Event start = record(Stream::Compute, none);
+    for (const Stream stream : beside) wait(stream, start);
+    std::array<std::int64_t, 3> before{};
+    for (std::size_t stream = 0; stream < before.size(); ++stream) before[stream] = queues_[stream].issued;
+    for (const auto& [stream, task, from, count] : static_cast<Work&>(work).calls) {
+      if (task)
+        later(stream, task);
+      else
+        wait(stream, static_cast<Event>(from) * events_of_a_stream + before[static_cast<std::size_t>(from)] + count);
+    }
+    for (const Stream stream : beside) wait(Stream::Compute, record(stream, none));
+    ++replays_;
+  }
+  int captures_made() const { return captures_made_; }
+  int replays() const { return replays_; }
 
-  static std::byte* reserve(int protection) {
-    void* memory = mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    SP_ASSERT(memory != MAP_FAILED, "{} bytes of address space", size);
-    return static_cast<std::byte*>(memory);
+  /// Does something to memory of the host on a stream: what a communicator would enqueue there.
+  void later(Stream stream, std::function<void()> task) {
+    if (capture_) return capture_->add({stream, std::move(task), {}, 0});
+    queue(stream).waiting.push_back(std::move(task));
+    ++queue(stream).issued;
   }
   std::byte* real(const void* address) const {
     const auto offset = static_cast<const std::byte*>(address) - addresses_;
     SP_ASSERT(offset >= 0 && offset <= static_cast<std::ptrdiff_t>(used_), "{} is no address of the device", address);
     return memory_ + offset;
   }
-  Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
-  void later(Stream stream, std::function<void()> work) {
-    queue(stream).waiting.push_back(std::move(work));
-    ++queue(stream).issued;
+
+ private:
+  /// What was called for: a task, or to wait until another stream has done so many calls of these.
+  struct Call {
+    Stream stream;
+    std::function<void()> task;
+    Stream from;
+    std::int64_t count;
+  };
+  struct Work final : CapturedWork {
+    std::vector<Call> calls;
+    std::int64_t of(Stream stream) const {
+      return std::count_if(calls.begin(), calls.end(), [&](const Call& call) { return call.stream == stream; });
+    }
+    void add(Call call) { calls.push_back(std::move(call)); }
+  };
+  struct Queue {
+    std::deque<std::function<void()>> waiting;
+    std::int64_t issued = 0, done = 0;
+  };
+  static constexpr std::size_t size = std::size_t{1} << 28;
+  static constexpr Event events_of_a_stream = Event{1} << 40, captured_event = Event{1} << 50;
+
+  static std::byte* reserve(int protection) {
+    void* memory = mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    SP_ASSERT(memory != MAP_FAILED, "{} bytes of address space", size);
+    return static_cast<std::byte*>(memory);
   }
+  void refuse_in_capture(const char* what) const {
+    if (capture_) throw EnvironmentError(std::string("fake: a capture ") + what);
+  }
+  Queue& queue(Stream stream) { return queues_[static_cast<std::size_t>(stream)]; }
   static void run(Queue& queue, std::int64_t up_to) {
     while (queue.done < up_to) {
       const auto work = std::move(queue.waiting.front());
@@ -92,6 +165,9 @@ class FakeDevice final : public Backend {
   std::size_t used_ = 0;
   std::unique_ptr<Backend> kernels_;
   std::array<Queue, 3> queues_;
+  Work* capture_ = nullptr;  ///< while there is one
+  std::set<PreparedKernel*> ran_;
+  int captures_made_ = 0, replays_ = 0;
 };
 
 }  // namespace stratplan::test

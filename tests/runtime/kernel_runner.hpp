@@ -1,5 +1,6 @@
 #pragma once
 // Runs one kernel on one backend with given or random operands.
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <random>
@@ -48,15 +49,21 @@ void map(Values& values, Function function) {
       values);
 }
 
-/// A context whose region is the kernel's whole output.
+/// By rate 0.1, and Adam's usual coefficients.
+inline StepNumbers numbers_of_step(std::int64_t step) {
+  const auto updates = static_cast<double>(step + 1);
+  return {step, 0.1, 1 - std::pow(0.9, updates), 1 - std::pow(0.999, updates)};
+}
+
+/// A context whose region is the kernel's whole output, in the fourth step.
 inline KernelContext whole_context(const Kernel& kernel) {
+  static const StepNumbers fourth = numbers_of_step(3);
   KernelContext context;
   context.seed = 42;
-  context.step = 3;
+  context.now = &fourth;
   context.layer = "layer";
   context.region = whole(kernel.y);
   context.global = kernel.y;
-  context.learning_rate = 0.1;
   context.momentum = 0.9;
   context.weight_decay = 0.01;
   return context;

@@ -46,7 +46,8 @@ void expect_updates(Backend& backend) {
       reads.insert(reads.end(), state.begin() + 1, state.end());
       if (update.kind == KernelKind::Lars) reads.push_back(squared_norms(backend, test::floats(state[0]), gradient));
       KernelContext context = test::whole_context(kernel);
-      context.step = step;
+      const StepNumbers now = test::numbers_of_step(step);
+      context.now = &now;
       state = test::run(backend, kernel, reads, context);
     }
     for (std::size_t i = 0; i < 3; ++i)

@@ -36,8 +36,15 @@ class RandomStream {
   constexpr RandomStream(std::uint64_t seed, std::string_view name, std::int64_t step = 0) {
     std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over the name, then seed and step mixed in
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    hash = mixed(mixed(hash ^ mixed(seed)) + static_cast<std::uint64_t>(step));
-    key_ = {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)};
+    named_ = mixed(hash ^ mixed(seed));
+    key_ = key_of(step);
+  }
+
+  /// The same name in another step.
+  constexpr RandomStream at(std::int64_t step) const {
+    RandomStream stream = *this;
+    stream.key_ = key_of(step);
+    return stream;
   }
 
   /// Uniform 32-bit words of elements [4 * block, 4 * block + 4).
@@ -70,6 +77,12 @@ class RandomStream {
     return value ^ (value >> 31);
   }
 
+  constexpr PhiloxKey key_of(std::int64_t step) const {
+    const std::uint64_t hash = mixed(named_ + static_cast<std::uint64_t>(step));
+    return {static_cast<std::uint32_t>(hash), static_cast<std::uint32_t>(hash >> 32)};
+  }
+
+  std::uint64_t named_ = 0;  ///< seed and name
   PhiloxKey key_{};
 };
 

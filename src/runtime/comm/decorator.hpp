@@ -28,6 +28,8 @@ class CommunicatorDecorator : public Communicator {
   void synchronize(Track track) override { inner_.synchronize(track); }
   void overlap(bool wanted) override { inner_.overlap(wanted); }
   bool poll(Track track) override { return inner_.poll(track); }
+  bool captured() const override { return inner_.captured(); }
+  void replayed() override { inner_.replayed(); }
 
  protected:
   Communicator& inner_;

@@ -21,7 +21,7 @@ struct NcclOptions {
 /// whatever order NCCL chooses; they come out equal on all members, and equal each time on the same machine.
 ///
 /// Kernels and calls may be captured into a CUDA graph, in a mode other than cudaStreamCaptureModeGlobal (NCCL enqueues from threads of its own), once each verb
-/// has been called outside of one: NCCL connects and allocates at first use.
+/// has been called outside of one: NCCL connects and allocates at first use. Graphs must go before this does, for its end waits for theirs.
 ///
 /// A failure, or none to answer within the timeout, is a CommunicationError that names the verb and the ranks, and aborts what is under way; so does destruction
 /// while an exception passes. Throws EnvironmentError: a backend without streams of CUDA, a device or a library that is not there.

@@ -30,6 +30,7 @@ class StagedCommunicator final : public CommunicatorDecorator {
   void synchronize(Track track) override;
   void overlap(bool wanted) override;
   bool poll(Track track) override;
+  bool captured() const override { return false; }  // the host moves the data
 
  private:
   struct Release {

@@ -119,7 +119,7 @@ void add(const Kernel& kernel, const KernelCall& call) {
 }
 
 void dropout(const Kernel& kernel, const KernelCall& call) {
-  const RandomStream random(call.context.seed, call.context.layer, call.context.step);
+  const RandomStream random(call.context.seed, call.context.layer, call.context.now->step);
   SP_ASSERT(call.context.region.shape() == kernel.x, "{} at {}", kernel.key(), to_string(call.context.region));
   for_each_row(call.context.region, call.context.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
     dropout_run(random, static_cast<std::uint64_t>(global), kernel.scalar, call.read(0) + local, call.write(0) + local, count);
@@ -128,7 +128,7 @@ void dropout(const Kernel& kernel, const KernelCall& call) {
 
 void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
-  const SgdRates rates{static_cast<float>(context.learning_rate), static_cast<float>(context.momentum), static_cast<float>(context.weight_decay)};
+  const SgdRates rates{static_cast<float>(context.now->learning_rate), static_cast<float>(context.momentum), static_cast<float>(context.weight_decay)};
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
     sgd_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin, call.write(1) + begin, rates, end - begin);
   });

@@ -10,7 +10,7 @@ constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
 
 struct Rates {
   explicit Rates(const KernelContext& context)
-      : learning_rate(static_cast<float>(context.learning_rate)),
+      : learning_rate(static_cast<float>(context.now->learning_rate)),
         momentum(static_cast<float>(context.momentum)),
         weight_decay(static_cast<float>(context.weight_decay)) {}
   float learning_rate, momentum, weight_decay;
@@ -45,16 +45,15 @@ SP_CLONES void lars_run(const float* weights, const float* gradient, const float
 /// Coefficients of one update, the corrections for the running means' start at zero folded in.
 struct AdamRates {
   AdamRates(const KernelContext& context, bool decoupled) {
-    const double updates = static_cast<double>(context.step + 1);
-    const double mean_bias = 1 - std::pow(context.beta1, updates), square_bias = 1 - std::pow(context.beta2, updates);
-    kept = static_cast<float>(decoupled ? 1 - context.learning_rate * context.weight_decay : 1);
+    const StepNumbers& now = *context.now;
+    kept = static_cast<float>(decoupled ? 1 - now.learning_rate * context.weight_decay : 1);
     decay = static_cast<float>(decoupled ? 0 : context.weight_decay);
     beta1 = static_cast<float>(context.beta1);
     fresh1 = static_cast<float>(1 - context.beta1);
     beta2 = static_cast<float>(context.beta2);
     fresh2 = static_cast<float>(1 - context.beta2);
-    rate = static_cast<float>(context.learning_rate / mean_bias);
-    root_scale = static_cast<float>(1 / std::sqrt(square_bias));
+    rate = static_cast<float>(now.learning_rate / now.mean_bias);
+    root_scale = static_cast<float>(1 / std::sqrt(now.square_bias));
     epsilon = static_cast<float>(context.epsilon);
   }
   float kept, decay, beta1, fresh1, beta2, fresh2, rate, root_scale, epsilon;

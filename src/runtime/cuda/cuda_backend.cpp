@@ -9,6 +9,7 @@
 #include "runtime/cuda/check.hpp"
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/cudnn/convolution.hpp"
+#include "runtime/cuda/graph.hpp"
 
 namespace stratplan {
 namespace {
@@ -86,6 +87,18 @@ class CudaBackend final : public Backend {
   void synchronize(Stream stream) override { check_cuda(cudaStreamSynchronize(of(stream)), "running kernels"); }
   void* native_stream(Stream stream) override { return of(stream); }
 
+  bool captures() const override { return true; }
+  /// All streams are in it from its beginning to its end, whoever uses them.
+  std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
+    return std::make_unique<Graph>(of(Track::Compute), [&] {
+      fork_ = record(Track::Compute, fork_);
+      for (const Stream beside : {Track::Halo, Track::Gradient}) wait(beside, fork_);
+      enqueue();
+      for (const Stream beside : {Track::Halo, Track::Gradient}) wait(Track::Compute, join_ = record(beside, join_));
+    });
+  }
+  void replay(CapturedWork& work) override { static_cast<Graph&>(work).launch(of(Track::Compute)); }
+
  private:
   /// Of floats as this backend was asked to; other types say it themselves.
   cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const {
@@ -101,6 +114,7 @@ class CudaBackend final : public Backend {
   cudnn::Arithmetic arithmetic_;
   std::array<cudaStream_t, 3> streams_{};
   std::vector<cudaEvent_t> events_;
+  Event fork_ = none, join_ = none;  ///< of captures
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ void add(const Kernel& kernel, const KernelCall& call) {
 /// An element stays if its uniform number is at least the probability of being dropped.
 void dropout(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
-  const RandomStream random(context.seed, context.layer, context.step);
+  const RandomStream random(context.seed, context.layer, context.now->step);
   for_each_index(kernel.x, [&](const Index& local) {
     Index global = local;
     for (std::size_t axis = 0; axis < axis_count; ++axis) global[axis] += context.region.interval[axis].begin;
@@ -65,7 +65,7 @@ void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     const double next = context.momentum * velocity[i] + gradient[i] + context.weight_decay * weights[i];
-    call.write(0)[i] = static_cast<float>(weights[i] - context.learning_rate * next);
+    call.write(0)[i] = static_cast<float>(weights[i] - context.now->learning_rate * next);
     call.write(1)[i] = static_cast<float>(next);
   }
 }

@@ -30,6 +30,7 @@ TEST(Philox, EachPartOfTheKeyMatters) {
 
 TEST(Philox, UniformIsAWordOfItsBlock) {
   const RandomStream stream(7, "drop", 3);
+  EXPECT_EQ(RandomStream(7, "drop").at(3).words(5), stream.words(5));
   for (std::uint64_t element = 0; element < 16; ++element) {
     EXPECT_EQ(stream.uniform(element), RandomStream::unit(stream.words(element / 4)[element % 4]));
     EXPECT_LT(stream.below(10, element), 10u);

@@ -40,10 +40,15 @@ std::vector<Values> run_on_device(Backend& backend, const Kernel& kernel, std::v
     to.push_back(write_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, writes[i], all.writes[i]))->memory());
   const auto prepared = backend.prepare(kernel, choice);
   void* workspace = backend.allocate({std::max<std::int64_t>(prepared->workspace().value, 1)});
-  backend.enqueue(Track::Compute, *prepared, from, to, workspace, inner_context(kernel));
+  KernelContext context = inner_context(kernel);
+  void* now = backend.allocate({sizeof(StepNumbers)});
+  backend.upload(Track::Compute, now, context.now, {sizeof(StepNumbers)});
+  context.now = static_cast<const StepNumbers*>(now);
+  backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
   for (std::size_t i = 0; i < writes.size(); ++i) write_buffers[i]->download(writes[i]);
   backend.synchronize(Track::Compute);
   backend.release(workspace);
+  backend.release(now);
   return writes;
 }
 

@@ -1,5 +1,6 @@
 // What the communicator makes of its verbs, over a NCCL of the tests' own: which calls, in which groups, and how failures end. With the real one, where there is
 // a device: runtime/cuda/nccl_test.cpp and runtime/ranks/nccl_ranks.cpp.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -205,6 +206,29 @@ TEST(NcclCommunicator, AFailureNamesTheVerbAndTheRanks) {
     EXPECT_EQ(message, row.message) << row.what;
     EXPECT_EQ(aborted, 2) << row.what << ": all ranks', and the group's";
   }
+}
+
+TEST(NcclCommunicator, LooksAfterReplaysAsAfterCalls) {
+  over_nccl(
+      2, [](int) { return std::vector<CollectiveGroup>(); },
+      [](Communicator& communicator, FakeStreams&) {
+        EXPECT_TRUE(communicator.captured());
+        EXPECT_TRUE(communicator.poll(Track::Compute));
+        communicator.replayed();
+        EXPECT_FALSE(communicator.poll(Track::Compute));
+        communicator.synchronize(Track::Compute);
+        EXPECT_TRUE(communicator.poll(Track::Compute));
+        fake_nccl.streams_hang = true;
+        communicator.replayed();
+        std::string message;
+        try {
+          communicator.synchronize(Track::Compute);
+        } catch (const CommunicationError& error) {
+          message = error.what();
+        }
+        EXPECT_EQ(message, fmt::format("rank {}: a replay of captured calls with ranks [0, 1]: no answer within 0.05 s", communicator.rank()));
+      },
+      {.timeout = {0.05}});
 }
 
 TEST(NcclCommunicator, AnExceptionThatPassesAborts) {

@@ -81,6 +81,29 @@ void reduce_and_gather(const std::vector<std::int64_t>& counts) {
   EXPECT_EQ(mine.get().back(), -1);
 }
 
+TEST(NcclRanks, ReplayWhatWasCaptured) {
+  const int ranks = world->size(), next = (world->rank() + 1) % ranks, previous = (world->rank() + ranks - 1) % ranks;
+  OnDevice<float> values(*device, {1, 2}), passed(*device, {0, 0});
+  const auto all = world->group(all_ranks());
+  const Parcel send{next, values.at(), values.bytes()}, receive{previous, passed.at(), passed.bytes()};
+  const auto verbs = [&] {
+    world->all_reduce(Track::Gradient, all, values.at(), 2, DataType::F32);
+    device->wait(Track::Compute, device->record(Track::Gradient));
+    world->exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+  };
+  verbs();  // connects
+  for (const Track track : {Track::Gradient, Track::Halo}) world->synchronize(track);
+  const auto work = device->capture(verbs);
+  for (int i = 0; i < 2; ++i) {
+    device->replay(*work);
+    world->replayed();
+    world->synchronize(Track::Compute);
+  }
+  const auto factor = static_cast<float>(ranks * ranks * ranks);  // the first time, and two replays
+  EXPECT_EQ(values.get(), (std::vector<float>{factor, 2 * factor}));
+  EXPECT_EQ(passed.get(), values.get());
+}
+
 TEST(NcclRanks, EqualPieces) { reduce_and_gather(std::vector<std::int64_t>(static_cast<std::size_t>(world->size()), 3)); }
 
 TEST(NcclRanks, UnevenPieces) {
@@ -95,12 +118,12 @@ int run_rank() {
   const auto seats = gather_seats(this_seat(cuda_devices()), *bootstrap);
   if (share_devices(seats)) prepare_shared_device(rank, on_one_node(seats));
   use_cuda_device(choose_devices(seats)[static_cast<std::size_t>(rank)]);
-  test::StreamBackend backend;
+  const auto backend = make_cuda_backend(false);
   world = bootstrap.get();
-  device = &backend;
+  device = backend.get();
   std::vector<CollectiveGroup> groups{{Track::Gradient, all_ranks()}};
   if (every_other_rank() != all_ranks()) groups.push_back({Track::Gradient, every_other_rank()});
-  const auto communicator = make_nccl_communicator(*bootstrap, backend, groups, {.timeout = {60}});
+  const auto communicator = make_nccl_communicator(*bootstrap, *backend, groups, {.timeout = {60}});
   world = communicator.get();
   return RUN_ALL_TESTS();
 }

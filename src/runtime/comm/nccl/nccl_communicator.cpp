@@ -83,6 +83,8 @@ class NcclCommunicator final : public Communicator {
   void barrier() override { bootstrap_.barrier(); }
   void synchronize(Track track) override;
   bool poll(Track track) override;
+  bool captured() const override { return true; }
+  void replayed() override;
 
  private:
   struct Members {
@@ -119,6 +121,7 @@ class NcclCommunicator final : public Communicator {
   Backend& backend_;
   NcclOptions options_;
   ncclConfig_t config_ = NCCL_CONFIG_INITIALIZER;
+  std::vector<int> all_;                              ///< ranks
   std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off it
   std::map<std::vector<int>, Group> names_;
   std::vector<Members> members_;
@@ -149,9 +152,9 @@ ncclUniqueId NcclCommunicator::share_id() {
 }
 
 void NcclCommunicator::connect() {
-  std::vector<int> all(stratplan::size(size()));
-  std::iota(all.begin(), all.end(), 0);
-  note(Track::Compute, "connecting", all);
+  all_.resize(stratplan::size(size()));
+  std::iota(all_.begin(), all_.end(), 0);
+  note(Track::Compute, "connecting", all_);
   const ncclUniqueId id = share_id();
   ncclComm_t comm = nullptr;
   const ncclResult_t started = ncclCommInitRankConfig(&comm, size(), id, rank(), &config_);
@@ -270,6 +273,12 @@ void NcclCommunicator::copy(Track track, const void* from, void* to, Bytes bytes
   note(track, "copy", {rank()});
   follow_kernels(track);
   check_cuda(cudaMemcpyAsync(to, from, stratplan::size(bytes.value), cudaMemcpyDeviceToDevice, stream(track)), "copying on the device");
+}
+
+/// In it are calls on all tracks, with all sorts of ranks.
+void NcclCommunicator::replayed() {
+  note(Track::Compute, "a replay of captured calls", all_);
+  ++call(Track::Compute).under_way;
 }
 
 void NcclCommunicator::synchronize(Track track) {

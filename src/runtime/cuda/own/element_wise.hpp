@@ -59,7 +59,8 @@ void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
 /// mostly need one.
 template <class T>
 struct DropoutWork {
-  RandomStream random;
+  RandomStream steps;
+  const StepNumbers* now;
   Region region;
   Shape global;
   double probability;
@@ -69,6 +70,7 @@ struct DropoutWork {
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
+    const RandomStream random = steps.at(now->step);
     const auto start = [&](Axis axis) { return region.interval[static_cast<int>(axis)].begin; };
     const std::int64_t first =
         row_of(global, at.n + start(Axis::N), at.d + start(Axis::D), at.h + start(Axis::H), at.w + start(Axis::W)) + at.channel + start(Axis::C);
@@ -87,11 +89,11 @@ struct DropoutWork {
 template <class T, class Launch>
 void dropout(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const KernelContext& context = call.context;
-  const RandomStream random(context.seed, context.layer, context.step);
+  const RandomStream steps(context.seed, context.layer);
   const T* x = call.read<T>(0);
   T* y = call.write<T>(0);
   for_places(launch, kernel.x, {x, y},
-             DropoutWork<T>{random, context.region, context.global, kernel.scalar, static_cast<float>(1 / (1 - kernel.scalar)), x, y});
+             DropoutWork<T>{steps, context.now, context.region, context.global, kernel.scalar, static_cast<float>(1 / (1 - kernel.scalar)), x, y});
 }
 
 }  // namespace stratplan::own

@@ -1,5 +1,6 @@
 #pragma once
-// The optimizers; formulas in model/network/training.hpp. Coefficients are made in double, the steps are taken in float.
+// The optimizers; formulas in model/network/training.hpp. Coefficients are made in double, the steps are taken in float. What changes from step to step is read
+// where the kernel runs, for a captured launch keeps its arguments.
 #include <cmath>
 
 #include "runtime/cuda/own/elements.hpp"
@@ -10,23 +11,23 @@ namespace stratplan::own {
 
 /// Coefficients of a step, as far as its kind has them.
 struct Rates {
-  float rate, momentum, decay;
+  const StepNumbers* now;
+  float momentum, decay;
   explicit Rates(const KernelContext& context)
-      : rate(static_cast<float>(context.learning_rate)),
-        momentum(static_cast<float>(context.momentum)),
-        decay(static_cast<float>(context.weight_decay)) {}
+      : now(context.now), momentum(static_cast<float>(context.momentum)), decay(static_cast<float>(context.weight_decay)) {}
+  SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate); }
 };
 
 // x: weights, gradient, state...; y: weights, state...
 struct SgdStep {
   Rates rates;
-  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] - rates.rate * (x[1] + rates.decay * x[0]); }
+  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] - rates.rate() * (x[1] + rates.decay * x[0]); }
 };
 struct MomentumStep {
   Rates rates;
   SP_DEVICE void operator()(const float (&x)[3], float (&y)[2]) const {
     y[1] = rates.momentum * x[2] + (x[1] + rates.decay * x[0]);
-    y[0] = x[0] - rates.rate * y[1];
+    y[0] = x[0] - rates.rate() * y[1];
   }
 };
 struct NesterovStep {
@@ -34,20 +35,18 @@ struct NesterovStep {
   SP_DEVICE void operator()(const float (&x)[3], float (&y)[2]) const {
     const float gradient = x[1] + rates.decay * x[0];
     y[1] = rates.momentum * x[2] + gradient;
-    y[0] = x[0] - rates.rate * (gradient + rates.momentum * y[1]);
+    y[0] = x[0] - rates.rate() * (gradient + rates.momentum * y[1]);
   }
 };
 
 /// `decoupled`: the decay acts on the weights, not through the gradient. The running means' bias is in rate and root.
 struct AdamStep {
-  float rate, root, epsilon, kept, decay, beta1, rest1, beta2, rest2;
+  const StepNumbers* now;
+  double decoupled_decay;
+  float epsilon, decay, beta1, rest1, beta2, rest2;
 
-  AdamStep(const KernelContext& context, bool decoupled) {
-    const double updates = static_cast<double>(context.step + 1);
-    rate = static_cast<float>(context.learning_rate / (1 - std::pow(context.beta1, updates)));
-    root = static_cast<float>(1 / std::sqrt(1 - std::pow(context.beta2, updates)));
+  AdamStep(const KernelContext& context, bool decoupled) : now(context.now), decoupled_decay(decoupled ? context.weight_decay : 0) {
     epsilon = static_cast<float>(context.epsilon);
-    kept = static_cast<float>(decoupled ? 1 - context.learning_rate * context.weight_decay : 1);
     decay = static_cast<float>(decoupled ? 0 : context.weight_decay);
     beta1 = static_cast<float>(context.beta1);
     rest1 = static_cast<float>(1 - context.beta1);
@@ -58,8 +57,11 @@ struct AdamStep {
     const float gradient = x[1] + decay * x[0];
     y[1] = beta1 * x[2] + rest1 * gradient;
     y[2] = beta2 * x[3] + rest2 * gradient * gradient;
-    y[0] = kept * x[0] - rate * y[1] / (std::sqrt(y[2]) * root + epsilon);
+    y[0] = kept() * x[0] - rate() * y[1] / (std::sqrt(y[2]) * root() + epsilon);
   }
+  SP_DEVICE float kept() const { return static_cast<float>(1 - now->learning_rate * decoupled_decay); }
+  SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate / now->mean_bias); }
+  SP_DEVICE float root() const { return static_cast<float>(1 / std::sqrt(now->square_bias)); }
 };
 
 /// The scale of the gradient is made from norms that are on the device.
@@ -70,7 +72,7 @@ struct LarsStep {
 
   SP_DEVICE void operator()(const float (&x)[3], float (&y)[2]) const {
     y[1] = rates.momentum * x[2] + scale() * (x[1] + rates.decay * x[0]);
-    y[0] = x[0] - rates.rate * y[1];
+    y[0] = x[0] - rates.rate() * y[1];
   }
   /// 1 where either norm is zero (a fresh or a frozen tensor).
   SP_DEVICE float scale() const {

@@ -1,0 +1,93 @@
+// CUDA graphs on a device: trainings that replay come to what they come to when each step is launched, and a capture that fails leaves the streams as they were.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "model/base/error.hpp"
+#include "runtime/comm/staged.hpp"
+#include "runtime/cuda/stream_backend.hpp"
+#include "runtime/replayed_training.hpp"
+
+namespace stratplan::test {
+namespace {
+
+using namespace replayed;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class CudaGraph : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
+  }
+};
+
+TEST_F(CudaGraph, IsDoneAsOftenAsItIsReplayed) {
+  const auto backend = make_cuda_backend(false);
+  OnDevice<float> a(*backend, {0}), b(*backend, {0}), c(*backend, {0});
+  auto* host = static_cast<float*>(backend->allocate_host({3 * sizeof(float)}));
+  const auto work = backend->capture([&] {  // on all streams, none of which is waited for
+    backend->upload(Track::Compute, a.at(), host, {sizeof(float)});
+    backend->upload(Track::Halo, b.at(), host + 1, {sizeof(float)});
+    backend->upload(Track::Gradient, c.at(), host + 2, {sizeof(float)});
+  });
+  for (const float first : {1.0F, 11.0F}) {
+    for (int i = 0; i < 3; ++i) host[i] = first + static_cast<float>(i);
+    backend->replay(*work);
+    EXPECT_THAT(a.get(), ElementsAre(first));
+    EXPECT_THAT(b.get(), ElementsAre(first + 1));
+    EXPECT_THAT(c.get(), ElementsAre(first + 2));
+  }
+  backend->release_host(host);
+}
+
+TEST_F(CudaGraph, FailsWithoutHarmToTheStreams) {
+  const auto backend = make_cuda_backend(false);
+  OnDevice<float> values(*backend, {1, 2});
+  for (const Track track : {Track::Compute, Track::Halo}) {
+    std::string message;
+    try {
+      backend->capture([&] { backend->synchronize(track); });
+    } catch (const EnvironmentError& error) {
+      message = error.what();
+    }
+    EXPECT_THAT(message, HasSubstr("CUDA: running kernels: "));
+    values.set({3, 4});
+    EXPECT_THAT(values.get(), ElementsAre(3, 4));
+    backend->synchronize(track);
+  }
+}
+
+TEST_F(CudaGraph, TrainsAlikeOnOneRank) {
+  for (const OptimizerKind kind :
+       {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Nesterov, OptimizerKind::Adam, OptimizerKind::AdamW, OptimizerKind::Lars}) {
+    const Network network = changing_network(kind);
+    const LayerDecompositions whole(network.layers.size());
+    run_loopback(1, [&](Communicator& alone) {
+      const auto one = make_cuda_backend(false), other = make_cuda_backend(false);
+      const Outcome launched = train(network, whole, {}, *one, alone, alone, false), replayed = train(network, whole, {}, *other, alone, alone, true);
+      expect_same(replayed, launched, std::string(name_of(kind)));
+      EXPECT_EQ(replayed.count.segments, 1U);
+    });
+  }
+}
+
+TEST_F(CudaGraph, TrainsAlikeByWayOfTheHost) {  // ranks are threads that share the device, each with streams and captures of its own
+  const Network network = changing_network();
+  for (const char* grid : {"N2", "H2", "C2 F2"})
+    for (const bool concurrent : {false, true}) {
+      const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+      run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
+        const auto outcome = [&](bool replays) {
+          const auto backend = make_cuda_backend(false);
+          StagedCommunicator communicator(loopback, *backend);
+          return train(network, decompositions, in_pieces(concurrent), *backend, communicator, loopback, replays);
+        };
+        const Outcome launched = outcome(false), replayed = outcome(true);
+        if (loopback.rank() == 0) expect_same(replayed, launched, std::string(grid) + (concurrent ? ", concurrent" : ""));
+        EXPECT_GT(replayed.count.segments, 1U);
+      });
+    }
+}
+
+}  // namespace
+}  // namespace stratplan::test

@@ -1,0 +1,82 @@
+// Which runs of steps are replayed, and which tracks a step waits for.
+#include "runtime/segments.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace stratplan {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+/// k: a kernel, l: a load, x: an exchange on Track::Halo, r: an all-reduce on Track::Gradient; each writes a buffer of its own, and reads the one that the step
+/// before has written, or with a digit behind it the one of so many steps before.
+Program program_of(const std::string& text, bool concurrent = false) {
+  Program program;
+  program.concurrent_tracks = concurrent;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    Buffer& buffer = program.buffers.emplace_back();
+    buffer.region = whole(Shape{{1, 1, 1, 1, 1}});
+    buffer.persistent = true;
+    Step& step = program.steps.emplace_back();
+    const char kind = text[at];
+    const int back = at + 1 < text.size() && std::isdigit(text[at + 1]) ? text[++at] - '0' : 1;
+    const int index = static_cast<int>(program.steps.size()) - 1;
+    if (index >= back) step.reads = {index - back};
+    step.writes = {index};
+    if (kind == 'l') step.body = LoadStep{};
+    if (kind == 'x') step.body = ExchangeStep{}, step.track = Track::Halo;
+    if (kind == 'r') step.body = CollectiveStep{Collective::AllReduce, {}, DataType::F32, 0, 1, {}}, step.track = Track::Gradient;
+  }
+  plan_buffers(program);
+  return program;
+}
+
+/// "3 1! 2": three steps that replay, one that communicates, two more; ~ for those that do neither.
+std::string text_of(const std::vector<Segment>& segments) {
+  std::string text;
+  std::size_t next = 0;
+  for (const Segment& segment : segments) {
+    EXPECT_EQ(segment.first, next);
+    next = segment.end;
+    text +=
+        (text.empty() ? "" : " ") + std::to_string(segment.end - segment.first) + (segment.replays ? "" : "~") + (segment.communicates ? "!" : "");
+  }
+  return text;
+}
+
+TEST(Segments, AreAsLongAsTheHostAllows) {
+  struct Row {
+    const char *program, *captured, *by_the_host;
+  };
+  for (const auto& [program, captured, by_the_host] : {
+           Row{"", "", ""},
+           Row{"k", "1~", "1~"},
+           Row{"lkkl", "4", "4"},
+           Row{"klkxkkrkx", "9!", "3 1~! 2 3~!"},
+           Row{"xkk", "3!", "1~! 2"},
+           Row{"xkrkkx", "6!", "3~! 2 1~!"},
+           Row{"krxk", "4!", "4~!"},
+       }) {
+    EXPECT_EQ(text_of(segments_of(program_of(program), true)), captured) << program;
+    EXPECT_EQ(text_of(segments_of(program_of(program), false)), by_the_host) << program;
+  }
+}
+
+TEST(Segments, BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads what was exchanged beside the others
+  const Program program = program_of("kkxk2kk3kk", true);
+  EXPECT_EQ(text_of(segments_of(program, false)), "2 1~! 2 3");
+  EXPECT_EQ(text_of(segments_of(program, true)), "8!");
+}
+
+TEST(AwaitedTracks, AreWaitedForOnceAndOnlyBesideKernels) {
+  EXPECT_THAT(awaited_tracks(program_of("xkk2")), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+  EXPECT_THAT(awaited_tracks(program_of("xkk2", true)), ElementsAre(IsEmpty(), ElementsAre(Track::Halo), IsEmpty()));
+  EXPECT_THAT(awaited_tracks(program_of("krkk2", true)), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(Track::Gradient), IsEmpty()));
+}
+
+}  // namespace
+}  // namespace stratplan
