@@ -47,13 +47,31 @@ build() {
   wheels=$(python3 -c 'import nvidia, pathlib; print(";".join(str(p) for root in nvidia.__path__ for p in pathlib.Path(root).iterdir()))' 2>/dev/null)
   cmake -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATPLAN_WITH_CUDA=ON -DSTRATPLAN_WITH_MPI=OFF -DSTRATPLAN_WITH_HDF5=OFF \
     -DSTRATPLAN_WITH_ONNX=OFF -DSTRATPLAN_WITH_DNNL=OFF -DCMAKE_PREFIX_PATH="$prefix;$wheels" &&
-    cmake --build build/gpu --target stratplan test_cuda
+    cmake --build build/gpu --target stratplan test_cuda test_nccl_ranks
 }
 
 program=build/gpu/stratplan
 # verify NETWORK RANKS BATCH: the searched plan, its ranks threads of one process on this device, against an undivided run.
 verify() {
   $program plan "$1" -m dgx-h200 -n "$2" -b "$3" -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
+}
+# graphs NETWORK RANKS BATCH STEPS ARGUMENT...: the same training with each step launched and with steps replayed. Losses must be equal; prints the times of both.
+graphs() {
+  local network=$1 ranks=$2 batch=$3 steps=$4 mode files=()
+  shift 4
+  $program plan "$network" -m dgx-h200 -n "$ranks" -b "$batch" -o "$out/plan_graph_$network.json" || return 1
+  for mode in off on; do
+    files+=("$out/graph_${network}_$mode.json")
+    $program launch "$out/plan_graph_$network.json" --backend cuda --cuda-graph $mode --steps "$steps" --quiet --json "$@" >"${files[-1]}" || return 1
+  done
+  python3 - "${files[@]}" <<'EOF'
+import json, sys
+off, on = (json.load(open(file)) for file in sys.argv[1:])
+for name, run in ("launched", off), ("replayed", on):
+    print(f"{name}: {run['step_seconds']['median'] * 1e3:.3f} ms a step, {run['cuda_graphs']}")
+if on["cuda_graphs"]["graphs"] == 0: sys.exit("nothing was replayed")
+if on["losses"] != off["losses"]: sys.exit(f"losses differ: {off['losses']} launched, {on['losses']} replayed")
+EOF
 }
 predict() {
   local batch
@@ -76,6 +94,10 @@ for case in "tiny 2 4" "tiny 4 4" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2
   read -r network ranks batch <<<"$case"
   run_part "verify $case" "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch"
 done
+run_part "NCCL between 2 processes" nccl_2.log build/gpu/test_nccl_ranks launch 2
+run_part "CUDA graph, ResNet-50 of batch 128" graph_resnet50.log graphs resnet50 1 128 20
+run_part "CUDA graphs, 2 processes by NCCL" graph_nccl.log graphs tiny 2 4 3 --communicator nccl --communication-timeout 60
+run_part "CUDA graphs, 2 threads by way of the host" graph_staged.log graphs resnet18 2 8 5 --communicator staged --threads
 run_part "prediction, ResNet-50" prediction.log predict
 run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
 {
@@ -85,6 +107,7 @@ run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
   echo
   printf '%s\n' "| part | result | took | output |" "| --- | --- | --- | --- |" "${rows[@]}"
   for report in "$out"/resnet50_*/report.md; do [[ -f $report ]] && { echo; cat "$report"; }; done
+  for log in "$out"/graph_*.log; do [[ -f $log ]] && { printf '\n## %s\n\n' "$(basename "$log" .log)"; sed 's/^/    /' "$log"; }; done
   [[ -f $out/pytorch.log ]] && { printf '\n## PyTorch\n\n'; sed 's/^/    /' "$out/pytorch.log"; }
 } >"$out/report.md"
 printf '%s\n' "| part | result | took | output |" "${rows[@]}"

@@ -34,6 +34,26 @@ void check_devices(const DeviceRequest& request) {
   if (request.communicator != "auto" && !is_cuda(request.backend))
     throw UsageError(
         fmt::format("--communicator {} is for the memory of devices: it needs --backend cuda, not {}", request.communicator, request.backend));
+  if (request.cuda_graph == "on" && !is_cuda(request.backend))
+    throw UsageError(fmt::format("--cuda-graph on needs --backend cuda, not {}", request.backend));
+}
+
+void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps, Executor& executor, bool speaking) {
+  if (!backend.captures() || request.cuda_graph == "off") return;
+  if (request.cuda_graph == "auto" && times_steps) {
+    if (speaking) note("no CUDA graph: the time of each step is wanted, so each is launched on its own (--cuda-graph on does without)");
+    return;
+  }
+  executor.replay_steps();
+  if (!speaking) return;
+  const ReplayCount count = executor.replay_count();
+  if (count.segments == 0)
+    note("no CUDA graph: the host moves data between any two kernels");
+  else if (count.steps == count.all_steps)
+    note(fmt::format("from the second iteration on, one CUDA graph of {} steps is replayed", count.steps));
+  else
+    note(fmt::format("from the second iteration on, {} of {} steps are replayed in {} CUDA graphs, between which the host moves data", count.steps,
+                     count.all_steps, count.segments));
 }
 
 void prepare_launch(const DeviceRequest& request, int ranks) {

@@ -9,6 +9,7 @@
 #include "runtime/backend.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/device_seats.hpp"
+#include "runtime/executor.hpp"
 #include "runtime/flight_recorder.hpp"
 
 namespace stratplan {
@@ -17,10 +18,14 @@ struct DeviceRequest {
   std::string backend;                ///< as make_backend knows it
   std::string communicator = "auto";  ///< "nccl", "staged"; "auto": what fits the backend and the devices
   int communication_timeout = 300;    ///< seconds, of NCCL
+  std::string cuda_graph = "auto";    ///< "on", "off": whether runs of steps are captured and replayed; "auto": if nobody wants the time of each
 };
 
-/// Throws UsageError: a communicator for devices that the backend has no use for. EnvironmentError: that was not built.
+/// Throws UsageError: a communicator or a graph for devices that the backend has no use for. EnvironmentError: that was not built.
 void check_devices(const DeviceRequest& request);
+
+/// Has the executor replay its steps where the request says so and the backend can, and tells about it on one rank. `times_steps`: the time of each is wanted.
+void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps, Executor& executor, bool speaking);
 
 /// Before ranks are started as processes of this machine: what those that share a device and talk by NCCL must find in their environment.
 void prepare_launch(const DeviceRequest& request, int ranks);

@@ -84,6 +84,7 @@ void print_json(const Timings& timings) {
                    {"losses", losses},
                    {"memory_bytes", timings.memory.value},
                    {"resident_bytes", timings.resident.value}};
+  if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   fmt::print("{}\n", document.dump());
 }
@@ -191,6 +192,7 @@ void check_checkpointing(const RunOptions& options) {
 void run(RunOptions options, const CommandLine& command_line) {
   check_checkpointing(options);
   check_devices(options.training.device);
+  options.training.times_steps = !options.output.empty();
   options.training.warmup = options.warmup >= 0 ? options.warmup : options.training.steps > 1 ? 2 : 0;
   const bool checkpoints = !options.training.checkpoints.empty() && options.trains();
   std::atomic<bool> stopped = false;  // ranks may be threads
@@ -270,6 +272,12 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_option("--communication-timeout", training.device.communication_timeout, "seconds that nccl waits for the other ranks (exit code 6)")
       ->check(positive())
       ->capture_default_str();
+  command
+      .add_option("--cuda-graph", training.device.cuda_graph,
+                  "of the cuda backend: on, capture the steps and replay them as far as the host has no part in them; off, launch each; auto: on, unless "
+                  "--output wants the time of each")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
   command.add_option("--seed", options.seed, "of parameters, data and dropout")->capture_default_str();
   command.add_option("--data", training.data, "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
   command.add_option("--channel-order", training.channel_order, "of the data: first or last; default: as the file says, else first")
@@ -295,7 +303,7 @@ CLI::Option* forward = command.add_flag("--forward", options.forwards,
   command.add_flag("--probabilities", options.probabilities, "of --forward: the softmax of the outputs over their channels");
   forward->excludes(evaluate);
   evaluate->excludes(command.get_option("--output"));
-  for (const char* other : {"--verify", "--against", "--dump", "--loss-curve", "--resume"})
+  for (const char* other : {"--verify", "--against", "--dump", "--loss-curve", "--resume", "--cuda-graph"})
     for (CLI::Option* infers : {evaluate, forward}) infers->excludes(command.get_option(other));
   add_json(command, options.json);
 }

@@ -194,6 +194,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const ResidentGrowth resident;
   TrainingData data(request, program, collects);
   Executor executor(network, program, backend, device.communicator(program), data.source(), settings, recorder);
+  replay_steps(request.device, backend, request.times_steps, executor, collects);
+  if (is_cuda(request.device.backend)) timings.replays = executor.replay_count();
   initialize_parameters(network, program, settings.seed, executor);
   if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
   Continuation continuation(request, communicator, recorder, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});

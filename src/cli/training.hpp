@@ -24,6 +24,7 @@ struct TrainingRequest {
   bool verify = false;                  ///< hold the first step against an undivided run
   std::string against;                  ///< a dump of one, instead of making one; empty: none
   bool quiet = false;                   ///< no progress
+  bool times_steps = false;             ///< each step of the program, besides the iterations
   std::string dump;                     ///< where to write the first step's loss and gradients; empty: nowhere
   std::string loss_curve;               ///< a CSV file; empty: none
   std::string checkpoints;              ///< their folder; empty: none are made

@@ -39,6 +39,8 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const MachineProfile& machine, const std::string& file) {
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.step_medians;
+  if (measured.empty())
+    throw InputError(file, "/ranks", "expected the time of each step, but this run replayed them in CUDA graphs (--cuda-graph on), which has no such times");
   bool fits = measured.size() == prediction.programs.size();
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank) fits = measured[rank].size() == prediction.programs[rank].steps.size();
   if (!fits) throw InputError(file, "/ranks", "expected one time for each step of each rank's program");

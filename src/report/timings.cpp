@@ -74,6 +74,8 @@ Json to_json(const VerificationSummary& verification) {
           {"turned_decisions", verification.turned}};
 }
 
+Json to_json(const ReplayCount& replays) { return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}}; }
+
 Json step_seconds_to_json(const Timing& timing) {
   Json samples = Json::array();
   for (const Seconds step : timing.steps) samples.push_back(step.value);
@@ -104,6 +106,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
   };
   if (timings.resident.value > 0) document["resident_bytes"] = timings.resident.value;
   if (!timings.data.empty()) document["data"] = timings.data;
+  if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   return document;
 }
@@ -133,6 +136,10 @@ Timings read_timings(const std::string& path) {
   for (const Json& rank : document.at("ranks")) {
     timings.timing.step_medians.emplace_back();
     for (const Json& step : rank.at("steps")) timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
+  }
+  if (document.contains("cuda_graphs")) {
+    const Json& graphs = document.at("cuda_graphs");
+    timings.replays = {graphs.at("graphs"), graphs.at("steps"), graphs.at("all_steps")};
   }
   if (document.contains("verification")) {
     const Json& v = document.at("verification");

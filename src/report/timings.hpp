@@ -37,6 +37,7 @@ struct Timings {
   Bytes memory{};                    ///< allocated for buffers, by the worst rank
   Bytes resident{};                  ///< grown by the worst rank's process from before its first buffer to the last step; 0: not known
   Timing timing;
+  std::optional<ReplayCount> replays;  ///< rank 0's; of backends that could
   std::optional<VerificationSummary> verification;
 };
 
@@ -44,6 +45,7 @@ struct Timings {
 std::string fingerprint(const Plan& plan);
 
 Json to_json(const VerificationSummary& verification);
+Json to_json(const ReplayCount& replays);
 /// `programs` of all ranks label the steps.
 Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network, const Json& provenance);
 /// "step_seconds" of the document: {median, p10, p90, samples}.

@@ -91,9 +91,23 @@ TEST(Compare, RejectsTimingsOfOtherPrograms) {
   EXPECT_THROW(compare(c.planned, timings, c.machine, "timings.json"), InputError);
 }
 
+TEST(Compare, SaysThatReplayedStepsHaveNoTimes) {
+  const Case c("H2");
+  Timings timings = c.timings(1);
+  timings.timing.step_medians.clear();
+  timings.replays = ReplayCount{1, 20, 20};
+  try {
+    compare(c.planned, timings, c.machine, "timings.json");
+    FAIL() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("this run replayed them in CUDA graphs"), std::string::npos) << error.what();
+  }
+}
+
 TEST(TimingsFile, ReadsWhatItWrites) {
   const Case c("N2");
   Timings timings = c.timings(1);
+  timings.replays = ReplayCount{2, 17, 20};
   timings.verification = VerificationSummary{1e-8, 2e-7, "conv.weights", 1e-5, true};
   const auto file = std::filesystem::temp_directory_path() / ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
   write_document(file, "timings", to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
@@ -106,6 +120,9 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   EXPECT_EQ(back.timing.losses[0], 2.5);
   EXPECT_TRUE(std::isnan(back.timing.losses[1]));
   EXPECT_EQ(back.verification->gradient_difference, 2e-7);
+  EXPECT_EQ(back.replays->segments, 2U);
+  EXPECT_EQ(back.replays->steps, 17U);
+  EXPECT_EQ(back.replays->all_steps, 20U);
 }
 
 TEST(Fingerprint, TellsPlansApart) {
