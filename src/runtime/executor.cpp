@@ -192,6 +192,7 @@ void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iterat
     compute(prepared);
   } else if (std::holds_alternative<LoadStep>(step.body)) {
     const std::span<const std::byte> host = contents(step, iteration);
+    if (host.empty()) return;
     backend_.upload(stream, prepared.writes[0], host.data(), {std::ssize(host)});
     backend_.synchronize(stream);
   } else {
@@ -269,9 +270,11 @@ void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) 
 
 void Executor::capture(std::size_t index) {
   const Segment& segment = segments_[index];
-  for (std::size_t i = segment.first; i < segment.end; ++i)
-    if (std::holds_alternative<LoadStep>(program_.steps[i].body))
-      prepared_[i].staged = allocate_host(program_.buffer(program_.steps[i].writes.at(0)).bytes());
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
+    const Step& step = program_.steps[i];
+    if (!std::holds_alternative<LoadStep>(step.body)) continue;
+    if (const Bytes bytes = program_.buffer(step.writes.at(0)).bytes(); bytes.value > 0) prepared_[i].staged = allocate_host(bytes);
+  }
   try {
     work_[index] = backend_.capture([&] { enqueue(segment); });
   } catch (const EnvironmentError& error) {
@@ -288,11 +291,11 @@ void Executor::enqueue(const Segment& segment) {
     for (const Track track : prepared.awaits) follow_track(track);
     if (prepared.kernel) {
       compute(prepared);
-    } else if (prepared.staged) {
-      backend_.upload(stream, prepared.writes[0], prepared.staged.get(), program_.buffer(step.writes[0]).bytes());
-    } else {
+    } else if (communicates(step)) {
       communicate(step, prepared);
       if (!program_.concurrent_tracks) follow_track(step.track);
+    } else if (prepared.staged) {
+      backend_.upload(stream, prepared.writes[0], prepared.staged.get(), program_.buffer(step.writes[0]).bytes());
     }
   }
 }

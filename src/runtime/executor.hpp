@@ -103,7 +103,7 @@ class Executor {
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                        ///< what a replay loads, filled before it
+    HostMemory staged;                        ///< what a replay loads, filled before it; null: nothing
     std::vector<Communicator::Parcel> sends;  ///< of an exchange
     std::vector<Communicator::Parcel> receives;
     Communicator::Group group = 0;  ///< of a collective

@@ -210,6 +210,25 @@ TEST(Replay, IsOfTwoStepsAtLeast) {
   });
 }
 
+TEST(Replay, LoadsNothingWhereARankHasNoData) {
+  run_loopback(1, [](Communicator& alone) {
+    Program program;
+    Buffer& empty = program.buffers.emplace_back();
+    empty.region = whole(Shape{{0, 1, 1, 1, 1}});
+    empty.persistent = true;
+    const Step load{.reads = {}, .writes = {0}, .body = LoadStep{LoadStep::What::Samples, empty.region, empty.region.shape(), 0}};
+    program.steps = {load, load};
+    plan_buffers(program);
+    const Network network;
+    FakeDevice device;
+    SyntheticData data(1);
+    Executor executor(network, program, device, alone, data, {});
+    executor.replay_steps();
+    for (int step = 0; step < 3; ++step) executor.run(step);
+    EXPECT_EQ(device.replays(), 2);
+  });
+}
+
 /// Waits in its verbs, though it says that it does not.
 class Pretending final : public CommunicatorDecorator {
  public:
