@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/base/error.hpp"
+#include "model/partition/recompute.hpp"
 #include "runtime/verify.hpp"
 #include "support/message_of.hpp"
 #include "support/networks.hpp"
