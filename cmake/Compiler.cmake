@@ -7,9 +7,9 @@ target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CUDA>:--ex
 if(STRATPLAN_WARNINGS_AS_ERRORS)
   target_compile_options(stratplan_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
-# GCC collects its garbage whenever its heap has doubled, for a tenth of the time of a build without optimization; these units stay below 2 GB.
+# GCC collects its garbage whenever its heap has doubled, a tenth of the time of a build without optimization; here from 1 GB on, which few units reach.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_compile_options(stratplan_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=2000000>")
+  target_compile_options(stratplan_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:SHELL:--param ggc-min-heapsize=1000000>")
 endif()
 if(STRATPLAN_SANITIZE)
   # Not the checks at every member access: for null pointers and dead objects the address sanitizer stops as well, and without them the build takes half as long.
