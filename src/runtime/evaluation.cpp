@@ -17,7 +17,7 @@ class Hits {
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy && compute->kernel.kind != KernelKind::DiceSums)) return;
     labels_.resize(static_cast<std::size_t>(program_.buffer(step.reads[1]).region.elements()));
-    values_ = executor_.floats(step.reads[0]);
+    executor_.download_floats(step.reads[0], values_);
     executor_.download(step.reads[1], labels_.data());
     const std::int64_t channels = compute->kernel.x[Axis::C];
     auto row = values_.begin();

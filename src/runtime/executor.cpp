@@ -343,17 +343,21 @@ void Executor::download(BufferId buffer, void* host) {
 }
 
 std::vector<float> Executor::floats(BufferId buffer) {
+  std::vector<float> values;
+  download_floats(buffer, values);
+  return values;
+}
+
+void Executor::download_floats(BufferId buffer, std::vector<float>& values) {
   const Buffer& of = program_.buffer(buffer);
-  std::vector<float> values(static_cast<std::size_t>(of.region.elements()));
+  values.resize(static_cast<std::size_t>(of.region.elements()));
   if (!is_narrow(of.type)) {
     SP_ASSERT(of.type == DataType::F32, "{} holds {}", of.name, name_of(of.type));
-    download(buffer, values.data());
-    return values;
+    return download(buffer, values.data());
   }
-  std::vector<std::uint16_t> stored(values.size());
-  download(buffer, stored.data());
-  widen(of.type, stored.data(), values.data(), std::ssize(values));
-  return values;
+  stored_.resize(values.size());
+  download(buffer, stored_.data());
+  widen(of.type, stored_.data(), values.data(), std::ssize(values));
 }
 
 void Executor::upload_floats(BufferId buffer, const std::vector<float>& values) {

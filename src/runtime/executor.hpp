@@ -71,6 +71,8 @@ class Executor {
   void download(BufferId buffer, void* host);
   /// The numbers of a buffer of floats, or of a narrower type.
   std::vector<float> floats(BufferId buffer);
+  /// The same into `values`, whose room is used again.
+  void download_floats(BufferId buffer, std::vector<float>& values);
   void upload_floats(BufferId buffer, const std::vector<float>& values);
   /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read before it is written shows.
   void poison();
@@ -153,6 +155,7 @@ class Executor {
   std::vector<Span> spans_;
   Backend::Event start_ = Backend::none;  ///< of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
+  std::vector<std::uint16_t> stored_;  ///< narrow numbers on their way to floats
   std::array<std::vector<std::size_t>, 3> under_way_;  ///< by track: steps whose end has not been seen
   std::vector<Segment> segments_;                      ///< none: no steps are replayed
   std::vector<std::unique_ptr<CapturedWork>> work_;    ///< by segment; null where it is not replayed
