@@ -2,6 +2,7 @@
 add_library(stratplan_parts STATIC)
 target_link_libraries(stratplan_parts PUBLIC stratplan_runtime stratplan_comm)
 target_link_libraries(stratplan_runtime PUBLIC stratplan_parts)  # make_backend; static libraries may need each other
+set_property(TARGET stratplan_parts PROPERTY LINK_INTERFACE_MULTIPLICITY 3)
 
 if(STRATPLAN_HAS_MPI)
   file(GLOB part CONFIGURE_DEPENDS runtime/comm/mpi/*.cpp)
