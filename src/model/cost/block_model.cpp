@@ -11,8 +11,6 @@
 namespace stratplan {
 namespace {
 
-constexpr DimSet all_but_r{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W};
-
 Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved, bool accumulate, DataType type = DataType::F32) {
   Kernel kernel;
   kernel.kind = KernelKind::CopyRegion;
@@ -221,13 +219,13 @@ class FusionModel {
   void add_landing() {
     const Shape raw = made_.raw.owned(0).shape();
     const Bytes bytes = stored(raw);
-    if (decomposition_.landing == Landing::AllReduce) return communicate({.type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
+    if (decomposition_.landing == Landing::AllReduce) return communicate({.type = stored_, .bytes = bytes, .dims = along_channels, .times = times_made()});
     // Every member's channels are packed and unpacked on their own.
     Kernel pack = copy_kernel(raw, home_, home_, false, stored_), unpack = copy_kernel(home_, raw, home_, false, stored_);
     make(pack, parts(Dim::C));
     run(pieces_.backward, unpack, micro_batches_ * parts(Dim::C));
-    communicate({.op = Collective::ReduceScatter, .type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = times_made()});
-    communicate({.op = Collective::AllGather, .type = stored_, .bytes = bytes, .dims = {Dim::C}, .times = each_time()});
+    communicate({.op = Collective::ReduceScatter, .type = stored_, .bytes = bytes, .dims = along_channels, .times = times_made()});
+    communicate({.op = Collective::AllGather, .type = stored_, .bytes = bytes, .dims = along_channels, .times = each_time()});
   }
 
   void add_normalization() {
@@ -235,7 +233,7 @@ class FusionModel {
     Kernel pass = kernel(KernelKind::BatchNormStatistics);
     pass.sets = group.sets;
     const std::int64_t sums = group.sets.sets * 2 * pass.x[Axis::C];
-    BlockCollective reduction{.type = DataType::F64, .bytes = {sums * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .times = each_time()};
+    BlockCollective reduction{.type = DataType::F64, .bytes = {sums * 8}, .dims = along_blocks, .times = each_time()};
     reduction.samples = group.last_block - group.first_block + 1;
     if (group.alone) reduction.dims = {};
     forward(pass);
@@ -274,7 +272,7 @@ class FusionModel {
       sum.type = DataType::F64;
       run(pieces_.forward, sum, micro_batches_ - 1);
     }
-    communicate({.type = DataType::F64, .bytes = {elements * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = true});
+    communicate({.type = DataType::F64, .bytes = {elements * 8}, .dims = along_blocks, .gradient = true});
     update(kernel(KernelKind::RunningAverage));
     pieces_.persistent += Bytes{elements * 4};
   }
@@ -285,7 +283,7 @@ class FusionModel {
     pass.inputs = static_cast<int>(head_.inputs.size());
     make(pass);
     if (head_.kind == LayerKind::GlobalAveragePool)
-      communicate({.type = stored_, .bytes = stored(home_), .dims = {Dim::D, Dim::H, Dim::W}, .times = times_made()});
+      communicate({.type = stored_, .bytes = stored(home_), .dims = along_space, .times = times_made()});
     if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
     if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
     if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep({home_.elements() * size_of(DataType::I32)});  // positions of the maxima
@@ -314,7 +312,7 @@ class FusionModel {
     forward(load_kernel({classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, {}, 0}));
     if (head_.kind == LayerKind::DiceLoss) {
       forward(kernel(KernelKind::DiceSums));
-      communicate({.type = DataType::F64, .bytes = {3 * head_.input[Axis::C] * 8}, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}});
+      communicate({.type = DataType::F64, .bytes = {3 * head_.input[Axis::C] * 8}, .dims = along_blocks});
       forward(kernel(KernelKind::DiceLoss));
     } else {
       forward(kernel(classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError));
@@ -322,7 +320,7 @@ class FusionModel {
       sum = copy_kernel(sum.x, sum.x, sum.x, true);
       sum.type = DataType::F64;
       run(pieces_.forward, sum, micro_batches_ - 1);
-      communicate({.type = DataType::F64, .bytes = {8}, .dims = all_but_r});
+      communicate({.type = DataType::F64, .bytes = {8}, .dims = along_work});
     }
     if (!reads_data(0)) keep(gradient);
     if (execution_.precision.scales_loss()) add_loss_scale();
@@ -334,9 +332,7 @@ class FusionModel {
     none.type = DataType::F64;
     update(none);
     pieces_.persistent += Bytes{2 * size_of(DataType::F64)};
-    DimSet all = all_but_r;
-    all.insert(Dim::R);
-    communicate({.type = DataType::F64, .bytes = {8}, .dims = all, .gradient = true});
+    communicate({.type = DataType::F64, .bytes = {8}, .dims = along_all, .gradient = true});
     update(flat_kernel(KernelKind::AdjustLossScale, 1));
   }
 
@@ -385,7 +381,7 @@ class FusionModel {
   /// Travels in buckets that several layers share.
   void reduce(Collective op, std::int64_t elements, bool gradient, double times) {
     const Bytes bytes{elements * 4}, bucket = std::max(execution_.bucket_bytes, Bytes{4});
-    communicate({.op = op, .bytes = bucket, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}, .gradient = gradient, .times = times * (bytes / bucket)});
+    communicate({.op = op, .bytes = bucket, .dims = along_blocks, .gradient = gradient, .times = times * (bytes / bucket)});
   }
 
   /// As lowering_sharding.cpp does, of a bucket of this fusion's own.

@@ -2,6 +2,7 @@
 // What a block costs in closed form: the kernels and collectives that lower() would make for rank 0, which has the longest blocks, without making a program.
 // Nothing here depends on where in the machine a grid's digits lie, so it is worked out once for all grids with the same parts per dimension; what does,
 // the way of a collective, is priced for each grid from GroupShape. tests/model/cost/block_model_test.cpp holds it equal to the lowered program.
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -14,7 +15,13 @@
 
 namespace stratplan {
 
-/// A collective over all ranks that differ along `dims` alone; along N only over the first `samples` blocks (0: all).
+/// The sets of dimensions along which blocks communicate: ranks that hold terms of the same outputs; of the same mean over space; the same parameters, or channels'
+/// statistics; all that do not repeat another's work; all.
+inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W}, along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
+    along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work, along_all};
+
+/// A collective over all ranks that differ along `dims` (one of collective_dims) alone; along N only over the first `samples` blocks (0: all).
 struct BlockCollective {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;

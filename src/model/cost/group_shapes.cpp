@@ -6,17 +6,23 @@
 
 namespace stratplan {
 
-GroupShapes::GroupShapes(const GridSpace& space, Topology placement) : space_(space), placement_(std::move(placement)) {}
+GroupShapes::GroupShapes(const GridSpace& space, Topology placement, std::span<const DimSet> sets)
+    : space_(space), placement_(std::move(placement)) {
+  for (const DimSet dims : sets) known_.emplace(dims, lay_out(dims));
+}
 
-const GroupShapes::Along& GroupShapes::along(DimSet dims) {
-  const std::lock_guard lock(asking_);
-  const auto [found, fresh] = known_.try_emplace(dims);
-  Along& along = found->second;
-  if (!fresh) return along;
+const GroupShapes::Along& GroupShapes::along(DimSet dims) const {
+  const auto known = known_.find(dims);
+  SP_ASSERT(known != known_.end(), "a set of dimensions that was not named");
+  return known->second;
+}
+
+GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
+  Along along;
   std::map<GroupShape, std::uint16_t> numbers;
   for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-    const auto [number, unseen] = numbers.try_emplace(shape(grid, dims, space_.ranks()), static_cast<std::uint16_t>(along.shapes.size()));
-    if (unseen) along.shapes.push_back(number->first);
+    const auto [number, fresh] = numbers.try_emplace(shape(grid, dims, space_.ranks()), static_cast<std::uint16_t>(along.shapes.size()));
+    if (fresh) along.shapes.push_back(number->first);
     SP_ASSERT(along.shapes.size() < 65536);
     along.of_grid.push_back(number->second);
   }
