@@ -75,7 +75,7 @@ class WideSearch {
     return begins;
   }
 
-  bool fits(const Assignment& assignment) const { return !options_.memory_limit || table_.memory_of(assignment) <= *options_.memory_limit; }
+  bool fits(const Assignment& assignment) const { return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit; }
 
   /// The bound is tight under weights that leave none of the best plans much below the others (cutting planes: J. Kelley, The cutting-plane method for solving
   /// convex programs, 1960). Each look finds another such plan, until the gap is closed or looks no longer help.
@@ -148,7 +148,7 @@ class WideSearch {
                  later = node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
     const ClosedTable::Parts old = table_.parts(node, assignment[at(node)]);
     const std::vector<double> edges = edges_with(assignment, node);
-    const Bytes room = options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) - table_.memory_of(assignment);
+    const Bytes room = options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) - memory_of(table_, assignment);
     double least = before * (1 - 1e-9);
     int chosen = -1;
     for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
@@ -185,7 +185,7 @@ class WideSearch {
     constexpr int most_raises = 12, most_bisections = 3;
     const Assignment free = best_at_price(0);
     if (fits(free)) return;
-    const double as_much_as_time = table_.seconds(free) / static_cast<double>(table_.memory_of(free).value);
+    const double as_much_as_time = table_.seconds(free) / static_cast<double>(memory_of(table_, free).value);
     double low = 0;
     price_ = as_much_as_time * least_part;
     for (int raise = 0; raise < most_raises && !fits(best_at_price(price_)); ++raise) price_ = growth * (low = price_);

@@ -35,6 +35,12 @@ double cost_of(const WideTable& table, const std::vector<int>& assignment) {
   return cost;
 }
 
+Bytes memory_of(const WideTable& table, const std::vector<int>& assignment) {
+  Bytes sum{};
+  for (int node = 0; node < table.nodes(); ++node) sum += Bytes{table.memory(node)[at(assignment[at(node)])]};
+  return sum;
+}
+
 namespace {
 
 /// Some candidates of each node of a wide table.
@@ -163,14 +169,8 @@ class Bracketing {
     if (best_.cost < before) improve();
   }
 
-  Bytes memory_of(const std::vector<int>& assignment) const {
-    Bytes sum{};
-    for (int node = 0; node < table_.nodes(); ++node) sum += Bytes{table_.memory(node)[at(assignment[at(node)])]};
-    return sum;
-  }
-
   bool offer(const std::vector<int>& assignment) {
-    if (options_.memory_limit && memory_of(assignment) > *options_.memory_limit) return false;
+    if (options_.memory_limit && memory_of(table_, assignment) > *options_.memory_limit) return false;
     const double cost = cost_of(table_, assignment);
     if (found_ && cost >= best_.cost) return false;
     best_.assignment = assignment;
@@ -247,7 +247,7 @@ class Bracketing {
       best += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
     }
     Bytes room{std::numeric_limits<std::int64_t>::max()};
-    if (options_.memory_limit) room = *options_.memory_limit - memory_of(assignment) + Bytes{table_.memory(node)[at(current)]};
+    if (options_.memory_limit) room = *options_.memory_limit - memory_of(table_, assignment) + Bytes{table_.memory(node)[at(current)]};
     for (std::size_t c = 0; c < costs.size(); ++c)
       if (table_.memory(node)[c] > room.value) costs[c] = infinity;
     for (const int edge : incident) {

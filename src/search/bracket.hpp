@@ -36,5 +36,6 @@ std::vector<int> best_among(const WideTable& table, const std::vector<std::vecto
 
 /// Seconds over a whole assignment.
 double cost_of(const WideTable& table, const std::vector<int>& assignment);
+Bytes memory_of(const WideTable& table, const std::vector<int>& assignment);
 
 }  // namespace stratplan

@@ -194,12 +194,6 @@ std::vector<double> ClosedTable::seconds_by_begin(const std::vector<int>& assign
 
 double ClosedTable::seconds(const std::vector<int>& assignment) const { return std::ranges::max(seconds_by_begin(assignment)); }
 
-Bytes ClosedTable::memory_of(const std::vector<int>& assignment) const {
-  Bytes sum{};
-  for (int node = 0; node < nodes(); ++node) sum += Bytes{memory(node)[at(assignment[at(node)])]};
-  return sum;
-}
-
 ClosedTable::Parts ClosedTable::parts(int node, int candidate) const {
   const Class& of = class_of(node);
   return {of.critical[at(candidate)], of.reduction[at(candidate)], of.hideable[at(candidate)]};

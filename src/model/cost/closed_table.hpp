@@ -59,7 +59,6 @@ class ClosedTable final : public WideTable {
   std::vector<double> seconds_by_begin(const std::vector<int>& assignment) const;
   /// The objective itself, not its bound: the longest of them.
   double seconds(const std::vector<int>& assignment) const;
-  Bytes memory_of(const std::vector<int>& assignment) const;
   /// Of one node alone.
   struct Parts {
     double critical = 0, reduction = 0, hideable = 0;
