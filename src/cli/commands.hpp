@@ -16,6 +16,7 @@ void add_autotune(CLI::App& program, const CommandLine& command_line);
 void add_profile(CLI::App& program, const CommandLine& command_line);
 void add_plan(CLI::App& program, const CommandLine& command_line);
 void add_predict(CLI::App& program, const CommandLine& command_line);
+void add_ranks_command(CLI::App& program, const CommandLine& command_line);
 void add_run(CLI::App& program, const CommandLine& command_line);
 void add_launch(CLI::App& program, const CommandLine& command_line);
 void add_compare(CLI::App& program, const CommandLine& command_line);

@@ -12,6 +12,7 @@
 #include "planner/prediction.hpp"
 #include "profile/pace.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/comm/processes.hpp"
 
 namespace stratplan {
 namespace {
@@ -33,6 +34,7 @@ MachineProfile known_machine(int ranks, const std::string& backend) {
   MachineProfile machine = read_machine("local", ranks);
   const std::string measured_with = machine.provenance.is_object() ? machine.provenance.value("backend", "") : "";
   if (measured_with != describe_backend(backend)) machine.measured_ranks = 0;
+  forget_other_ways(machine, ranks == 1 ? "" : mpi_part().built && find_on_path("mpirun") ? mpi_part().description : "sockets");
   return machine;
 }
 
@@ -42,7 +44,7 @@ bool measure(const ProfileRequest& request, int ranks, const std::string& backen
   const auto file = cache_folder() / ("request-" + std::to_string(getpid()) + ".json");
   write_file_atomically(file, to_json(request).dump());
   const LaunchResult result =
-      launch({ranks, 1, {"profile", "--request", file.string(), "-o", local_machine_path(ranks).string(), "--backend", backend}, {}});
+      launch({ranks, 1, {"profile", "--request", file.string(), "-o", local_machine_path(ranks).string(), "--backend", backend}, {}, false, mpi_part().built});
   std::filesystem::remove(file);
   if (result.exit_code != 0) throw JobFailed{result.exit_code};
   return true;
@@ -70,6 +72,16 @@ bool check_pace(const Network& network, const std::vector<const Plan*>& plans, i
 
 }  // namespace
 
+std::string way_between_hosts() {
+  if (!launched_as_rank()) return {};
+  return launched_by_processes() ? "sockets" : mpi_part().description;
+}
+
+void forget_other_ways(MachineProfile& machine, const std::string& way) {
+  const std::string known = machine.provenance.is_object() ? machine.provenance.value("between_hosts", way) : way;
+  if (known != way) machine.measured_ranks = 0;
+}
+
 AutotuneHooks make_hooks(int ranks, const std::string& backend) {
   auto progress = std::make_shared<ProgressLine>();
   return {[progress](const std::string& text) { progress->phase(text); },
@@ -80,7 +92,7 @@ AutotuneHooks make_hooks(int ranks, const std::string& backend) {
             progress->phase("checking that the machine still has the pace at which it was measured");
             return check_pace(network, plans, ranks, backend);
           },
-          workspace_here(backend, 1)};
+          workspace_here(backend, 1), mpi_part().built};
 }
 
 std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads) {

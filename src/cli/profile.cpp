@@ -11,11 +11,11 @@
 #include "cli/measuring.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/rank_device.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "profile/cluster_profile.hpp"
 #include "profile/job_script.hpp"
-#include "runtime/comm/mpi.hpp"
 
 namespace stratplan {
 namespace {
@@ -33,23 +33,26 @@ struct ProfileOptions {
   bool json = false;
 };
 
-/// Links are measured from host memory to host memory, which says nothing of devices.
-void check_links_can_be_measured(const std::string& backend, int ranks) {
-  if (is_cuda(backend) && ranks > 1)
-    throw UsageError("links between GPUs are not measured yet: profile one rank (-n 1), and take links from a shipped machine or describe them");
+/// Devices that ranks share say little of links between devices: whoever reads the profile shall know.
+Json provenance_of(const RankDevice& device, const CommandLine& command_line) {
+  Json provenance = make_provenance(command_line);
+  if (device.shared()) provenance["shared_devices"] = true;
+  provenance["between_hosts"] = way_between_hosts();
+  return provenance;
 }
 
 /// One rank of the measuring job.
 void measure(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
   const ProfileRequest request = request_from_json(read_json_file(options.request), options.request);
-  check_links_can_be_measured(options.backend, request.ranks);
-  const auto backend = make_backend(options.backend, request.threads_per_rank);
+  RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {});
+  const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
   ProgressLine line;
   line.phase(fmt::format("measuring {} kernels and the links between {} ranks", request.kernels.size(), request.ranks));
   const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) { line.update(fmt::format("{} of {}, {}", done, total, what)); };
   MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
   base.name = this_machine();
-  const MachineProfile machine = run_profile(request, *backend, communicator, base, make_provenance(command_line), progress);
+  forget_other_ways(base, way_between_hosts());
+  const MachineProfile machine = run_profile(request, device.backend(), team, base, provenance_of(device, command_line), progress);
   if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
   communicator.barrier();
 }
@@ -81,14 +84,14 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
 
 /// One rank of the job that measures a cluster's links.
 void measure_links(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
-  check_links_can_be_measured(options.backend, communicator.size());
-  const auto backend = make_backend(options.backend, 1);
   ProgressLine line;
   line.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
   MachineProfile base = read_machine("local");
   base.name = this_machine();
   const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
-  const MachineProfile machine = profile_cluster(layout, parse_bytes(options.largest), *backend, communicator, base, make_provenance(command_line),
+  RankDevice device({.backend = options.backend}, 1, communicator, {});
+  const Team team(communicator, device.ways(groups_to_measure(layout, communicator.rank())));
+  const MachineProfile machine = profile_cluster(layout, parse_bytes(options.largest), device.backend(), team, base, provenance_of(device, command_line),
                                                  [&](const std::string& what) { line.update(what); });
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
@@ -102,22 +105,23 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
   job.system = options.batch_system == "slurm" ? BatchSystem::Slurm : options.batch_system == "lsf" ? BatchSystem::Lsf : BatchSystem::Flux;
   job.program = command_line.front();
   if (!options.output.empty()) job.output = options.output;
+  if (is_cuda(options.backend)) job.backend = options.backend;
   fmt::print("{}", job_script(job));
 }
 
 void profile(const ProfileOptions& options, const CommandLine& command_line) {
   if (!options.batch_system.empty()) return write_job(options, command_line);
   if (options.links) {
-    if (!launched_by_mpi()) throw UsageError("--links is what ranks run: mpirun -n P stratplan profile --links, or the script that --job writes");
+    if (!launched_as_rank()) throw UsageError("--links is what ranks run: mpirun -n P stratplan profile --links, or the script that --job writes");
     if (options.output.empty()) throw UsageError("--links needs --output");
     return run_as_rank([&](Communicator& communicator, const FlightRecorder&) { measure_links(options, command_line, communicator); });
   }
   if (!options.request.empty()) {
     if (options.output.empty()) throw UsageError("--request needs --output");
     const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) { measure(options, command_line, communicator); };
-    return launched_by_mpi() ? run_as_rank(as_rank) : run_alone(as_rank);
+    return launched_as_rank() ? run_as_rank(as_rank) : run_alone(as_rank);
   }
-  if (launched_by_mpi()) throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
+  if (launched_as_rank()) throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
   if (options.network.source.empty() || options.ranks < 1) throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
   profile_network(options, command_line);
 }

@@ -1,12 +1,17 @@
 #pragma once
-// What one rank computes with, and how what it computes with talks to that of the others: a processor by the job's communicator itself, a device by NCCL or by
-// way of the host.
+// What one rank computes with, and how what it computes with talks to that of the others: a processor by the job's communicator itself, a device by NCCL, by an MPI
+// that takes its addresses, or by way of the host.
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "model/base/units.hpp"
 #include "model/partition/program.hpp"
+#include "profile/team.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/collective_groups.hpp"
+#include "runtime/comm/ways.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/device_seats.hpp"
 #include "runtime/executor.hpp"
@@ -16,7 +21,7 @@ namespace stratplan {
 
 struct DeviceRequest {
   std::string backend;                ///< as make_backend knows it
-  std::string communicator = "auto";  ///< "nccl", "staged"; "auto": what fits the backend and the devices
+  std::string communicator = "auto";  ///< "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the devices where it does not
   int communication_timeout = 300;    ///< seconds, of NCCL
   std::string cuda_graph = "auto";    ///< "on", "off": whether runs of steps are captured and replayed; "auto": if nobody wants the time of each
 };
@@ -36,17 +41,27 @@ class RankDevice {
   RankDevice(const DeviceRequest& request, int threads, Communicator& host, FlightRecorder recorder);
 
   Backend& backend() { return *backend_; }
-  /// For addresses of the backend; made by the first call, by all ranks together, for the collectives of `program`.
+  /// For addresses of the backend, along the ways that `program` goes; made by the first call, by all ranks together, for its collectives.
   Communicator& communicator(const Program& program);
+  /// All ways that there are between the ranks' devices, the one that is taken without a plan first; a single one without a name between processors. Called by all
+  /// ranks. `groups`: of the collectives to come.
+  std::vector<Way> ways(const std::vector<CollectiveGroup>& groups);
+  /// Whether several ranks work on one device: what is measured then says nothing of others.
+  bool shared() const { return shared_; }
 
  private:
+  void choose_device();
+  Communicator& make_way(const std::string& name, const std::vector<CollectiveGroup>& groups);
+
   DeviceRequest request_;
   Communicator& host_;
   FlightRecorder recorder_;
-  DeviceWay way_ = DeviceWay::Host;
+  std::string first_way_;  ///< between devices; empty: there are none
+  bool shared_ = false;
   std::unique_ptr<Backend> backend_;
-  std::unique_ptr<Communicator> device_;    ///< none: the host's is used
-  std::unique_ptr<Communicator> recorded_;  ///< of `device_`, where no communicator inside notes who waits
+  std::vector<std::unique_ptr<Communicator>> made_;  ///< what a decorator decorates before it
+  std::map<std::string, Communicator*> by_name_;     ///< into those
+  std::unique_ptr<WaysCommunicator> chosen_;         ///< by the plan
 };
 
 }  // namespace stratplan

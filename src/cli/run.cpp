@@ -266,8 +266,9 @@ void add_options(CLI::App& command, RunOptions& options) {
   command.add_option("--backend", training.device.backend, "cpu, reference or cuda")->capture_default_str();
   command
       .add_option("--communicator", training.device.communicator,
-                  "of the cuda backend: nccl, from device to device; staged, by way of the host; auto: nccl if each rank has a device of its own")
-      ->check(CLI::IsMember({"auto", "nccl", "staged"}))
+                  "of the cuda backend: nccl, from device to device; mpi, one that takes addresses of devices; staged, by way of the host; auto: as the plan "
+                  "says, else nccl if each rank has a device of its own")
+      ->check(CLI::IsMember({"auto", "nccl", "mpi", "staged"}))
       ->capture_default_str();
   command.add_option("--communication-timeout", training.device.communication_timeout, "seconds that nccl waits for the other ranks (exit code 6)")
       ->check(positive())

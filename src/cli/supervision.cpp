@@ -1,7 +1,6 @@
 #include "cli/supervision.hpp"
 
 #include "cli/console.hpp"
-#include "model/base/error.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/step_text.hpp"
 #include "planner/launcher.hpp"
@@ -15,8 +14,7 @@ namespace {
 ProcessesEnd start(const Plan& plan, const JobRequest& request, const std::function<bool()>& hangs) {
   const int threads = plan.execution.threads_per_rank;
   if (!request.mpi) return run_processes(plan.ranks, threads, request.arguments, hangs);
-  if (!mpi_part().built) throw EnvironmentError("this program was built without MPI (STRATPLAN_WITH_MPI); stratplan launch starts ranks without it");
-  const LaunchResult result = launch({plan.ranks, threads, request.arguments, {}, request.makes_checkpoints, hangs});
+  const LaunchResult result = launch({plan.ranks, threads, request.arguments, {}, request.makes_checkpoints, mpi_part().built, hangs});
   return {result.exit_code, result.interrupted, result.killed_by, -1};
 }
 

@@ -13,6 +13,7 @@
 #include "cli/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/cost/machine_profile.hpp"
+#include "model/cost/ways.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/step_text.hpp"
 #include "profile/team.hpp"
@@ -189,7 +190,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const TrainingSettings& settings = request.settings;
   RankDevice device(request.device, plan.execution.threads_per_rank, communicator, recorder);
   Backend& backend = device.backend();
-  const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
+  Program program = lower(network, plan.layers, plan.execution, communicator.rank());
+  take_ways(program, plan.execution.ways);
   const bool collects = communicator.rank() == 0;
   const ResidentGrowth resident;
   TrainingData data(request, program, collects);
@@ -249,7 +251,7 @@ class Inference {
       : network_(planned.network),
         communicator_(communicator),
         device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}),
-        program_(lower_inference(planned.network, planned.plan.layers, planned.plan.execution, communicator.rank())),
+        program_(inference_of(planned, communicator.rank())),
         data_(request, program_, communicator.rank() == 0),
         executor_(network_, program_, device_.backend(), device_.communicator(program_), data_.source(), request.settings) {
     if (request.weights.empty())
@@ -262,6 +264,12 @@ class Inference {
   Outputs outputs() { return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch()); }
 
  private:
+  static Program inference_of(const PlanAndNetwork& planned, int rank) {
+    Program program = lower_inference(planned.network, planned.plan.layers, planned.plan.execution, rank);
+    take_ways(program, planned.plan.execution.ways);
+    return program;
+  }
+
   void restore(const TrainingRequest& request) {
     Checkpoints checkpoints(request.checkpoints, request.keep, network_, program_, request.settings.seed, executor_, communicator_);
     const Restored restored = checkpoints.restore_for_inference();

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 
 #include "model/base/error.hpp"
@@ -20,6 +22,13 @@ namespace fs = std::filesystem;
 
 // ---------------------------------------------------------------- writing
 
+Json to_json(const Ways& ways) {
+  Json transfers = Json::object();
+  for (const auto& [transfer, by_size] : ways.transfers)
+    for (const auto& [bytes, way] : by_size) transfers[transfer].push_back({{"from_bytes", bytes.value}, {"way", way}});
+  return {{"placement", ways.placement}, {"transfers", std::move(transfers)}};
+}
+
 Json to_json(const Execution& execution) {
   Json json{{"bucket_bytes", execution.bucket_bytes.value},
           {"threads_per_rank", execution.threads_per_rank},
@@ -30,6 +39,7 @@ Json to_json(const Execution& execution) {
             {"weights", name_of(execution.precision.weights)},
             {"gradients", name_of(execution.precision.gradients)}}}};
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
+  if (!execution.ways.transfers.empty()) json["ways"] = to_json(execution.ways);
   if (!execution.slabs.empty()) json["slabs"] = execution.slabs;
   if (!execution.recompute.empty()) json["recompute"] = execution.recompute;
   if (execution.sharding > 0) json["sharding"] = execution.sharding;
@@ -133,12 +143,29 @@ class Reader {
     plan_.execution.threads_per_rank = execution.value("threads_per_rank", plan_.execution.threads_per_rank);
     plan_.execution.concurrent_tracks = execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
     plan_.execution.implementations = execution.value("implementations", plan_.execution.implementations);
+    if (const auto ways = execution.find("ways"); ways != execution.end()) read_ways(*ways);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
     plan_.execution.sharding = execution.value("sharding", plan_.execution.sharding);
     const std::string activations = execution.value("precision", Json::object()).value("activations", std::string(name_of(DataType::F32)));
     for (const DataType type : {DataType::F16, DataType::BF16})
       if (activations == name_of(type)) plan_.execution.precision.activations = type;
     if (const auto rejection = check_sharding(network_.training, plan_.execution.sharding)) fail("/execution/sharding", rejection->reason);
+  }
+
+  void read_ways(const Json& json) {
+    Ways& ways = plan_.execution.ways;
+    ways.placement = json.at("placement").get<Topology>();
+    const auto ranks = std::accumulate(ways.placement.begin(), ways.placement.end(), std::int64_t{1}, std::multiplies<>());
+    if (ranks != plan_.ranks) fail("/execution/ways/placement", fmt::format("expected a product of {} ranks, found {}", plan_.ranks, ranks));
+    for (const auto& [transfer, entries] : json.at("transfers").items()) {
+      Ways::BySize& by_size = ways.transfers[transfer];
+      for (const Json& entry : entries) {
+        const Bytes bytes{entry.at("from_bytes").get<std::int64_t>()};
+        if (by_size.empty() ? bytes.value != 0 : bytes <= by_size.back().first)
+          fail((Json::json_pointer("/execution/ways/transfers") / transfer).to_string(), "expected sizes in ascending order from 0");
+        by_size.emplace_back(bytes, entry.at("way").get<std::string>());
+      }
+    }
   }
 
   void read_slabs() {

@@ -81,7 +81,7 @@ class Runner {
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));
     hooks_.phase("running one undivided step, to compare with");
-    const auto result = launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}), "/dev/null"});
+    const auto result = launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}), "/dev/null", false, hooks_.mpi});
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
@@ -124,7 +124,8 @@ class Runner {
     const fs::path timings = timings_of(tuned, round);
     std::vector<std::string> more{"--steps", std::to_string(steps), "--warmup", std::to_string(warmup), "-o", timings.string()};
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
-    const auto result = launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null"});
+    const auto result = launch(
+        {tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null", false, hooks_.mpi});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed)) fail(result, tuned.name);
     // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
     return read(timings, result.exit_code == 0 ? result.foreign_load : 0);

@@ -41,6 +41,7 @@ struct AutotuneHooks {
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> check_pace;
   /// MachineProfile::unmeasured_workspace of this machine.
   std::function<Bytes(const Kernel&)> workspace;
+  bool mpi = true;  ///< Launch::mpi
 };
 
 struct TunedPlan {

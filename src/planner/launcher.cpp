@@ -205,9 +205,8 @@ int usable_cores() {
 
 std::vector<std::string> launch_command(const Launch& launch) {
   std::vector<std::string> command;
-  if (launch.ranks > 1) {
-    const auto mpirun = find_on_path("mpirun");
-    if (!mpirun) throw EnvironmentError("mpirun is not installed; install it with: apt-get install openmpi-bin libopenmpi-dev");
+  const auto mpirun = launch.ranks > 1 && launch.mpi ? find_on_path("mpirun") : std::nullopt;
+  if (mpirun) {
     command = {*mpirun, "-q", "-n", std::to_string(launch.ranks)};
     if (geteuid() == 0) command.push_back("--allow-run-as-root");
     if (launch.ranks * launch.threads_per_rank > usable_cores()) {
@@ -219,6 +218,8 @@ std::vector<std::string> launch_command(const Launch& launch) {
     }
   }
   command.push_back(own_executable());
+  if (launch.ranks > 1 && !mpirun)
+    command.insert(command.end(), {"ranks", "-n", std::to_string(launch.ranks), "--threads", std::to_string(launch.threads_per_rank), "--"});
   command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
   return command;
 }

@@ -1,5 +1,6 @@
 #pragma once
-// Starts this program again as the ranks of a job: directly for one rank, else under mpirun with the options that it needs here.
+// Starts this program again as the ranks of a job: directly for one rank, else under mpirun with the options that it needs here, or, where there is no MPI, as
+// processes of this machine that talk over sockets (`stratplan ranks`).
 // No shell is involved; the environment is inherited, so OMPI_MCA_* and the like pass through.
 #include <filesystem>
 #include <functional>
@@ -17,6 +18,7 @@ struct Launch {
   std::vector<std::string> arguments;                    ///< of this program, its name left out
   std::optional<std::filesystem::path> standard_output;  ///< a file; nothing: inherited
   bool makes_checkpoints = false;                        ///< SIGTERM and SIGUSR1 ask its ranks for a checkpoint, instead of ending them
+  bool mpi = true;                                       ///< whether this program was built with it
   std::function<bool()> hangs{};                         ///< asked all the time while the job runs: whether to end it (exit code 6); nothing: never
 };
 
@@ -28,7 +30,7 @@ struct LaunchResult {
   double foreign_load = 0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
 };
 
-/// The command that launch() executes, for messages and tests. Throws EnvironmentError, naming the package, if mpirun is needed and missing.
+/// The command that launch() executes, for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 
 /// Runs the job to its end. SIGINT and SIGTERM are passed on to it; to one that makes checkpoints SIGUSR1 goes in the place of SIGTERM. Throws EnvironmentError if it cannot be started,

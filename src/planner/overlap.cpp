@@ -4,6 +4,7 @@
 #include <map>
 
 #include "model/cost/step_cost.hpp"
+#include "model/cost/ways.hpp"
 #include "model/partition/slabs.hpp"
 #include "planner/prediction.hpp"
 
@@ -46,6 +47,7 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
 Prediction play(Plan& plan, const Network& network, const MachineProfile& machine) {
   const std::vector<Program> programs = modelled_programs(plan, network);
   plan.execution.implementations = fastest_implementations(programs, machine);
+  plan.execution.ways = fastest_ways(programs, machine);
   return predict(programs, machine);
 }
 

@@ -147,12 +147,18 @@ double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges, const
 
 }  // namespace
 
-MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend, Communicator& communicator, const MachineProfile& base,
-                               const Json& provenance, const std::function<void(const std::string& what)>& progress) {
+std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int rank) {
+  std::set<CollectiveGroup> groups;
+  for (const GroupLayout& group : group_layouts(layout))
+    if (std::vector<int> ranks = group_of(rank, layout.ranks, group.size, group.stride); ranks.size() > 1) groups.insert({Track::Halo, std::move(ranks)});
+  return {groups.begin(), groups.end()};
+}
+
+MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend, const Team& team, const MachineProfile& base, const Json& provenance,
+                               const std::function<void(const std::string& what)>& progress) {
   using enum ExchangePattern::Kind;
-  if (communicator.size() != layout.ranks || layout.ranks < 2)
-    throw EnvironmentError(fmt::format("links are measured between at least 2 ranks; {} were started", communicator.size()));
-  const Team team(communicator);
+  if (team.size() != layout.ranks || layout.ranks < 2)
+    throw EnvironmentError(fmt::format("links are measured between at least 2 ranks; {} were started", team.size()));
   MachineProfile machine;
   machine.name = base.name;
   machine.measured_ranks = layout.ranks;

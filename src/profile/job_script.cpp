@@ -9,7 +9,8 @@ namespace {
 
 /// What every rank runs.
 std::string rank_command(const BatchJob& request) {
-  return fmt::format("\"{}\" profile --links --ranks-per-node {} -o \"{}\"", request.program, request.ranks_per_node, request.output);
+  const std::string backend = request.backend.empty() ? "" : " --backend " + request.backend;
+  return fmt::format("\"{}\" profile --links --ranks-per-node {} -o \"{}\"{}", request.program, request.ranks_per_node, request.output, backend);
 }
 
 /// How the batch system is asked for nodes and time, and what it starts the ranks with.
@@ -18,8 +19,8 @@ std::string directives_and_launch(const BatchJob& request) {
   switch (request.system) {
     case BatchSystem::Slurm:
       return fmt::format(
-          "#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n#SBATCH --exclusive\n#SBATCH --time={}\n\nsrun",
-          nodes, per_node, request.minutes);
+          "#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n#SBATCH --exclusive\n#SBATCH --time={}\n{}\nsrun",
+          nodes, per_node, request.minutes, request.backend.empty() ? "" : fmt::format("#SBATCH --gpus-per-node={}\n", per_node));
     case BatchSystem::Lsf:
       return fmt::format(
           "#BSUB -J stratplan-profile\n#BSUB -nnodes {}\n#BSUB -W {}\n\n"

@@ -26,6 +26,7 @@ class MessageBuffers {
   DeviceMemory sent_, received_;
 };
 
+/// What is measured along several ways is the fastest one's time, with its name as the choice, and the others' medians beside it.
 class LinkProfiler {
  public:
   /// Messages are quickly measured, unless they are slow.
@@ -46,14 +47,19 @@ class LinkProfiler {
   Measurement collective(const CollectiveRequest& request, int stride, Bytes bytes);
 
  private:
-  Communicator& communicator() const { return team_.communicator(); }
-  void send(int partner, bool mine, int run, Bytes bytes);
-  Measurement measure(Bytes bytes, bool takes_part, const std::function<void(int run)>& run);
+  using Run = std::function<void(int run)>;
+  void send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes);
+  Measurement measure(Bytes bytes, bool takes_part, const std::function<Run(Communicator& communicator)>& along);
+  Measurement measure(Communicator& communicator, Bytes bytes, bool takes_part, const Run& run);
 
+  Backend& backend_;
   const Team& team_;
   StoppingRule rule_;
   MessageBuffers buffers_;
   SteadyClock clock_;
 };
+
+/// The ranks of a collective's group at this distance, this rank among them; none if so many are not left for the last group.
+std::vector<int> group_of(int rank, int ranks, int group_size, int stride);
 
 }  // namespace stratplan

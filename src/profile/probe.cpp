@@ -16,7 +16,7 @@ Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int6
 Measurement sample_program(const Program& program, Backend& backend, const Team& team, const StoppingRule& rule) {
   const Network network;
   SyntheticData data(1);
-  Executor executor(network, program, backend, team.communicator(), data, {});
+  Executor executor(network, program, backend, team.between_backends(), data, {});
   SteadyClock clock;
   return sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "model/base/error.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
+#include "profile/link_profiler.hpp"
 #include "profile/overlap_profile.hpp"
 
 namespace stratplan {
@@ -33,11 +35,18 @@ void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const 
 
 }  // namespace
 
-MachineProfile run_profile(const ProfileRequest& request, Backend& backend, Communicator& communicator, const MachineProfile& base, const Json& provenance,
+std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank) {
+  std::set<CollectiveGroup> groups;
+  for (const CollectiveRequest& collective : request.collectives) groups.insert({Track::Halo, group_of(rank, request.ranks, collective.group_size, 1)});
+  if (request.hidden) groups.insert({Track::Gradient, group_of(rank, request.ranks, request.ranks, 1)});
+  std::erase_if(groups, [](const CollectiveGroup& group) { return group.ranks.size() < 2; });
+  return {groups.begin(), groups.end()};
+}
+
+MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team, const MachineProfile& base, const Json& provenance,
                            const Progress& progress) {
-  if (communicator.size() != request.ranks)
-    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started", request.ranks, communicator.size()));
-  const Team team(communicator);
+  if (team.size() != request.ranks)
+    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started", request.ranks, team.size()));
   MachineProfile machine = start_from(base, request, backend);
   const bool anew = machine.measured_ranks == 0;
   machine.assumed = false;

@@ -1,10 +1,13 @@
 #include "profile/team.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stratplan {
 
-Team::Team(Communicator& communicator) : communicator_(communicator), all_(all_ranks(communicator)) {}
+Team::Team(Communicator& communicator, std::vector<Way> ways) : communicator_(communicator), ways_(std::move(ways)), all_(all_ranks(communicator)) {
+  if (ways_.empty()) ways_.push_back({"", communicator});
+}
 
 std::vector<std::vector<double>> Team::gather(const std::vector<double>& mine) const {
   if (size() == 1) return {mine};

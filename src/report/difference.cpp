@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
+#include <utility>
 
 namespace stratplan {
 namespace {
@@ -88,6 +90,20 @@ void compare_implementations(const Execution& a, const Execution& b, std::vector
     found.push_back({"kernels with a chosen implementation", std::to_string(a.implementations.size()), std::to_string(b.implementations.size())});
 }
 
+std::string text_of(const Ways::BySize& by_size) {
+  std::string text;
+  for (const auto& [bytes, way] : by_size) text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
+  return text.empty() ? "as run says" : text;
+}
+
+void compare_ways(const Ways& a, const Ways& b, std::vector<SettingDifference>& found) {
+  std::map<std::string, std::pair<Ways::BySize, Ways::BySize>> both;
+  for (const auto& [transfer, by_size] : a.transfers) both[transfer].first = by_size;
+  for (const auto& [transfer, by_size] : b.transfers) both[transfer].second = by_size;
+  for (const auto& [transfer, ways] : both)
+    if (ways.first != ways.second) found.push_back({transfer, text_of(ways.first), text_of(ways.second)});
+}
+
 LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {
   const auto index = static_cast<std::size_t>(layer);
   const std::string& name = side.planned.network.layer(layer).name;
@@ -124,6 +140,7 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b) {
     if (of_a != of_b) difference.settings.push_back({setting.name, std::move(of_a), std::move(of_b)});
   }
   compare_implementations(a.planned.plan.execution, b.planned.plan.execution, difference.settings);
+  compare_ways(a.planned.plan.execution.ways, b.planned.plan.execution.ways, difference.settings);
   const Network &of_a = a.planned.network, &of_b = b.planned.network;
   for (LayerIndex layer = 0; layer < of_a.size(); ++layer) {
     if (!works(of_a, layer)) continue;

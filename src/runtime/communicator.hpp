@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "model/partition/program.hpp"
@@ -40,6 +41,9 @@ class Communicator {
   virtual void overlap(bool) {}
   /// Moves on what is under way on the track, where nobody else does (Open MPI has no thread for it); whether the track is done.
   virtual bool poll(Track) { return true; }
+  /// The one whose exchanges and collectives go the way of that name (partition/execution.hpp); this one itself if it knows one way only. Waiting, polling and
+  /// the barrier are this one's, for all its ways.
+  virtual Communicator& way(const std::string&) { return *this; }
   /// Whether its verbs do no more than enqueue on a backend's streams, so that they may be called within Backend::capture.
   virtual bool captured() const { return false; }
   /// Captured verbs have been replayed: synchronize(Track::Compute) waits for them as for others.

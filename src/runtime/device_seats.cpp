@@ -66,15 +66,16 @@ bool on_one_node(const std::vector<Seat>& seats) {
   return std::ranges::all_of(seats, [&](const Seat& seat) { return seat.node == seats.front().node; });
 }
 
-DeviceWay device_way(std::string_view wanted, const std::vector<Seat>& seats) {
+std::string device_way(const std::string& wanted, const std::vector<Seat>& seats) {
   const bool shared = share_devices(seats);
-  if (wanted == "staged" || (wanted == "auto" && shared)) return DeviceWay::Staged;
+  if (wanted == "auto") return shared ? "staged" : "nccl";
+  if (wanted != "nccl") return wanted;
   if (const auto threads = threads_of_one_process(seats); shared && threads)
     throw EnvironmentError(fmt::format(
         "--communicator nccl: ranks {} and {} are threads of one process, which need a device each; there are fewer devices than ranks: use "
         "--communicator staged, or processes",
         threads->first, threads->second));
-  return DeviceWay::Nccl;
+  return wanted;
 }
 
 Variables shared_device_environment(int rank, bool one_node) {

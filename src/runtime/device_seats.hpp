@@ -29,11 +29,9 @@ std::vector<int> choose_devices(const std::vector<Seat>& seats);
 bool share_devices(const std::vector<Seat>& seats);
 bool on_one_node(const std::vector<Seat>& seats);
 
-enum class DeviceWay { Host, Nccl, Staged };  ///< Host: there is no device between them
-
-/// `wanted`: "nccl", "staged", or "auto": NCCL if each rank has a device of its own. Throws EnvironmentError if NCCL is wanted by threads of one process that
-/// share a device, which it refuses.
-DeviceWay device_way(std::string_view wanted, const std::vector<Seat>& seats);
+/// How transfers between devices go that the plan says nothing of: as `wanted` ("nccl", "mpi", "staged"), or, if that is "auto", by NCCL if each rank has a device of
+/// its own, else staged. Throws EnvironmentError if NCCL is wanted by threads of one process that share a device, which it refuses.
+std::string device_way(const std::string& wanted, const std::vector<Seat>& seats);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 

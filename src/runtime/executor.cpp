@@ -86,10 +86,10 @@ Executor::Prepared Executor::prepare(const Step& step) {
     context.trust = settings_.trust;
     context.scale_growth_steps = settings_.loss_scale.growth_steps;
   } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
-    prepared.sends = parcels(exchange->sends);
-    prepared.receives = parcels(exchange->receives);
+    prepared.parts = parts(*exchange);
   } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
-    prepared.group = communicator_.group(collective->group);
+    prepared.way = &way(collective->way);
+    prepared.group = prepared.way->group(collective->group);
   }
   return prepared;
 }
@@ -103,10 +103,25 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
   return place->second.get();
 }
 
-std::vector<Communicator::Parcel> Executor::parcels(const std::vector<Message>& messages) const {
-  std::vector<Communicator::Parcel> parcels;
-  for (const Message& message : messages) parcels.push_back({message.peer, address(message.buffer), message.bytes});
-  return parcels;
+/// In the order of the ways, which is the same on all ranks: each of them may wait for the others.
+std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeStep& exchange) const {
+  std::map<WayId, PartOfExchange> parts;
+  const auto part = [&](const Message& message) -> PartOfExchange& {
+    return parts.try_emplace(message.way, PartOfExchange{&way(message.way), {}, {}}).first->second;
+  };
+  const auto parcel = [&](const Message& message) { return Communicator::Parcel{message.peer, address(message.buffer), message.bytes}; };
+  for (const Message& message : exchange.sends) part(message).sends.push_back(parcel(message));
+  for (const Message& message : exchange.receives) part(message).receives.push_back(parcel(message));
+  std::vector<PartOfExchange> in_order;
+  for (auto& [id, of_way] : parts) in_order.push_back(std::move(of_way));
+  return in_order;
+}
+
+bool Executor::captured(const Step& step) const {
+  if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) return way(collective->way).captured();
+  const auto by_stream = [&](const Message& message) { return way(message.way).captured(); };
+  const auto& exchange = std::get<ExchangeStep>(step.body);
+  return std::ranges::all_of(exchange.sends, by_stream) && std::ranges::all_of(exchange.receives, by_stream);
 }
 
 void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
@@ -215,7 +230,7 @@ std::span<const std::byte> Executor::contents(const Step& step, std::int64_t ite
 
 void Executor::communicate(const Step& step, const Prepared& prepared) {
   if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-    communicator_.exchange(step.track, prepared.sends, prepared.receives, exchange->tag);
+    for (const auto& [way, sends, receives] : prepared.parts) way->exchange(step.track, sends, receives, exchange->tag);
   else
     communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
 }
@@ -224,12 +239,12 @@ void Executor::communicate(const CollectiveStep& collective, Track track, const 
   switch (collective.op) {
     case Collective::AllReduce: {
       std::byte* data = static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
-      return communicator_.all_reduce(track, prepared.group, data, collective.count, collective.type);
+      return prepared.way->all_reduce(track, prepared.group, data, collective.count, collective.type);
     }
     case Collective::ReduceScatter:
-      return communicator_.reduce_scatter(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+      return prepared.way->reduce_scatter(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
     case Collective::AllGather:
-      return communicator_.all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+      return prepared.way->all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
   }
 }
 
@@ -237,7 +252,7 @@ void Executor::communicate(const CollectiveStep& collective, Track track, const 
 
 void Executor::replay_steps() {
   SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
-  segments_ = segments_of(program_, communicator_.captured());
+  segments_ = segments_of(program_, [this](const Step& step) { return captured(step); });
   if (replay_count().segments == 0) segments_.clear();
   work_.resize(segments_.size());
 }

@@ -99,6 +99,10 @@ class Executor {
   using DeviceMemory = std::unique_ptr<void, Release<&Backend::release>>;
   using HostMemory = std::unique_ptr<void, Release<&Backend::release_host>>;
 
+  struct PartOfExchange {
+    Communicator* way;
+    std::vector<Communicator::Parcel> sends, receives;
+  };
   /// A step with everything looked up that does not change from iteration to iteration.
   struct Prepared {
     PreparedKernel* kernel = nullptr;  ///< of a compute step
@@ -106,9 +110,9 @@ class Executor {
     std::vector<void*> writes;
     KernelContext context;
     HostMemory staged;                        ///< what a replay loads, filled before it; null: nothing
-    std::vector<Communicator::Parcel> sends;  ///< of an exchange
-    std::vector<Communicator::Parcel> receives;
-    Communicator::Group group = 0;  ///< of a collective
+    std::vector<PartOfExchange> parts;        ///< of an exchange: one for each way that its messages go
+    Communicator* way = nullptr;              ///< of a collective
+    Communicator::Group group = 0;            ///< of it
     std::vector<Track> awaits;      ///< on which something is under way that this step depends on
   };
 
@@ -117,7 +121,9 @@ class Executor {
   std::byte* address(BufferId buffer) const;
   Prepared prepare(const Step& step);
   PreparedKernel* prepare(const Kernel& kernel);
-  std::vector<Communicator::Parcel> parcels(const std::vector<Message>& messages) const;
+  Communicator& way(WayId id) const { return communicator_.way(program_.ways[id]); }
+  std::vector<PartOfExchange> parts(const ExchangeStep& exchange) const;
+  bool captured(const Step& step) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
 
   bool replays() const { return !segments_.empty(); }

@@ -1,6 +1,7 @@
 #pragma once
 // How the steps of a program hang together for whoever runs them: on which tracks each waits, and which runs of them the host has no part in.
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "model/partition/program.hpp"
@@ -19,13 +20,13 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// All steps, in order. Those that replay are as long as may be, and two steps at least, for one replay is launched like one kernel. `captured`: the communicator's
-/// verbs may be (Communicator::captured); else the host communicates, and waits for it, between the segments. Loads are no hindrance: the host fills their memory
-/// before.
+/// All steps, in order. Those that replay are as long as may be, and two steps at least, for one replay is launched like one kernel. `captured`: of a step that
+/// communicates, whether its verb may be (Communicator::captured); else the host communicates, and waits for it, between the segments. Loads are no hindrance:
+/// the host fills their memory before.
 ///
 ///   program            kernel load kernel exchange kernel kernel all-reduce kernel exchange
 ///   captured           [replays                                                            ]
 ///   not captured       [replays          ][       ][replays     ][                         ]
-std::vector<Segment> segments_of(const Program& program, bool captured);
+std::vector<Segment> segments_of(const Program& program, const std::function<bool(const Step&)>& captured);
 
 }  // namespace stratplan

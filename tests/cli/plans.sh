@@ -34,6 +34,17 @@ head -c 100 "$plan" >"$scratch/half.json"
 expect 3 "half\.json" sp run "$scratch/half.json"
 expect 3 "unknown|frobnicate" sp predict <(sed 's/{/{"frobnicate": 1, /' "$scratch/hand.json")
 
+# Of a machine with several ways between devices the plan says which transfer goes which; on processors there is one, and the plan runs all the same.
+table='[{"bytes": 4, "median_seconds": 1e-6, "choice": "mpi", "others": {"nccl": 2e-5}}, {"bytes": 1024, "median_seconds": 2e-5, "choice": "nccl"}]'
+sed "s/\"levels\"/\"one_way\": $table, \"both_ways\": $table, \"collectives\": {\"all_reduce f32 2\": $table}, \"levels\"/" "$data/machine.json" >"$scratch/ways.json"
+expect 0 "" sp plan "$data/small.json" -n 2 -m "$data/machine.json" -o "$scratch/one_way.json"
+expect 0 "" sp plan "$data/small.json" -n 2 -m "$scratch/ways.json" -o "$scratch/by_ways.json"
+check "small transfers by mpi, larger ones by nccl" grep -zqE '\[[^]]*"from_bytes": 0, *"way": "mpi"[^]]*"from_bytes": 64, *"way": "nccl"' <(tr -d '\n' <"$scratch/by_ways.json")
+expect 0 "" sp predict "$scratch/by_ways.json" -m "$scratch/ways.json"
+expect 0 "" sp launch "$scratch/by_ways.json" --threads --backend reference --verify --steps 1
+expect 0 "" sp diff "$scratch/one_way.json" "$scratch/by_ways.json"
+check "the difference is told" grep -q "as run says.*mpi from 0 bytes, nccl from 64 bytes" "$scratch/stdout"
+
 # Places that cannot be written: found before anything is measured.
 touch "$scratch/file"
 expect 5 "file/plan\.json|file" sp plan "$data/small.json" -n 2 -o "$scratch/file/plan.json"

@@ -19,7 +19,10 @@ check "the report shows the loss" grep -q "^loss .* in the first step" "$scratch
 # One rank needs no mpirun.
 expect 0 "" sp plan "$data/small.json" -n 1 -o "$scratch/one.json"
 expect 0 "" env PATH=/nowhere "$program" run "$scratch/one.json" --steps 1
-expect 5 "mpirun is not installed" env PATH=/nowhere "$program" run "$plan" --steps 1
+# Nor do several: without it they talk over sockets.
+expect 0 "" env PATH=/nowhere "$program" run "$plan" --steps 1 --verify
+expect 3 "no_such.h5" env PATH=/nowhere "$program" run "$plan" --steps 1 --data "$scratch/no_such.h5"
+check "the error is said once" test "$(grep -c '^stratplan: ' "$scratch/stderr")" = 1
 
 # Started from outside, rightly and wrongly; the message comes once.
 expect 0 "" mpirun -n 2 "$program" run "$plan" --steps 1

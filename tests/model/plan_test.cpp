@@ -121,6 +121,16 @@ TEST(Plan, WhatSavesMemorySurvivesWritingAndReading) {
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
+TEST(Plan, WaysSurviveWritingAndReading) {
+  const Network network = read_network("tiny");
+  Plan plan = uniform_plan(network, Decomposition::parse("N2 H2"));
+  plan.network_source = "tiny";
+  plan.execution.ways = {{2, 2}, {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2x2", {{{0}, "staged"}}}}};
+  const TemporaryFolder folder;
+  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
+}
+
 TEST(Plan, SlabsSurviveWritingAndReading) {
   const Network network = read_network("tiny");
   Plan plan = uniform_plan(network, Decomposition::parse("H2"));
@@ -183,6 +193,10 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "N2", "ranks_offered": 1})", "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
+      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2, 2], "transfers": {}}}})",
+       "at /execution/ways/placement: expected a product of 2 ranks, found 4"},
+      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2], "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
+       "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
        "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, and receives nothing"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})", "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},

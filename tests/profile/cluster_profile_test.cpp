@@ -63,7 +63,7 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
     const auto backend = make_backend("reference", 1);
     MachineProfile base = round_machine();
     base.levels.back().name = "core";
-    machines[static_cast<std::size_t>(communicator.rank())] = profile_cluster(layout, {65536}, *backend, communicator, base, Json::object(), {});
+    machines[static_cast<std::size_t>(communicator.rank())] = profile_cluster(layout, {65536}, *backend, Team(communicator), base, Json::object(), {});
   });
   const MachineProfile& machine = machines.front();
   EXPECT_EQ(to_json(machines.back()), to_json(machine));
@@ -86,6 +86,9 @@ TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
             "#!/bin/bash\n#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes=8\n#SBATCH --ntasks-per-node=4\n#SBATCH --exclusive\n#SBATCH "
             "--time=20\n\nsrun " +
                 command);
+  job.backend = "cuda";
+  EXPECT_THAT(job_script(job), testing::AllOf(HasSubstr("#SBATCH --time=20\n#SBATCH --gpus-per-node=4\n\nsrun "), testing::EndsWith("\"cluster.json\" --backend cuda\n")));
+  job.backend.clear();
   job.system = BatchSystem::Lsf;
   EXPECT_THAT(job_script(job), testing::AllOf(HasSubstr("#BSUB -nnodes 8\n#BSUB -W 20\n"),
                                               HasSubstr("jsrun --nrs 8 --rs_per_host 1 --tasks_per_rs 4 "), HasSubstr(command)));

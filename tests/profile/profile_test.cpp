@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/link_profile.hpp"
+#include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
 
 namespace stratplan {
@@ -68,7 +71,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
       const std::scoped_lock lock(mutex);
       ++reports;
     };
-    const MachineProfile machine = run_profile(request, *backend, communicator, base, {{"host", "here"}}, progress);
+    const MachineProfile machine = run_profile(request, *backend, Team(communicator), base, {{"host", "here"}}, progress);
     EXPECT_EQ(machine.measured_ranks, 2);
     EXPECT_FALSE(machine.assumed);
     for (const Kernel& kernel : request.kernels) {
@@ -89,7 +92,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     MachineProfile doctored = machine;
     doctored.kernels[request.kernels[0].key()].median = {123};
     ProfileRequest more{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {}, .collectives = {}, .kernels = {fill_of(64)}};
-    const MachineProfile larger = run_profile(more, *backend, communicator, doctored, {});
+    const MachineProfile larger = run_profile(more, *backend, Team(communicator), doctored, {});
     EXPECT_EQ(larger.kernels.size(), machine.kernels.size() + 1);
     EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).median.value, 123);
     EXPECT_EQ(larger.device.flops_per_s, machine.device.flops_per_s);
@@ -100,10 +103,56 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
   EXPECT_GT(reports, request.kernels.size());
 }
 
+/// Takes longer, by so much for messages and sums of at most, and of more than, 64 KiB.
+class Slowed final : public CommunicatorDecorator {
+ public:
+  Slowed(Communicator& inner, std::chrono::microseconds small, std::chrono::microseconds large) : CommunicatorDecorator(inner), small_(small), large_(large) {}
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+    wait(sends.empty() ? Bytes{0} : sends[0].bytes);
+    inner_.exchange(track, sends, receives, tag);
+  }
+  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+    wait({count * size_of(type)});
+    inner_.all_reduce(track, group, data, count, type);
+  }
+
+ private:
+  void wait(Bytes bytes) const { std::this_thread::sleep_for(bytes <= Bytes{64 << 10} ? small_ : large_); }
+  std::chrono::microseconds small_, large_;
+};
+
+TEST(Profile, OfSeveralWaysTheFastestCountsAndIsNamed) {
+  const ProfileRequest request{
+      .ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {1000}, .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}}}, .kernels = {}};
+  run_loopback(2, [&](Communicator& communicator) {
+    using std::chrono::microseconds;
+    Slowed first(communicator, microseconds{2000}, microseconds{0}), second(communicator, microseconds{0}, microseconds{30000});
+    const MachineProfile machine =
+        run_profile(request, *make_reference_backend(), Team(communicator, {{"nccl", first}, {"mpi", second}}), round_machine(), {});
+    for (const SizeTable* table : {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f32 2")}) {
+      const auto& [least, small] = table->points.front();
+      EXPECT_EQ(small.choice, "mpi");
+      EXPECT_GT(small.others.at("nccl"), small.median);
+      const auto& [most, large] = table->points.back();
+      EXPECT_EQ(large.choice, "nccl") << most.value;
+      EXPECT_GT(large.others.at("mpi"), large.median);
+    }
+    validate_json(to_json(machine), "machine", "test");
+    EXPECT_EQ(to_json(machine_from_json(to_json(machine), "test")), to_json(machine));
+  });
+}
+
+TEST(GroupsToMeasure, AreThoseOfThisRankThatTheRequestsNeed) {
+  ProfileRequest request{.ranks = 5, .hidden = true, .collectives = {{Collective::AllReduce, DataType::F32, 2, {8}}, {Collective::AllGather, DataType::F32, 2, {8}}}, .kernels = {}};
+  const std::vector<int> all{0, 1, 2, 3, 4};
+  EXPECT_EQ(groups_to_measure(request, 2), (std::vector<CollectiveGroup>{{Track::Halo, {2, 3}}, {Track::Gradient, all}}));
+  EXPECT_EQ(groups_to_measure(request, 4), (std::vector<CollectiveGroup>{{Track::Gradient, all}})) << "the last one has no partner";
+}
+
 TEST(Profile, AnotherNumberOfRanksIsAnError) {
   run_loopback(1, [](Communicator& communicator) {
     const auto backend = make_reference_backend();
-    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, communicator, round_machine(), {}),
+    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, Team(communicator), round_machine(), {}),
                  EnvironmentError);
   });
 }

@@ -46,13 +46,13 @@ TEST(DeviceSeats, NcclWhereEachRankHasADevice) {
   struct Row {
     const char* wanted;
     std::vector<Seat> seats;
-    DeviceWay way;
+    std::string way;
   };
   const Row table[] = {
-      {"auto", apart, DeviceWay::Nccl},         {"auto", processes, DeviceWay::Staged}, {"auto", threads, DeviceWay::Staged},
-      {"auto", threads_apart, DeviceWay::Nccl}, {"nccl", apart, DeviceWay::Nccl},       {"nccl", processes, DeviceWay::Nccl},
-      {"nccl", threads_apart, DeviceWay::Nccl}, {"staged", apart, DeviceWay::Staged},   {"staged", processes, DeviceWay::Staged},
-      {"staged", threads, DeviceWay::Staged},
+      {"auto", apart, "nccl"},         {"auto", processes, "staged"}, {"auto", threads, "staged"},
+      {"auto", threads_apart, "nccl"}, {"nccl", apart, "nccl"},       {"nccl", processes, "nccl"},
+      {"nccl", threads_apart, "nccl"}, {"staged", apart, "staged"},   {"staged", processes, "staged"},
+      {"staged", threads, "staged"},         {"mpi", processes, "mpi"},
   };
   for (const Row& row : table) EXPECT_EQ(device_way(row.wanted, row.seats), row.way) << row.wanted << " for " << row.seats.size();
   try {

@@ -115,6 +115,7 @@ class FakeDevice final : public Backend {
     queue(stream).waiting.push_back(std::move(task));
     ++queue(stream).issued;
   }
+  bool owns(const void* address) const { return address >= addresses_ && address < addresses_ + size; }
   std::byte* real(const void* address) const {
     const auto offset = static_cast<const std::byte*>(address) - addresses_;
     SP_ASSERT(offset >= 0 && offset <= static_cast<std::ptrdiff_t>(used_), "{} is no address of the device", address);

@@ -2,6 +2,7 @@
 // A training in which all changes from step to step that may: data, rates, what is dropped; for tests of steps that are captured and replayed.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,8 +53,9 @@ struct Outcome {
 };
 
 inline Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, Backend& backend,
-                     Communicator& communicator, Communicator& gathering, bool replays) {
-  const Program program = lower(network, decompositions, execution, communicator.rank());
+                     Communicator& communicator, Communicator& gathering, bool replays, const std::function<void(Program&)>& choose_ways = {}) {
+  Program program = lower(network, decompositions, execution, communicator.rank());
+  if (choose_ways) choose_ways(program);
   MovingData data;
   Executor executor(network, program, backend, communicator, data, settings());
   if (replays) executor.replay_steps();

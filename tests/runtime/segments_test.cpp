@@ -48,28 +48,34 @@ std::string text_of(const std::vector<Segment>& segments) {
   return text;
 }
 
+bool all(const Step&) { return true; }
+bool none(const Step&) { return false; }
+/// Sums are, exchanges are not.
+bool sums(const Step& step) { return step.track == Track::Gradient; }
+
 TEST(Segments, AreAsLongAsTheHostAllows) {
   struct Row {
-    const char *program, *captured, *by_the_host;
+    const char *program, *captured, *by_the_host, *sums_captured;
   };
-  for (const auto& [program, captured, by_the_host] : {
-           Row{"", "", ""},
-           Row{"k", "1~", "1~"},
-           Row{"lkkl", "4", "4"},
-           Row{"klkxkkrkx", "9!", "3 1~! 2 3~!"},
-           Row{"xkk", "3!", "1~! 2"},
-           Row{"xkrkkx", "6!", "3~! 2 1~!"},
-           Row{"krxk", "4!", "4~!"},
+  for (const auto& [program, captured, by_the_host, sums_captured] : {
+           Row{"", "", "", ""},
+           Row{"k", "1~", "1~", "1~"},
+           Row{"lkkl", "4", "4", "4"},
+           Row{"klkxkkrkx", "9!", "3 1~! 2 3~!", "3 1~! 4! 1~!"},
+           Row{"xkk", "3!", "1~! 2", "1~! 2"},
+           Row{"xkrkkx", "6!", "3~! 2 1~!", "1~! 4! 1~!"},
+           Row{"krxk", "4!", "4~!", "2! 2~!"},
        }) {
-    EXPECT_EQ(text_of(segments_of(program_of(program), true)), captured) << program;
-    EXPECT_EQ(text_of(segments_of(program_of(program), false)), by_the_host) << program;
+    EXPECT_EQ(text_of(segments_of(program_of(program), all)), captured) << program;
+    EXPECT_EQ(text_of(segments_of(program_of(program), none)), by_the_host) << program;
+    EXPECT_EQ(text_of(segments_of(program_of(program), sums)), sums_captured) << program;
   }
 }
 
 TEST(Segments, BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads what was exchanged beside the others
   const Program program = program_of("kkxk2kk3kk", true);
-  EXPECT_EQ(text_of(segments_of(program, false)), "2 1~! 2 3");
-  EXPECT_EQ(text_of(segments_of(program, true)), "8!");
+  EXPECT_EQ(text_of(segments_of(program, none)), "2 1~! 2 3");
+  EXPECT_EQ(text_of(segments_of(program, all)), "8!");
 }
 
 TEST(AwaitedTracks, AreWaitedForOnceAndOnlyBesideKernels) {

@@ -120,6 +120,7 @@ Json to_json(const Measurement& measurement) {
   }
   if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
   if (!measurement.choice.empty()) json["choice"] = measurement.choice;
+  for (const auto& [way, median] : measurement.others) json["others"][way] = median.value;
   if (measurement.workspace) json["workspace_bytes"] = measurement.workspace->value;
   return json;
 }
@@ -132,6 +133,8 @@ Measurement measurement_from(const Json& json) {
   measurement.samples = json.value("samples", 0);
   measurement.implementation = json.value("implementation", std::string());
   measurement.choice = json.value("choice", std::string());
+  if (const auto others = json.find("others"); others != json.end())
+    for (const auto& [way, median] : others->items()) measurement.others[way] = {median.get<double>()};
   if (json.contains("workspace_bytes")) measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
   return measurement;
 }

@@ -22,7 +22,8 @@ struct Measurement {
   Seconds p90{};
   int samples = 0;
   std::string implementation;  ///< which kernel was chosen; empty for communication
-  std::string choice{};         ///< the name by which a backend knows it, if it had others; goes into the plan's execution
+  std::string choice{};         ///< the name by which a backend knows it, if it had others, or the way that a transfer went; goes into the plan's execution
+  std::map<std::string, Seconds> others{};  ///< medians of the ways that took longer
   std::optional<Bytes> workspace{};  ///< scratch memory that it takes; nothing for communication
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and 90th percentile (Hurst, Brown and Swanson, "Swanson's
   /// 30-40-30 rule", AAPG Bulletin 84(12), 2000). A program's time is a sum, so it is expectations that add up, and durations are skewed.

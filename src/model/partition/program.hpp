@@ -53,10 +53,14 @@ struct LoadStep {
   friend bool operator==(const LoadStep&, const LoadStep&) = default;
 };
 
+/// Place in Program::ways; 0: the communicator's own.
+using WayId = std::uint8_t;
+
 struct Message {
   int peer = 0;
   BufferId buffer = -1;  ///< its whole contents, dense
   Bytes bytes{};
+  WayId way = 0;
 };
 
 /// Point-to-point messages, all at once; completes when all have.
@@ -78,6 +82,7 @@ struct CollectiveStep {
   std::int64_t begin = 0;
   std::int64_t count = 0;  ///< AllReduce: elements; others: of the longer buffer
   std::vector<std::int64_t> counts;
+  WayId way = 0;
   Bytes bytes() const { return {count * size_of(type)}; }
 };
 
@@ -127,6 +132,7 @@ struct Program {
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
   std::map<std::string, std::string> implementations;  ///< Execution's
+  std::vector<std::string> ways{std::string()};        ///< by WayId
   int sharding = 0;                                    ///< Execution's: from which stage on what of a parameter is shared out
   bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;

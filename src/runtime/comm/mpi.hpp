@@ -8,6 +8,7 @@
 //   catch (const Error& error) { print error; abort_all_ranks(exit code of error); }
 // A rank that exits without having closed its session, or whose session is closed by an exception passing through, ends the job too.
 #include <memory>
+#include <optional>
 
 #include "runtime/communicator.hpp"
 
@@ -35,6 +36,9 @@ class MpiSession {
 
 /// All ranks of the job. Requires a living MpiSession, which it must not outlive; called by all ranks.
 std::unique_ptr<Communicator> make_mpi_communicator();
+
+/// Whether its library takes addresses of NVIDIA's devices ("CUDA-aware"); nothing if it does not tell. Requires a living MpiSession.
+std::optional<bool> mpi_takes_device_memory();
 
 /// Ends every rank of the job at once; the launcher exits with `exit_code`. Without a session it ends this process alone.
 [[noreturn]] void abort_all_ranks(int exit_code) noexcept;

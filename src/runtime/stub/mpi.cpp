@@ -17,6 +17,8 @@ MpiSession::~MpiSession() = default;
 
 std::unique_ptr<Communicator> make_mpi_communicator() { throw EnvironmentError(not_built); }
 
+std::optional<bool> mpi_takes_device_memory() { return false; }
+
 void abort_all_ranks(int exit_code) noexcept { std::_Exit(exit_code); }
 
 PartInfo mpi_part() { return {false, not_built}; }

@@ -2,6 +2,9 @@
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
 
 #include <cstdlib>
 #include <exception>
@@ -34,6 +37,20 @@ MpiSession::~MpiSession() {
   // MPI_Finalize would wait for ranks that may be waiting for this one.
   if (std::uncaught_exceptions() > exceptions_) abort_all_ranks(static_cast<int>(ExitCode::Communication));
   MPI_Finalize();
+}
+
+std::optional<bool> mpi_takes_device_memory() {
+#if defined(OPEN_MPI) && defined(MPIX_CUDA_AWARE_SUPPORT)
+  return MPIX_Query_cuda_support() == 1;
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+  int supported = 0;
+  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &supported) == MPI_SUCCESS && supported != 0;
+#else
+  // Older kin of MPICH are told by their users, in variables that they read when they start.
+  for (const char* name : {"MPICH_GPU_SUPPORT_ENABLED", "MV2_USE_CUDA"})
+    if (const char* value = std::getenv(name); value != nullptr) return std::string(value) == "1";
+  return std::nullopt;
+#endif
 }
 
 void abort_all_ranks(int exit_code) noexcept {

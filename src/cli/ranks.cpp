@@ -1,0 +1,36 @@
+// stratplan ranks: what the launcher starts in the place of mpirun where there is none. Its arguments are a command of this program, which its copies run as ranks.
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/job.hpp"
+#include "cli/options.hpp"
+#include "runtime/comm/processes.hpp"
+
+namespace stratplan {
+namespace {
+
+struct RanksOptions {
+  int ranks = 0;
+  int threads = 1;
+  std::vector<std::string> command;
+};
+
+/// The code of a rank that a signal killed is the shell's, as mpirun's is.
+void run_ranks(const RanksOptions& options) {
+  const ProcessesEnd end = run_processes(options.ranks, options.threads, options.command);
+  const int code = end.killed_by != 0 ? 128 + end.killed_by : end.exit_code;
+  if (code != 0) throw JobFailed{code};
+}
+
+}  // namespace
+
+void add_ranks_command(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<RanksOptions>();
+  CLI::App* command = program.add_subcommand("ranks", "Run a command of this program as ranks that talk over sockets")->group("");
+  add_ranks(*command, options->ranks, true);
+  command->add_option("--threads", options->threads, "of each rank")->check(positive());
+  command->add_option("COMMAND", options->command, "behind --")->required();
+  command->callback([options] { run_ranks(*options); });
+}
+
+}  // namespace stratplan
