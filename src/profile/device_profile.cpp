@@ -2,20 +2,13 @@
 
 #include <algorithm>
 
+#include "model/base/error.hpp"
 #include "profile/kernel_profile.hpp"
 #include "profile/probe.hpp"
 #include "profile/stream_clock.hpp"
 
 namespace stratplan {
 namespace {
-
-Kernel copy(std::int64_t bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::CopyRegion;
-  kernel.x[Axis::C] = bytes / 4;
-  kernel.y = kernel.region = kernel.x;
-  return kernel;
-}
 
 Kernel tiny() {
   Kernel kernel;
@@ -48,35 +41,70 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
   return overhead;
 }
 
+/// Ascending; what a slow backend would take long for shows nothing that the ones before have not.
+constexpr Seconds long_enough{0.05};
+
+class RateProbe {
+ public:
+  RateProbe(Backend& backend, const Team& team, Bytes largest)
+      : backend_(backend), team_(team), buffers_(backend, largest, kernel_arena), clock_(backend) {}
+
+  Seconds measure(const Kernel& kernel) {
+    return summarize(sample_kernel(kernel, {}, backend_, buffers_, clock_, team_, rule).seconds).median;
+  }
+
+  /// The best of work / time.
+  template <class Work>
+  double best(const std::vector<Kernel>& kernels, const Work& work) {
+    double best = 0;
+    for (const Kernel& kernel : kernels) {
+      if (best > 0 && work(kernel) / best > long_enough.value) break;
+      best = std::max(best, work(kernel) / measure(kernel).value);
+    }
+    return best;
+  }
+
+  static constexpr StoppingRule rule{};
+
+ private:
+  Backend& backend_;
+  const Team& team_;
+  KernelBuffers buffers_;
+  StreamClock clock_;
+};
+
+/// Whether the backend computes on numbers of this type.
+bool computes_on(Backend& backend, Kernel kernel, DataType type) {
+  kernel.type = type;
+  try {
+    backend.prepare(kernel);
+    return true;
+  } catch (const EnvironmentError&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
-  // Ascending; a slow backend has shown what it can do before the last.
-  const std::vector<Kernel> products{square_convolution(1, 64, 14, 3), square_convolution(2, 64, 56, 3), square_convolution(4, 256, 14, 3),
-                                     square_convolution(512, 1024, 1, 1)};
-  const std::vector<Kernel> copies{copy(1 << 18), copy(1 << 20), copy(8 << 20), copy(64 << 20)};
-  constexpr Seconds long_enough{0.05};
+  // The largest are for devices that have only begun when a processor is done with the smallest.
+  std::vector<Kernel> products{square_convolution(1, 64, 14, 3),      square_convolution(2, 64, 56, 3),      square_convolution(4, 256, 14, 3),
+                               square_convolution(512, 1024, 1, 1),   square_convolution(2048, 2048, 1, 1), square_convolution(4096, 4096, 1, 1)};
+  const std::vector<Kernel> copies{copy_of({1 << 18}), copy_of({1 << 20}), copy_of({8 << 20}), copy_of({64 << 20})};
   std::vector<Kernel> all = products;
   all.insert(all.end(), copies.begin(), copies.end());
-  KernelBuffers buffers(backend, largest_operands(all), kernel_arena);
-  StreamClock clock(backend);
-  const StoppingRule rule;
-  const auto measure = [&](const Kernel& kernel) { return summarize(sample_kernel(kernel, {}, backend, buffers, clock, team, rule).seconds).median; };
-  /// The best of work / time.
-  const auto best_rate = [&](const std::vector<Kernel>& kernels, const auto& work) {
-    double best = 0;
-    for (const Kernel& kernel : kernels) {
-      const Seconds seconds = measure(kernel);
-      best = std::max(best, work(kernel) / seconds.value);
-      if (seconds > long_enough) break;
-    }
-    return best;
-  };
+  RateProbe probe(backend, team, largest_operands(all));
+  const auto flops = [](const Kernel& kernel) { return kernel.flops().value; };
   DeviceProfile profile;
-  profile.flops_per_s = best_rate(products, [](const Kernel& kernel) { return kernel.flops().value; });
-  profile.bytes_per_s = best_rate(copies, [](const Kernel& kernel) { return static_cast<double>(kernel.bytes().value); });
-  profile.launch = measure(tiny());
-  profile.step_overhead = measure_step_overhead(backend, team, profile.launch, rule);
+  profile.flops_per_s = probe.best(products, flops);
+  profile.bytes_per_s = probe.best(copies, [](const Kernel& kernel) { return static_cast<double>(kernel.bytes().value); });
+  profile.launch = probe.measure(tiny());
+  for (const auto& [type, math] : {std::pair(DataType::F16, Math::Fp16), std::pair(DataType::BF16, Math::Bf16)}) {
+    if (!backend.device() || !computes_on(backend, products.front(), type)) continue;
+    for (Kernel& product : products) product.type = type;
+    profile.math_flops_per_s[static_cast<std::size_t>(math)] = probe.best(products, flops);
+  }
+  profile.step_overhead = measure_step_overhead(backend, team, profile.launch, RateProbe::rule);
   return profile;
 }
 

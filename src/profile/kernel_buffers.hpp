@@ -49,6 +49,7 @@ class KernelBuffers {
   };
   /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 512), with valid labels, indices and sums. The last call's sets are void.
   void arrange(const Kernel& kernel);
+  int sets() const { return static_cast<int>(sets_.size()); }
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }
   /// Writes and reads what the step before would have.
   void refresh(const Kernel& kernel, int run);

@@ -1,7 +1,9 @@
 #include "profile/kernel_profile.hpp"
 
 #include <algorithm>
+#include <optional>
 
+#include "model/base/error.hpp"
 #include "profile/load_guard.hpp"
 #include "profile/stream_clock.hpp"
 
@@ -10,7 +12,7 @@ namespace {
 
 constexpr Seconds bunch_time{1.0};
 constexpr int most_attempts = 3;
-/// A machine that is never left alone is measured as it is.
+/// A machine that is never left alone, or is never cool, is measured as it is.
 constexpr int most_disturbed_bunches = 3;
 
 }  // namespace
@@ -41,6 +43,7 @@ class KernelVisits {
         progress_(progress),
         buffers_(backend, largest_operands(kernels), kernel_arena),
         clock_(backend),
+        watch_(backend, team),
         samples_(kernels.size()) {
     for (KernelSamples& samples : samples_) samples.seconds.resize(static_cast<std::size_t>(team.size()));
   }
@@ -52,16 +55,17 @@ class KernelVisits {
       Bunch bunch = measure(begin, end);
       end = begin + bunch.size();
       return bunch;
-    });
-    if (best.foreign > tolerated_foreign_load) ++disturbed_bunches_;
+    }, &watch_);
+    if (best.disturbance() > 1) ++disturbed_bunches_;
     foreign_load_ = std::max(foreign_load_, best.foreign);
+    clock_share_ = std::min(clock_share_, best.clock_share);
     for (std::size_t i = 0; i < best.result.size(); ++i) add(samples_[begin + i], best.result[i]);
     done_ += best.result.size();
     return end;
   }
 
   KernelProfile summary() const {
-    KernelProfile profile{{}, foreign_load_};
+    KernelProfile profile{{}, foreign_load_, clock_share_, watch_.highest()};
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       Measurement measurement = summarize(samples_[i].seconds);
       measurement.implementation = samples_[i].implementation;
@@ -94,12 +98,22 @@ class KernelVisits {
     std::string best;
     Seconds least{};
     for (const std::string& choice : backend_.choices(kernel)) {
-      const Seconds taken = summarize(sample_kernel(kernel, choice, backend_, buffers_, clock_, team_, trial).seconds).median;
-      if (!best.empty() && taken.value >= clearly * least.value) continue;
+      const std::optional<Seconds> taken = try_out(kernel, choice, trial);
+      if (!taken || (!best.empty() && taken->value >= clearly * least.value)) continue;
       best = choice;
-      least = taken;
+      least = *taken;
     }
     return best;
+  }
+
+  /// Nothing if it does not run here, which one of many may be found out to do by running it alone.
+  std::optional<Seconds> try_out(const Kernel& kernel, const std::string& choice, const StoppingRule& rule) {
+    try {
+      return summarize(sample_kernel(kernel, choice, backend_, buffers_, clock_, team_, rule).seconds).median;
+    } catch (const EnvironmentError&) {
+      if (team_.size() > 1) throw;  // the others are waiting
+      return std::nullopt;
+    }
   }
 
   static void add(KernelSamples& all, const KernelSamples& more) {
@@ -116,10 +130,11 @@ class KernelVisits {
   const Progress& progress_;
   KernelBuffers buffers_;
   StreamClock clock_;
+  ClockWatch watch_;
   std::vector<KernelSamples> samples_;  ///< by kernel
   std::size_t done_ = 0;                ///< kernels, of all visits
   int disturbed_bunches_ = 0;
-  double foreign_load_ = 0;
+  double foreign_load_ = 0, clock_share_ = 1;
 };
 
 }  // namespace

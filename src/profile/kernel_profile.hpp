@@ -1,12 +1,14 @@
 #pragma once
 // Measures local kernels on all ranks at once, each in the circumstances that it meets in a program: its partners compute too, its weights and saved
 // activations come from memory, its other input has just been written.
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "model/cost/machine_profile.hpp"
-#include "profile/kernel_buffers.hpp"
+#include "profile/kernel_runs.hpp"
 #include "profile/sampler.hpp"
 
 namespace stratplan {
@@ -17,6 +19,8 @@ using Progress = std::function<void(std::size_t done, std::size_t total, const s
 struct KernelProfile {
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
   double foreign_load = 0;                     ///< worst share of the machine that others had during a measurement that was kept
+  double clock_share = 1;                      ///< least clock of the device at either end of one, relative to the highest until then
+  double highest_clock = 0;                    ///< cycles per second; 0: unknown
 };
 
 /// How often each kernel is measured, with all others between, and for how long. A machine's pace changes within seconds: samples taken in one go would
@@ -36,30 +40,33 @@ struct KernelSamples {
   Bytes workspace{};
 };
 
-/// One kernel by one of the backend's choices; `buffers` are large enough for it.
+/// A device's events are as good as exact over so long; batches need not be longer.
+inline constexpr Seconds well_timed{1e-3};
+
+/// How many runs are worth timing at once where work is captured: nothing in a capture may run for the first time, so two are launched before, and the second tells.
+template <Clock AnyClock>
+int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const Team& team) {
+  runs.launch(0);
+  const Seconds start = clock.now();
+  runs.launch(1);
+  const double one = team.greatest((clock.now() - start).value);
+  return std::clamp(static_cast<int>(std::ceil(well_timed.value / std::max(one, 1e-9))), 1, backend.runs_per_timing());
+}
+
+/// One kernel by one of the backend's choices; `buffers` are large enough for it. What a backend can capture is timed as it is replayed.
 template <Clock AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock,
                             const Team& team, const StoppingRule& rule, bool rehearse = true) {
   const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel, choice);
   void* workspace = buffers.workspace(prepared->workspace());
   buffers.arrange(kernel);
-  KernelContext context;
-  context.layer = "profile";
-  context.global = kernel.y;
-  context.region = whole(kernel.y);
-  context.now = buffers.first_step();
-  context.momentum = 0.9;
-  const auto refresh = [&](int run) { buffers.refresh(kernel, run); };
-  const int at_once = backend.runs_per_timing();
-  const auto execute = [&](int run) {
-    for (int i = 0; i < at_once; ++i) {
-      const KernelBuffers::Set& set = buffers.set(run * at_once + i);
-      backend.enqueue(Track::Compute, *prepared, set.reads, set.writes, workspace, context);
-    }
-  };
-  auto seconds = take_samples(clock, team, rule, true, refresh, execute, rehearse);
+  KernelRuns runs(kernel, *prepared, backend, buffers, workspace);
+  runs.batch(backend.captures() ? runs_worth_timing(runs, backend, clock, team) : backend.runs_per_timing());
+  const auto prepare = [&](int batch) { runs.prepare(batch); };
+  const auto execute = [&](int batch) { runs.run(batch); };
+  auto seconds = take_samples(clock, team, rule, true, prepare, execute, rehearse);
   for (std::vector<double>& of_rank : seconds)
-    for (double& sample : of_rank) sample /= at_once;
+    for (double& sample : of_rank) sample /= runs.at_once();
   return {std::move(seconds), prepared->implementation(), choice, prepared->workspace()};
 }
 

@@ -13,10 +13,22 @@ Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int6
   return kernel;
 }
 
+Kernel copy_of(Bytes bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::CopyRegion;
+  kernel.x[Axis::C] = bytes.value / size_of(DataType::F32);
+  kernel.y = kernel.region = kernel.x;
+  return kernel;
+}
+
 Measurement sample_program(const Program& program, Backend& backend, const Team& team, const StoppingRule& rule) {
   const Network network;
   SyntheticData data(1);
   Executor executor(network, program, backend, team.between_backends(), data, {});
+  if (backend.captures()) {
+    executor.replay_steps();
+    executor.run(0);  // the next one captures, and is the rehearsal
+  }
   SteadyClock clock;
   return sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
 }

@@ -20,6 +20,10 @@ std::unique_ptr<CapturedWork> Backend::capture(const std::function<void()>&) {
 
 void Backend::replay(CapturedWork&) { SP_ASSERT(captures(), "the {} backend captures nothing", name()); }
 
+void Backend::enqueue_traffic(Stream, const Traffic&, void*, const void*, Bytes) {
+  SP_ASSERT(emulates_traffic(), "the {} backend emulates no communication", name());
+}
+
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
 
 void require_single_precision(const Kernel& kernel, const std::string& backend) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -59,6 +60,20 @@ class CapturedWork {
   virtual ~CapturedWork() = default;
 };
 
+/// What a device says of itself.
+struct DeviceInfo {
+  std::string name;  ///< of the model: "NVIDIA H200"
+  Bytes memory{};
+};
+
+/// What a kernel of a communication library takes from the kernels beside it: blocks of 512 threads, each of which keeps its place on the device until the end, copy
+/// memory, no faster than a link would ask for.
+struct Traffic {
+  int blocks = 0;
+  Bytes bytes{};           ///< copied by all of them together: read once and written once
+  double bytes_per_s = 0;  ///< at most
+};
+
 class Backend {
  public:
   using Stream = Track;
@@ -92,7 +107,7 @@ class Backend {
   /// From one event to another, on streams that were synchronized since.
   virtual Seconds elapsed(Event from, Event to) = 0;
   virtual void wait(Stream stream, Event event) = 0;
-  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their own.
+  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their own; at most, where they are captured.
   virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
   /// Whether work can be captured and replayed, which saves launching its parts.
@@ -102,6 +117,14 @@ class Backend {
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
   /// Does it as one piece of work on the stream of Track::Compute.
   virtual void replay(CapturedWork& work);
+  /// Nothing where the host is the device.
+  virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
+  /// Cycles per second of the device's processors, measured as this is called, on the stream of Track::Compute, which is waited for; 0 if there is no way to know.
+  virtual double clock() { return 0; }
+  /// Whether a communication library's kernels can be emulated.
+  virtual bool emulates_traffic() const { return false; }
+  /// Goes through both buffers of so many bytes again and again, as long as there is something to copy. Requires emulates_traffic(), and both at least a MiB.
+  virtual void enqueue_traffic(Stream stream, const Traffic& traffic, void* to, const void* from, Bytes buffer);
   /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };

@@ -189,7 +189,8 @@ Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const K
   SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
   const double share = device.units > 0 ? model.bandwidth_share : 1;
   const double moving = bytes_of(kernel) / (device.bytes_per_s * share);
-  const double seconds = device.units == 0 || !is_contraction(kernel.kind) ? kernel.flops().value / device.flops_per_s
+  const double seconds = !is_contraction(kernel.kind) ? kernel.flops().value / device.flops_per_s
+                         : device.units == 0                               ? kernel.flops().value / device.rate(math_of(kernel, device))
                          : device.vector_width > 0                         ? computing_in_vectors(kernel, device, model)
                                                                            : computing(kernel, device, model);
   return Seconds{std::max(seconds, moving)} + device.launch;
