@@ -7,6 +7,7 @@
 
 #include "model/base/error.hpp"
 #include "profile/device_profile.hpp"
+#include "profile/interference_profile.hpp"
 #include "profile/link_profile.hpp"
 #include "profile/link_profiler.hpp"
 #include "profile/overlap_profile.hpp"
@@ -25,11 +26,25 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
   return fresh;
 }
 
+/// A device of one rank has memory of its own, and no links to others: whoever meets there meets in its memory.
+void describe_device(MachineProfile& machine, const DeviceInfo& device) {
+  machine.device.memory = device.memory;
+  machine.levels = {{.name = "gpu", .ranks = 1, .latency = machine.device.launch, .bandwidth_bytes_per_s = machine.device.bytes_per_s}};
+}
+
+/// What a single rank can tell of sums beside kernels.
+void emulate_interference(MachineProfile& machine, Backend& backend) {
+  machine.interference = profile_interference(backend, kernels_interfered_with());
+  if (!machine.interference.empty()) machine.hidden = hidden_beside_traffic(machine.interference);
+}
+
 /// No estimate shall exceed what was seen: rates are raised to the best of all kernels.
 void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {
     const Seconds seconds = measured.at(kernel.key()).median;
-    if (seconds > device.launch * 10) device.flops_per_s = std::max(device.flops_per_s, kernel.flops().value / (seconds - device.launch).value);
+    if (seconds <= device.launch * 10) continue;
+    double& rate = !is_narrow(kernel.type) ? device.flops_per_s : device.math_flops_per_s[static_cast<std::size_t>(kernel.type == DataType::F16 ? Math::Fp16 : Math::Bf16)];
+    rate = std::max(rate, kernel.flops().value / (seconds - device.launch).value);
   }
 }
 
@@ -58,7 +73,9 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     if (progress) progress(0, total, "rates of the device");
     const DeviceProfile device = profile_device(backend, team);
     machine.device = {device.flops_per_s, device.bytes_per_s, device.launch, machine.device.memory};
+    machine.device.math_flops_per_s = device.math_flops_per_s;
     machine.step_overhead = device.step_overhead;
+    if (const auto info = backend.device(); info && request.ranks == 1) describe_device(machine, *info);
   }
   LinkProfile links = profile_links(request, backend, team, [&](const std::string& what) {
     if (progress) progress(0, total, what);
@@ -73,6 +90,10 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     if (progress) progress(0, total, "sums beside kernels");
     machine.hidden = measure_hidden(backend, team);
   }
+  if (request.ranks == 1 && (request.device || anew) && backend.emulates_traffic()) {
+    if (progress) progress(0, total, "kernels beside emulated communication");
+    emulate_interference(machine, backend);
+  }
   const KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
   for (const auto& [key, measurement] : kernels.kernels) machine.kernels[key] = measurement;
   raise_rates(machine.device, request.kernels, kernels.kernels);
@@ -81,6 +102,13 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   machine.provenance = provenance.is_object() ? provenance : Json::object();
   machine.provenance["backend"] = describe_backend(backend.name());
   machine.provenance["foreign_load_worst"] = std::max(kernels.foreign_load, links.foreign_load);
+  if (const auto info = backend.device()) machine.provenance["device"] = info->name;
+  if (kernels.highest_clock > 0) {
+    machine.provenance["clock_hz_highest"] = kernels.highest_clock;
+    machine.provenance["clock_share_worst"] = kernels.clock_share;
+  }
+  if (!machine.interference.empty())
+    machine.provenance["hidden"] = "emulated: what kernels get done beside 16 blocks of the same device that copy memory at the rate of a link; nobody communicated";
   return machine;
 }
 

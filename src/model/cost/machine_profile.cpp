@@ -187,6 +187,21 @@ DeviceRates device_from(const Json& json) {
   return device;
 }
 
+Json to_json(const std::vector<Interference>& interference) {
+  Json rows = Json::array();
+  for (const Interference& row : interference)
+    rows.push_back({{"blocks", row.blocks}, {"bytes_per_s", row.bytes_per_s}, {"copied_bytes_per_s", row.copied_bytes_per_s}, {"slowdowns", row.slowdowns}});
+  return {{"emulated", true}, {"rows", std::move(rows)}};
+}
+
+std::vector<Interference> interference_from(const Json& json) {
+  std::vector<Interference> rows;
+  for (const Json& row : json.at("rows"))
+    rows.push_back({row.at("blocks").get<int>(), row.at("bytes_per_s").get<double>(), row.at("copied_bytes_per_s").get<double>(),
+                    row.at("slowdowns").get<std::map<std::string, double>>()});
+  return rows;
+}
+
 /// A key as it stands in a JSON pointer (RFC 6901).
 std::string escaped(const std::string& key) {
   std::string text;
@@ -227,6 +242,7 @@ Json to_json(const MachineProfile& machine) {
   if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
+  if (!machine.interference.empty()) json["interference"] = to_json(machine.interference);
   return json;
 }
 
@@ -254,6 +270,7 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
   machine.both_ways = table_from(document.value("both_ways", Json::array()), file, "/both_ways");
   if (const auto overhead = document.find("step_overhead"); overhead != document.end()) machine.step_overhead = measurement_from(*overhead);
   if (const auto hidden = document.find("hidden"); hidden != document.end()) machine.hidden = hidden->get<double>();
+  if (const auto interference = document.find("interference"); interference != document.end()) machine.interference = interference_from(*interference);
   return machine;
 }
 

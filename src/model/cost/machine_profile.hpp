@@ -76,6 +76,15 @@ struct DeviceRates {
   }
 };
 
+/// How much longer kernels take while blocks of threads of one and the same device copy memory, as the kernels of a communication library do: an emulation, not
+/// communication.
+struct Interference {
+  int blocks = 0;
+  double bytes_per_s = 0;                   ///< that they were to copy: what a link carries
+  double copied_bytes_per_s = 0;            ///< that they did copy, beside the kernels
+  std::map<std::string, double> slowdowns;  ///< time beside them / time alone, by Kernel::key()
+};
+
 struct MachineProfile {
   std::string name;
   bool assumed = false;                           ///< published rates rather than measurements
@@ -90,6 +99,7 @@ struct MachineProfile {
   SizeTable both_ways;                            ///< two ranks send each other one message of this size at once
   Measurement step_overhead;                      ///< host time to issue one step
   std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
+  std::vector<Interference> interference;         ///< emulated on one device, ascending by blocks; none if not measured
   Json provenance;
   /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count
   /// none.
