@@ -49,9 +49,7 @@ class RateProbe {
   RateProbe(Backend& backend, const Team& team, Bytes largest)
       : backend_(backend), team_(team), buffers_(backend, largest, kernel_arena), clock_(backend) {}
 
-  Seconds measure(const Kernel& kernel) {
-    return summarize(sample_kernel(kernel, {}, backend_, buffers_, clock_, team_, rule).seconds).median;
-  }
+  Seconds measure(const Kernel& kernel) { return summarize(sample_kernel(kernel, {}, backend_, buffers_, clock_, team_, rule).seconds).median; }
 
   /// The best of work / time.
   template <class Work>
@@ -88,8 +86,8 @@ bool computes_on(Backend& backend, Kernel kernel, DataType type) {
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
   // The largest are for devices that have only begun when a processor is done with the smallest.
-  std::vector<Kernel> products{square_convolution(1, 64, 14, 3),      square_convolution(2, 64, 56, 3),      square_convolution(4, 256, 14, 3),
-                               square_convolution(512, 1024, 1, 1),   square_convolution(2048, 2048, 1, 1), square_convolution(4096, 4096, 1, 1)};
+  std::vector<Kernel> products{square_convolution(1, 64, 14, 3),    square_convolution(2, 64, 56, 3),     square_convolution(4, 256, 14, 3),
+                               square_convolution(512, 1024, 1, 1), square_convolution(2048, 2048, 1, 1), square_convolution(4096, 4096, 1, 1)};
   const std::vector<Kernel> copies{copy_of({1 << 18}), copy_of({1 << 20}), copy_of({8 << 20}), copy_of({64 << 20})};
   std::vector<Kernel> all = products;
   all.insert(all.end(), copies.begin(), copies.end());

@@ -58,12 +58,13 @@ class Emulation {
     }
 
     /// The traffic goes on for as long as the kernels do, which take `alone` without it.
-    Beside beside(Traffic traffic, Seconds alone) {
+    Beside beside(EmulatedTraffic traffic, Seconds alone) {
       for (double lasting = first_lasting;; lasting *= 2) {
         traffic.bytes = {static_cast<std::int64_t>(traffic.bytes_per_s * alone.value * lasting)};
         runs_.prepare(batch_);
         Beside beside;
-        const bool lasted = emulation_.beside(traffic, [&] { runs_.run(batch_++); }, beside);
+        const bool lasted = emulation_.beside(
+            traffic, [&] { runs_.run(batch_++); }, beside);
         if (lasted || lasting >= last_lasting) return beside;
       }
     }
@@ -94,7 +95,7 @@ class Emulation {
 
   /// Returns whether the traffic outlasted the kernels.
   template <class Run>
-  bool beside(const Traffic& traffic, const Run& run, Beside& beside) {
+  bool beside(const EmulatedTraffic& traffic, const Run& run, Beside& beside) {
     traffic_begins_ = backend_.record(Track::Gradient, traffic_begins_);
     backend_.enqueue_traffic(Track::Gradient, traffic, to_.get(), from_.get(), traffic_buffer);
     traffic_ends_ = backend_.record(Track::Gradient, traffic_ends_);

@@ -51,11 +51,14 @@ class KernelVisits {
   /// One bunch that begins with this kernel. Returns where the next one begins.
   std::size_t visit(std::size_t begin) {
     std::size_t end = kernels_.size();
-    const auto best = least_disturbed(team_, disturbed_bunches_ < most_disturbed_bunches ? most_attempts : 1, [&](int) {
-      Bunch bunch = measure(begin, end);
-      end = begin + bunch.size();
-      return bunch;
-    }, &watch_);
+    const auto best = least_disturbed(
+        team_, disturbed_bunches_ < most_disturbed_bunches ? most_attempts : 1,
+        [&](int) {
+          Bunch bunch = measure(begin, end);
+          end = begin + bunch.size();
+          return bunch;
+        },
+        &watch_);
     if (best.disturbance() > 1) ++disturbed_bunches_;
     foreign_load_ = std::max(foreign_load_, best.foreign);
     clock_share_ = std::min(clock_share_, best.clock_share);

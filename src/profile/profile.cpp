@@ -43,7 +43,9 @@ void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const 
   for (const Kernel& kernel : kernels) {
     const Seconds seconds = measured.at(kernel.key()).median;
     if (seconds <= device.launch * 10) continue;
-    double& rate = !is_narrow(kernel.type) ? device.flops_per_s : device.math_flops_per_s[static_cast<std::size_t>(kernel.type == DataType::F16 ? Math::Fp16 : Math::Bf16)];
+    double& rate = !is_narrow(kernel.type)
+                       ? device.flops_per_s
+                       : device.math_flops_per_s[static_cast<std::size_t>(kernel.type == DataType::F16 ? Math::Fp16 : Math::Bf16)];
     rate = std::max(rate, kernel.flops().value / (seconds - device.launch).value);
   }
 }
@@ -108,7 +110,8 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     machine.provenance["clock_share_worst"] = kernels.clock_share;
   }
   if (!machine.interference.empty())
-    machine.provenance["hidden"] = "emulated: what kernels get done beside 16 blocks of the same device that copy memory at the rate of a link; nobody communicated";
+    machine.provenance["hidden"] =
+        "emulated: what kernels get done beside 16 blocks of the same device that copy memory at the rate of a link; nobody communicated";
   return machine;
 }
 

@@ -20,7 +20,7 @@ std::unique_ptr<CapturedWork> Backend::capture(const std::function<void()>&) {
 
 void Backend::replay(CapturedWork&) { SP_ASSERT(captures(), "the {} backend captures nothing", name()); }
 
-void Backend::enqueue_traffic(Stream, const Traffic&, void*, const void*, Bytes) {
+void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*, Bytes) {
   SP_ASSERT(emulates_traffic(), "the {} backend emulates no communication", name());
 }
 

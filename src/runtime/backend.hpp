@@ -68,7 +68,7 @@ struct DeviceInfo {
 
 /// What a kernel of a communication library takes from the kernels beside it: blocks of 512 threads, each of which keeps its place on the device until the end, copy
 /// memory, no faster than a link would ask for.
-struct Traffic {
+struct EmulatedTraffic {
   int blocks = 0;
   Bytes bytes{};           ///< copied by all of them together: read once and written once
   double bytes_per_s = 0;  ///< at most
@@ -124,7 +124,7 @@ class Backend {
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
   /// Goes through both buffers of so many bytes again and again, as long as there is something to copy. Requires emulates_traffic(), and both at least a MiB.
-  virtual void enqueue_traffic(Stream stream, const Traffic& traffic, void* to, const void* from, Bytes buffer);
+  virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer);
   /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };

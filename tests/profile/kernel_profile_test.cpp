@@ -15,8 +15,8 @@ namespace stratplan {
 namespace {
 
 using test::TimedDevice;
-using testing::Each;
 using testing::DoubleNear;
+using testing::Each;
 
 /// Reads and writes so many bytes.
 Kernel relu_of(Bytes bytes) {
@@ -73,8 +73,9 @@ TEST(KernelRuns, GoThroughTheArenas) {
   struct Row {
     int sets, most, at_once, captured;
   };
-  for (const auto& [sets, most, at_once, captured] : {Row{1, 20, 20, 1}, Row{3, 20, 18, 1}, Row{19, 20, 19, 1}, Row{20, 20, 20, 1}, Row{39, 20, 20, 1},
-                                                      Row{64, 20, 20, 3}, Row{256, 20, 20, 8}, Row{512, 20, 20, 8}, Row{5, 1, 1, 5}}) {
+  for (const auto& [sets, most, at_once, captured] :
+       {Row{1, 20, 20, 1}, Row{3, 20, 18, 1}, Row{19, 20, 19, 1}, Row{20, 20, 20, 1}, Row{39, 20, 20, 1}, Row{64, 20, 20, 3}, Row{256, 20, 20, 8},
+        Row{512, 20, 20, 8}, Row{5, 1, 1, 5}}) {
     TimedDevice device;
     const Kernel kernel = relu_of({1 << 16});
     KernelBuffers buffers(device, largest_operands({kernel}), {sets * (1 << 16)});
@@ -180,7 +181,8 @@ TEST(ClockWatch, HasTheMeasurementRepeated) {
     ClockWatch watch(device, team);
     int attempts = 0;
     device.clock_now = [&] { return attempts == 1 ? 1e9 : 2e9; };
-    least_disturbed(team, 3, [&](int) { return ++attempts; }, &watch);
+    least_disturbed(
+        team, 3, [&](int) { return ++attempts; }, &watch);
     EXPECT_GE(attempts, 2) << "the clock was low behind the first";
   });
 }

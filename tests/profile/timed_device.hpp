@@ -122,7 +122,7 @@ class TimedDevice final : public Backend {
     return clock_now();
   }
   bool emulates_traffic() const override { return static_cast<bool>(slowdown); }
-  void enqueue_traffic(Stream stream, const Traffic& traffic, void*, const void*, Bytes) override {
+  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void*, const void*, Bytes) override {
     slowed_by_ = slowdown(traffic.blocks);
     of(stream) += {static_cast<double>(traffic.bytes.value) / traffic.bytes_per_s};
     traffic_ends_ = of(stream);

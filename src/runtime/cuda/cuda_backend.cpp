@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "model/base/error.hpp"
@@ -9,7 +10,9 @@
 #include "runtime/cuda/check.hpp"
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/cudnn/convolution.hpp"
+#include "runtime/cuda/device_clock.hpp"
 #include "runtime/cuda/graph.hpp"
+#include "runtime/cuda/traffic.hpp"
 
 namespace stratplan {
 namespace {
@@ -99,6 +102,24 @@ class CudaBackend final : public Backend {
   }
   void replay(CapturedWork& work) override { static_cast<Graph&>(work).launch(of(Track::Compute)); }
 
+  std::optional<DeviceInfo> device() const override {
+    int current = 0;
+    check_cuda(cudaGetDevice(&current), "asking for the device");
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, current), "asking for a device's name");
+    return DeviceInfo{properties.name, {static_cast<std::int64_t>(properties.totalGlobalMem)}};
+  }
+  double clock() override {
+    if (!clock_) clock_.emplace();
+    return cycles_per_s_ = clock_->read(of(Track::Compute));
+  }
+  bool emulates_traffic() const override { return true; }
+  /// By the clock as it was read last.
+  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer) override {
+    if (cycles_per_s_ == 0 && clock() == 0) throw EnvironmentError("CUDA: the device's timer stands still, by which traffic would keep its rate");
+    stratplan::enqueue_traffic(traffic, to, from, buffer, cycles_per_s_, of(stream));
+  }
+
  private:
   /// Of floats as this backend was asked to; other types say it themselves.
   cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const {
@@ -115,6 +136,8 @@ class CudaBackend final : public Backend {
   std::array<cudaStream_t, 3> streams_{};
   std::vector<cudaEvent_t> events_;
   Event fork_ = none, join_ = none;  ///< of captures
+  std::optional<DeviceClock> clock_;
+  double cycles_per_s_ = 0;
 };
 
 }  // namespace

@@ -37,6 +37,10 @@ Captured capture(cudaStream_t stream, const std::function<void()>& enqueue) {
 Graph::Graph(cudaStream_t stream, const std::function<void()>& enqueue) {
   const Captured graph = capture(stream, enqueue);
   check_cuda(cudaGraphInstantiate(&ready_, graph.get(), 0), "making a graph ready");
+  if (const cudaError_t status = cudaGraphUpload(ready_, stream); status != cudaSuccess) {  // or else the first launch would do it, and take longer
+    cudaGraphExecDestroy(ready_);
+    check_cuda(status, "sending a graph to the device");
+  }
 }
 
 void Graph::launch(cudaStream_t stream) const { check_cuda(cudaGraphLaunch(ready_, stream), "launching a graph"); }
