@@ -24,10 +24,6 @@ void check_devices(const DeviceRequest& request) {
 
 void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps, Executor& executor, bool speaking) {
   if (!backend.captures() || request.cuda_graph == "off") return;
-  if (request.cuda_graph == "auto" && times_steps) {
-    if (speaking) note("no CUDA graph: the time of each step is wanted, so each is launched on its own (--cuda-graph on does without)");
-    return;
-  }
   executor.replay_steps();
   if (!speaking) return;
   const ReplayCount count = executor.replay_count();
@@ -38,6 +34,8 @@ void replay_steps(const DeviceRequest& request, const Backend& backend, bool tim
   else
     note(fmt::format("from the second iteration on, {} of {} steps are replayed in {} CUDA graphs, between which the host moves data", count.steps,
                      count.all_steps, count.segments));
+  if (times_steps && count.segments > 0)
+    note(fmt::format("the time of each step will be that of {} more iterations, in which each is launched on its own", launched_iterations));
 }
 
 void prepare_launch(const DeviceRequest& request, int ranks) {

@@ -23,11 +23,14 @@ struct DeviceRequest {
   std::string backend;                ///< as make_backend knows it
   std::string communicator = "auto";  ///< "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the devices where it does not
   int communication_timeout = 300;    ///< seconds, of NCCL
-  std::string cuda_graph = "auto";    ///< "on", "off": whether runs of steps are captured and replayed; "auto": if nobody wants the time of each
+  std::string cuda_graph = "auto";    ///< "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the backend can
 };
 
 /// Throws UsageError: a communicator or a graph for devices that the backend has no use for. EnvironmentError: that was not built.
 void check_devices(const DeviceRequest& request);
+
+/// How many iterations tell the time of each step, where those that are timed replay them.
+inline constexpr int launched_iterations = 5;
 
 /// Has the executor replay its steps where the request says so and the backend can, and tells about it on one rank. `times_steps`: the time of each is wanted.
 void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps, Executor& executor, bool speaking);

@@ -275,8 +275,8 @@ void add_options(CLI::App& command, RunOptions& options) {
       ->capture_default_str();
   command
       .add_option("--cuda-graph", training.device.cuda_graph,
-                  "of the cuda backend: on, capture the steps and replay them as far as the host has no part in them; off, launch each; auto: on, unless "
-                  "--output wants the time of each")
+                  "of the cuda backend: on, capture the steps and replay them as far as the host has no part in them; off, launch each; auto: on, where the "
+                  "backend can")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->capture_default_str();
   command.add_option("--seed", options.seed, "of parameters, data and dropout")->capture_default_str();

@@ -222,6 +222,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   };
   try {
     timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
+    if (request.times_steps && timings.timing.step_medians.empty() && !timings.timing.steps.empty() && !continuation.stopped())
+      time_steps(executor, communicator, iterations, launched_iterations, timings.timing);
   } catch (...) {
     throw failure_at(recorder, program, network);
   }

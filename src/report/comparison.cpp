@@ -40,11 +40,11 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const 
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.step_medians;
   if (measured.empty())
-    throw InputError(file, "/ranks", "expected the time of each step, but this run replayed them in CUDA graphs (--cuda-graph on), which has no such times");
+    throw InputError(file, "/ranks", "expected the time of each step, but this run replayed them in CUDA graphs and has no such times");
   bool fits = measured.size() == prediction.programs.size();
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank) fits = measured[rank].size() == prediction.programs[rank].steps.size();
   if (!fits) throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
-  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()), prediction.step, timings.timing.median()};
+  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()), prediction.step, timings.timing.median(), timings.timing.launched};
 }
 
 double relative_error(Seconds predicted, Seconds measured) { return predicted / measured - 1; }
@@ -55,8 +55,8 @@ Table kind_table(const Comparison& comparison) {
   table.rows.push_back(row("compute", predicted.compute, measured.compute));
   table.rows.push_back(row("exchange", predicted.exchange, measured.exchange));
   table.rows.push_back(row("collective", predicted.collective, measured.collective));
-  table.rows.push_back(row("sum of steps", predicted.total(), measured.total()));
-  table.rows.push_back(row("iteration", comparison.predicted_step, comparison.measured_step));
+  table.rows.push_back(row(comparison.launched > 0 ? "sum of steps, each launched" : "sum of steps", predicted.total(), measured.total()));
+  table.rows.push_back(row(comparison.launched > 0 ? "iteration, replayed" : "iteration", comparison.predicted_step, comparison.measured_step));
   return table;
 }
 

@@ -14,6 +14,7 @@ struct Comparison {
   std::vector<LayerTimes> measured;
   Seconds predicted_step{};
   Seconds measured_step{};
+  int launched = 0;  ///< Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
 };
 
 /// Predicts the plan and lays what was measured beside it. Throws InputError naming `file` if the timings are not of this plan's programs.

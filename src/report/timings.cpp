@@ -107,6 +107,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
   if (timings.resident.value > 0) document["resident_bytes"] = timings.resident.value;
   if (!timings.data.empty()) document["data"] = timings.data;
   if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
+  if (timings.timing.launched > 0) document["launched_iterations"] = timings.timing.launched;
   if (timings.verification) document["verification"] = to_json(*timings.verification);
   return document;
 }
@@ -137,6 +138,7 @@ Timings read_timings(const std::string& path) {
     timings.timing.step_medians.emplace_back();
     for (const Json& step : rank.at("steps")) timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
   }
+  timings.timing.launched = document.value("launched_iterations", 0);
   if (document.contains("cuda_graphs")) {
     const Json& graphs = document.at("cuda_graphs");
     timings.replays = {graphs.at("graphs"), graphs.at("steps"), graphs.at("all_steps")};

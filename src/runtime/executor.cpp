@@ -257,6 +257,11 @@ void Executor::replay_steps() {
   work_.resize(segments_.size());
 }
 
+void Executor::launch_steps() {
+  segments_.clear();
+  work_.clear();
+}
+
 ReplayCount Executor::replay_count() const {
   ReplayCount count{.all_steps = program_.steps.size()};
   for (const Segment& segment : segments_) {

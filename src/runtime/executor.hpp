@@ -61,6 +61,8 @@ class Executor {
   /// are none. Iterations that call after_step run as before. Requires backend.captures(). If the device refuses, the next iteration throws EnvironmentError.
   void replay_steps();
   ReplayCount replay_count() const;
+  /// From now on each step is launched on its own again, and timed: forgets what was captured.
+  void launch_steps();
   /// Of the last iteration: the same on all ranks.
   double loss();
 

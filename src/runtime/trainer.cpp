@@ -116,6 +116,12 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
   return result;
 }
 
+std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator, StepDurations& durations) {
+  std::vector<std::vector<Seconds>> medians;
+  for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) medians.push_back(seconds(of_rank));
+  return medians;
+}
+
 }  // namespace
 
 void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor) {
@@ -157,9 +163,20 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   timing.steps.resize(elapsed.size());
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
     for (std::size_t i = 0; i < elapsed.size(); ++i) timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  if (!executor.spans().empty())
-    for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) timing.step_medians.push_back(seconds(of_rank));
+  if (!executor.spans().empty()) timing.step_medians = medians_of_ranks(communicator, durations);
   return timing;
+}
+
+void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations, Timing& timing) {
+  executor.launch_steps();
+  StepDurations durations(executor.spans().size(), iterations);
+  for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {
+    communicator.barrier();
+    executor.run(iteration);
+    if (iteration > first) durations.add(executor.spans());
+  }
+  timing.step_medians = medians_of_ranks(communicator, durations);
+  timing.launched = iterations;
 }
 
 }  // namespace stratplan

@@ -26,4 +26,9 @@ void initialize_parameters(const Network& network, const Program& program, std::
 /// Throws CommunicationError.
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run);
 
+/// Where training replays its steps, their times are those of further iterations behind it, in which each is launched on its own: `iterations` of them, from
+/// `first` on, after one that is not timed. They train on, so whatever is to be kept of the training must have been. Adds to `timing` on every rank; called by all.
+/// Nothing replays any more then.
+void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations, Timing& timing);
+
 }  // namespace stratplan

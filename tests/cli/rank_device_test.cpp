@@ -41,7 +41,7 @@ Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1
 }
 
 TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
-  for (const auto& [wish, times] : {std::pair("auto", false), std::pair("on", false), std::pair("on", true)}) {
+  for (const auto& [wish, times] : {std::pair("auto", false), std::pair("auto", true), std::pair("on", false), std::pair("on", true)}) {
     const Said said = ask(wish, times);
     EXPECT_EQ(said.count.segments, 1U) << wish;
     EXPECT_EQ(said.count.steps, said.count.all_steps) << wish;
@@ -51,10 +51,14 @@ TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
   }
 }
 
-TEST(ReplaySteps, SaysWhyNot) {
-  const Said timed = ask("auto", true);
-  EXPECT_EQ(timed.count.segments, 0U);
-  EXPECT_THAT(timed.text, testing::HasSubstr("no CUDA graph: the time of each step is wanted"));
+TEST(ReplaySteps, SaysWhereTheTimesOfStepsComeFrom) {
+  constexpr const char* text = "the time of each step will be that of 5 more iterations, in which each is launched on its own";
+  EXPECT_THAT(ask("auto", true).text, testing::HasSubstr(text));
+  EXPECT_THAT(ask("auto", false).text, testing::Not(testing::HasSubstr(text)));
+  EXPECT_EQ(ask("off", true).text, "");
+}
+
+TEST(ReplaySteps, AreNoneWhereNobodyWantsThemOrCan) {
   for (const Said& said : {ask("off", false), ask("auto", false, "N1", true)}) {
     EXPECT_EQ(said.count.segments, 0U);
     EXPECT_GT(said.count.all_steps, 0U);

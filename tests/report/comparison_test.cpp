@@ -104,10 +104,21 @@ TEST(Compare, SaysThatReplayedStepsHaveNoTimes) {
   }
 }
 
+TEST(Compare, SaysWhereIterationsWereReplayedAndStepsLaunched) {
+  const Case c("H2");
+  Timings timings = c.timings(1);
+  EXPECT_EQ(kind_table(compare(c.planned, timings, c.machine, "timings.json")).rows.back().front(), "iteration");
+  timings.timing.launched = 5;
+  const Table table = kind_table(compare(c.planned, timings, c.machine, "timings.json"));
+  EXPECT_EQ(table.rows.back().front(), "iteration, replayed");
+  EXPECT_EQ(table.rows[table.rows.size() - 2].front(), "sum of steps, each launched");
+}
+
 TEST(TimingsFile, ReadsWhatItWrites) {
   const Case c("N2");
   Timings timings = c.timings(1);
   timings.replays = ReplayCount{2, 17, 20};
+  timings.timing.launched = 5;
   timings.verification = VerificationSummary{1e-8, 2e-7, "conv.weights", 1e-5, true};
   const auto file = std::filesystem::temp_directory_path() / ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
   write_document(file, "timings", to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
@@ -120,6 +131,7 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   EXPECT_EQ(back.timing.losses[0], 2.5);
   EXPECT_TRUE(std::isnan(back.timing.losses[1]));
   EXPECT_EQ(back.verification->gradient_difference, 2e-7);
+  EXPECT_EQ(back.timing.launched, 5);
   EXPECT_EQ(back.replays->segments, 2U);
   EXPECT_EQ(back.replays->steps, 17U);
   EXPECT_EQ(back.replays->all_steps, 20U);

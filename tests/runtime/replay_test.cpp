@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <optional>
 
 #include "model/base/error.hpp"
@@ -191,6 +192,42 @@ TEST(Replay, HasNoTimesOfSteps) {
     EXPECT_EQ(timing.losses.size(), 5U);
     EXPECT_EQ(run.device().replays(), 4);
   });
+}
+
+TEST(Replay, LeavesTheTimesOfStepsToIterationsBehindIt) {
+  run_loopback(1, [](Communicator& alone) {
+    Replaying run(alone);
+    Timing timing = train(run.executor(), alone, {.warmup = 2, .steps = 3});
+    const int replays = run.device().replays();
+    time_steps(run.executor(), alone, 5, 2, timing);
+    EXPECT_EQ(run.device().replays(), replays) << "each step was launched";
+    EXPECT_EQ(timing.launched, 2);
+    ASSERT_EQ(timing.step_medians.size(), 1U);
+    EXPECT_EQ(timing.step_medians[0].size(), run.executor().spans().size());
+    EXPECT_FALSE(run.executor().spans().empty());
+    EXPECT_EQ(timing.steps.size(), 3U) << "they are not among the timed iterations";
+    EXPECT_EQ(timing.losses.size(), 5U);
+  });
+}
+
+TEST(Replay, TrainsAlikeOnceItHasStopped) {
+  const Network network = changing_network();
+  const Program program = lower(network, LayerDecompositions(network.layers.size()), {}, 0);
+  std::array<std::vector<double>, 2> losses;
+  for (const bool stops : {false, true})
+    run_loopback(1, [&](Communicator& alone) {
+      FakeDevice device;
+      MovingData data;
+      Executor executor(network, program, device, alone, data, settings());
+      executor.replay_steps();
+      initialize_parameters(network, program, 3, executor);
+      for (int step = 0; step < 5; ++step) {
+        if (stops && step == 3) executor.launch_steps();
+        executor.run(step);
+        losses[stops].push_back(executor.loss());
+      }
+    });
+  EXPECT_EQ(losses[0], losses[1]);
 }
 
 TEST(Replay, IsOfTwoStepsAtLeast) {
