@@ -4,8 +4,9 @@
 #   scripts/gpu-check.sh --bundle FOLDER            on a machine with Debian's packages: lays down what the other machine lacks (headers, under 64 MiB)
 #   scripts/gpu-check.sh [--with FOLDER] [-o OUT]   on the machine with the GPU, from the project's root: no network and no MPI are needed
 #
-# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch. Under ten minutes on an H200.
-# BATCHES: of ResNet-50 for the prediction check, default "32 64 128 256". Exit code 1 if any part failed; the table at the end says which.
+# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch. Meant to take under ten minutes.
+# One of the files is the machine as it was measured, named after the device (h200.json): copied to machines/ it is a machine that `plan -m` knows, for one rank.
+# BATCHES: of ResNet-50 for the prediction check, default "64 128". Exit code 1 if any part failed; the table at the end says which.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,6 +32,8 @@ while [[ $# -gt 0 ]]; do
 done
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
+export STRATPLAN_CACHE_DIR=$out/cache  # what was measured another time does not count
+rm -rf "$STRATPLAN_CACHE_DIR"
 failed=0
 rows=()
 
@@ -73,9 +76,37 @@ if on["cuda_graphs"]["graphs"] == 0: sys.exit("nothing was replayed")
 if on["losses"] != off["losses"]: sys.exit(f"losses differ: {off['losses']} launched, {on['losses']} replayed")
 EOF
 }
+# The machine as measured: rates, what emulated communication takes from kernels, and the kernels of ResNet-50 in two precisions and, if there is time, of a U-Net.
+machine=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | sed 's/^NVIDIA //' | tr 'A-Z ' 'a-z-')
+machine=${machine:-gpu}
+measure() {
+  local file=$out/$machine.json network batch precision
+  while read -r network batch precision; do
+    if [[ $network == unet3d ]] && ((SECONDS > 330)); then
+      echo "no time for $network"
+      continue
+    fi
+    $program profile "$network" -n 1 -b "$batch" --precision "$precision" --backend cuda --name "$machine" -o "$file" </dev/null || return 1
+  done <<<"resnet50 128 fp32
+resnet50 128 bf16
+unet3d 1 bf16"
+  $program plan resnet50 -m "$file" -n 1 -b 128 -o "$out/plan_on_$machine.json" || return 1
+  python3 - "$file" <<'EOF'
+import json, sys
+machine = json.load(open(sys.argv[1]))
+device, provenance = machine["device"], machine["provenance"]
+for key in "flops_per_s", "fp16_flops_per_s", "bf16_flops_per_s", "bytes_per_s":
+    if key in device: print(f"{key}: {device[key]:.4g}")
+print(f"launch_seconds: {device['launch_seconds']:.3g}, step_overhead: {machine['step_overhead']['median_seconds']:.3g} s, {len(machine['kernels'])} kernels")
+for key in "clock_hz_highest", "clock_share_worst", "foreign_load_worst", "hidden":
+    if key in provenance: print(f"{key}: {provenance[key]}")
+for row in machine.get("interference", {}).get("rows", []):
+    print(f"emulated, {row['blocks']} blocks copying {row['copied_bytes_per_s']:.4g} of {row['bytes_per_s']:.4g} bytes/s:", row["slowdowns"])
+EOF
+}
 predict() {
   local batch
-  for batch in ${BATCHES:-32 64 128 256}; do
+  for batch in ${BATCHES:-64 128}; do
     $program autotune resnet50 -n 1 -b "$batch" --backend cuda --rounds 2 -o "$out/resnet50_$batch" || return 1
   done
 }
@@ -98,6 +129,7 @@ run_part "NCCL between 2 processes" nccl_2.log build/gpu/test_nccl_ranks launch 
 run_part "CUDA graph, ResNet-50 of batch 128" graph_resnet50.log graphs resnet50 1 128 20
 run_part "CUDA graphs, 2 processes by NCCL" graph_nccl.log graphs tiny 2 4 3 --communicator nccl --communication-timeout 60
 run_part "CUDA graphs, 2 threads by way of the host" graph_staged.log graphs resnet18 2 8 5 --communicator staged --threads
+run_part "profile: $machine.json" machine.log measure
 run_part "prediction, ResNet-50" prediction.log predict
 run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
 {
@@ -106,6 +138,7 @@ run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
   cat "$out/device.txt"
   echo
   printf '%s\n' "| part | result | took | output |" "| --- | --- | --- | --- |" "${rows[@]}"
+  [[ -f $out/machine.log ]] && { printf '\n## The machine as measured: %s.json\n\n' "$machine"; sed 's/^/    /' "$out/machine.log"; }
   for report in "$out"/resnet50_*/report.md; do [[ -f $report ]] && { echo; cat "$report"; }; done
   for log in "$out"/graph_*.log; do [[ -f $log ]] && { printf '\n## %s\n\n' "$(basename "$log" .log)"; sed 's/^/    /' "$log"; }; done
   [[ -f $out/pytorch.log ]] && { printf '\n## PyTorch\n\n'; sed 's/^/    /' "$out/pytorch.log"; }

@@ -7,6 +7,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
+#include "cli/execution_options.hpp"
 #include "cli/job.hpp"
 #include "cli/measuring.hpp"
 #include "cli/options.hpp"
@@ -24,6 +25,8 @@ struct ProfileOptions {
   NetworkOptions network;
   int ranks = 0;
   std::string backend = default_backend();
+  std::string precision = "fp32";
+  std::string name;  ///< of the machine in `output`
   std::string request;
   std::string output;
   bool links = false;
@@ -70,8 +73,10 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
   request.network = options.network.source;
   request.overrides = options.network.overrides();
   request.ranks = options.ranks;
+  request.precision = precision_of(options.precision);
   request.provenance = make_provenance(command_line);
-  const MachineProfile machine = plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
+  MachineProfile machine = plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
+  if (!options.name.empty()) machine.name = options.name;
   const std::string file = options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
   if (!options.output.empty()) write_document(options.output, "machine", stratplan::to_json(machine));
   if (options.json) {
@@ -134,6 +139,8 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
   options->network.add(*command)->required(false);
   add_ranks(*command, options->ranks, false);
   command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
+  add_precision(*command, options->precision);
+  command->add_option("--name", options->name, "of the machine in --output; default: what it is");
   command->add_option("--request", options->request, "what to measure, as the launcher writes it; under mpirun")->group("");
   command->add_option("-o,--output", options->output, "also write the machine profile here");
   add_json(*command, options->json);
@@ -146,6 +153,7 @@ void add_profile(CLI::App& program, const CommandLine& command_line) {
   command->add_option("--largest", options->largest, "with --links: bytes that a rank sends in one operation")->capture_default_str();
   command->footer(
       "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 -b 16 -o machine.json\n"
+      "  stratplan profile resnet50 -n 1 -b 128 --backend cuda --precision bf16 --name my_gpu -o my_gpu.json\n"
       "  stratplan profile --job slurm --nodes 8 --ranks-per-node 4 -o cluster.json > profile.sh\n"
       "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
   command->callback([options, &command_line] { profile(*options, command_line); });
