@@ -37,8 +37,8 @@ Math math_of(const Kernel& kernel, const DeviceRates& device) {
   return device.math;
 }
 
-/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes.
-double granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
+/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes. A power of two.
+std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
 
 /// std::ceil and std::floor of what is not negative and fits an integer, without a call to the mathematical library: they are most of an estimate's time.
 double ceiling(double value) {
@@ -143,13 +143,14 @@ Product winograd_product(const Kernel& kernel) {
 }
 
 /// Fewer channels per group than this make no matrix product.
-constexpr double narrow = 8;
+constexpr std::int64_t narrow = 8;
+
+bool is_direct(const Kernel& kernel) { return kernel.groups > 1 && kernel.x[Axis::C] / kernel.groups < narrow; }
 
 double computing(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
   const Math math = math_of(kernel, device);
   const auto index = static_cast<std::size_t>(math);
-  if (kernel.groups > 1 && static_cast<double>(kernel.x[Axis::C] / kernel.groups) < narrow)
-    return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
+  if (is_direct(kernel)) return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
   const double peak = device.rate(math) * (kernel.kind == KernelKind::ConvolutionForward ? 1 : model.backward_share), units = device.units;
   Rates rates{units,
               1 / units,
@@ -157,7 +158,7 @@ double computing(const Kernel& kernel, const DeviceRates& device, const KernelMo
               1 / (device.bytes_per_s * model.bandwidth_share),
               model.tile_edge[index],
               model.prologue};
-  const double direct = seconds_of(product_of(kernel, granule(math)), rates);
+  const double direct = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
   if (math != Math::Fp32 || !winograd_applies(kernel)) return direct;
   rates.unit_seconds_per_flop = units / (peak * model.winograd_share);
   return std::min(direct, seconds_of(winograd_product(kernel), rates));
@@ -174,13 +175,43 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device, con
   return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
 }
 
-/// The gradient of weights counts as the weights do.
-double bytes_of(const Kernel& kernel) {
-  if (is_contraction(kernel.kind)) {
-    const double weights = static_cast<double>(kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups)) * taps(kernel);
-    return (static_cast<double>(kernel.x.elements() + kernel.y.elements()) + weights) * static_cast<double>(size_of(kernel.type));
-  }
-  return static_cast<double>(kernel.bytes().value);
+/// What a kernel moves, and what goes before and behind it as kernels of their own.
+struct Traffic {
+  double bytes = 0;
+  double copied = 0;  ///< bytes read and written by copies
+  int copies = 0;
+};
+
+/// A contraction, each of whose groups takes its channels in multiples of `granule`, as the product reads and writes them. A tensor with other channels is
+/// copied from or to memory as it is stored, c channels, and the product has to do with the copy, of p >= c:
+///   a tensor      p            moved by the product
+///                 c + p        moved by the copy, if p > c
+/// The same holds for weights, where either of the channels is padded, and in all three directions. The gradient of weights counts as the weights do. That
+/// some of cuDNN's engines read images of three or four fp16 channels as they are does not count.
+Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
+  const std::int64_t groups = kernel.groups, channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];
+  const auto padded = [&](std::int64_t count) { return groups * ((count / groups + granule - 1) & -granule); };
+  const std::int64_t padded_channels = padded(channels), padded_filters = padded(filters);
+  const double size = static_cast<double>(size_of(kernel.type));
+  Traffic traffic;
+  const auto add = [&](double places, std::int64_t stored, std::int64_t in_product, bool copied) {
+    traffic.bytes += places * static_cast<double>(in_product) * size;
+    if (!copied) return;
+    traffic.copied += places * static_cast<double>(stored + in_product) * size;
+    ++traffic.copies;
+  };
+  const bool pads_x = padded_channels > channels, pads_y = padded_filters > filters;
+  add(positions(kernel.x), channels, padded_channels, pads_x);
+  add(positions(kernel.y), filters, padded_filters, pads_y);
+  add(taps(kernel), filters * (channels / groups), padded_filters * (padded_channels / groups), pads_x || pads_y);
+  return traffic;
+}
+
+/// Nothing is copied where no tensor cores are known of, or used.
+Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
+  if (!is_contraction(kernel.kind)) return {static_cast<double>(kernel.bytes().value)};
+  const bool on_tensor_cores = device.units > 0 && device.vector_width == 0 && !is_direct(kernel);
+  return contraction_traffic(kernel, on_tensor_cores ? granule(math_of(kernel, device)) : 1);
 }
 
 }  // namespace
@@ -188,12 +219,13 @@ double bytes_of(const Kernel& kernel) {
 Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
   SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
   const double share = device.units > 0 ? model.bandwidth_share : 1;
-  const double moving = bytes_of(kernel) / (device.bytes_per_s * share);
+  const double bytes_per_s = device.bytes_per_s * share;
+  const Traffic traffic = traffic_of(kernel, device);
   const double seconds = !is_contraction(kernel.kind) ? kernel.flops().value / device.flops_per_s
                          : device.units == 0                               ? kernel.flops().value / device.rate(math_of(kernel, device))
                          : device.vector_width > 0                         ? computing_in_vectors(kernel, device, model)
                                                                            : computing(kernel, device, model);
-  return Seconds{std::max(seconds, moving)} + device.launch;
+  return Seconds{std::max(seconds, traffic.bytes / bytes_per_s) + traffic.copied / bytes_per_s} + device.launch * (1.0 + traffic.copies);
 }
 
 }  // namespace stratplan

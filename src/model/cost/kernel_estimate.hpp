@@ -5,10 +5,12 @@
 //   devices that state   contractions                                       all other kernels
 //   -                    roofline at the stated rates: a floor              the same
 //   units                tiles and waves of an implicit matrix product,     bytes at the bandwidth that is attained
-//                        or of Winograd's transform, the faster
+//                        or of Winograd's transform, the faster; on tensor
+//                        cores also copies of tensors whose channels are no
+//                        multiple of 16 bytes, as cuDNN makes them
 //   units, vector_width  roofline, filters padded to whole vectors,         the same
 //                        rows shared out among the units
-// Everywhere one launch is added. The constants are those of frozen_model; where each comes from is said there.
+// Everywhere one launch is added, and one for each copy. The constants are those of frozen_model; where each comes from is said there.
 #include <array>
 
 #include "model/cost/machine_profile.hpp"

@@ -24,7 +24,7 @@ Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent
 
 /// 80 units of 1 Gflop/s, memory that costs nothing, no launches.
 DeviceRates arithmetic_alone() {
-  DeviceRates device{80e9, 1e18, {0}, {1 << 30}};
+  DeviceRates device{80e9, 1e30, {0}, {1 << 30}};
   device.units = 80;
   device.math_flops_per_s[static_cast<std::size_t>(Math::Fp16)] = 640e9;
   return device;
@@ -91,6 +91,55 @@ TEST(KernelEstimate, TensorCoresTakeChannelsByEights) {
   };
   EXPECT_DOUBLE_EQ(seconds(3), seconds(8));
   EXPECT_GT(seconds(9), seconds(8));
+}
+
+/// Arithmetic that costs nothing, 1 Gbyte/s, a microsecond for each launch. One unit, so that no sums are added up through memory.
+DeviceRates memory_alone(Math math) {
+  DeviceRates device{1e30, 1e9 / frozen_model.bandwidth_share, {1e-6}, {1 << 30}};
+  device.units = 1;
+  device.math_flops_per_s.fill(1e30);
+  device.math = math;
+  return device;
+}
+
+/// That plans for tensor cores have room for these copies, and no more, is held by convolution_graph_test.
+TEST(KernelEstimate, TensorsWhoseChannelsFillNoTensorCoresAreCopied) {
+  struct Row {
+    const char* what;
+    std::int64_t channels, filters, groups;
+    Math math;
+    DataType type;
+    double bytes;  ///< of 1000 positions: the product's, then each copy's as stored and padded
+    int copies = 0;
+  };
+  using enum DataType;
+  const Row table[] = {
+      {"whole eights", 64, 24, 1, Math::Fp32, F16, 2 * (64e3 + 24e3 + 64 * 24)},
+      {"an image", 3, 64, 1, Math::Fp32, BF16, 2 * (8e3 + 64e3 + 8 * 64 + (3e3 + 8e3) + (3 * 64 + 8 * 64)), 2},
+      {"odd filters", 64, 66, 1, Math::Fp32, BF16, 2 * (64e3 + 72e3 + 64 * 72 + (66e3 + 72e3) + (64 * 66 + 64 * 72)), 2},
+      {"both odd", 12, 66, 1, Math::Fp32, F16, 2 * (16e3 + 72e3 + 16 * 72 + (12e3 + 16e3) + (66e3 + 72e3) + (12 * 66 + 16 * 72)), 3},
+      {"floats come in fours", 12, 66, 1, Math::Tf32, F32, 4 * (12e3 + 68e3 + 12 * 68 + (66e3 + 68e3) + (12 * 66 + 12 * 68)), 2},
+      {"no tensor cores", 3, 66, 1, Math::Fp32, F32, 4 * (3e3 + 66e3 + 3 * 66)},
+      {"each group for itself", 96, 128, 8, Math::Fp32, BF16, 2 * (128e3 + 128e3 + 16 * 128 + (96e3 + 128e3) + (12 * 128 + 16 * 128)), 2},
+      {"groups that are no products", 36, 36, 9, Math::Fp32, BF16, 2 * (36e3 + 36e3 + 4 * 36)},
+  };
+  for (const Row& row : table)
+    for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+      Kernel kernel = pointwise(kind, 1000, row.channels, row.filters);
+      kernel.groups = row.groups;
+      kernel.type = row.type;
+      EXPECT_NEAR(estimate_kernel(kernel, memory_alone(row.math)).value, row.bytes / 1e9 + (1 + row.copies) * 1e-6, 1e-12) << row.what;
+    }
+}
+
+TEST(KernelEstimate, CopiesAreMadeBeforeTheProductNotBesideIt) {
+  Kernel kernel = pointwise(KernelKind::ConvolutionForward, 1 << 20, 9, 64);
+  kernel.type = DataType::F16;
+  DeviceRates device = arithmetic_alone();
+  const double product = estimate_kernel(kernel, device).value;
+  device.bytes_per_s = 1e12 / frozen_model.bandwidth_share;  // fast enough for the product to hide what it moves itself
+  const double copied = 2.0 * ((1 << 20) * (9 + 16) + 64 * (9 + 16));
+  EXPECT_NEAR(estimate_kernel(kernel, device).value, product + copied / 1e12, 1e-9);
 }
 
 TEST(KernelEstimate, VectorsAreFilledWithFiltersAndCoresWithRows) {

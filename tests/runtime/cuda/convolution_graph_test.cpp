@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <set>
 
 #include "model/base/json.hpp"
@@ -139,6 +140,24 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
     EXPECT_EQ(!first_plan(kernel, Arithmetic::BF16, Target(h100()), suits(kernel)), row.repacks) << kernel.key();
     EXPECT_EQ(row.channels % channel_multiple(Arithmetic::BF16) != 0 || row.filters % channel_multiple(Arithmetic::BF16) != 0, row.repacks);
   }
+}
+
+/// What prices of such kernels say is copied (model/cost/kernel_estimate): of each tensor whose channels are no multiple, and then of the weights, a padded form.
+TEST(Plans, OnTensorCoresHaveRoomForPaddedCopiesAndNoMore) {
+  constexpr std::int64_t positions = 8 * 56 * 56, taps = 9, alignment = 1024;
+  const auto padded = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };
+  for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>(3, 64), {12, 64}, {64, 66}, {66, 66}, {64, 64}})
+    for (const KernelKind kind : all_kinds) {
+      const Kernel kernel = convolution(kind, 8, channels, filters, 56, same);
+      std::int64_t copies = 0, least = std::numeric_limits<std::int64_t>::max();
+      for (const std::int64_t count : {channels, filters})
+        if (count % 8 != 0) copies += positions * padded(count) * 2;
+      if (copies > 0) copies += taps * padded(channels) * padded(filters) * 2;
+      for (const Plan& plan : execution_plans(kernel, Arithmetic::BF16, Target(h100())))
+        if (plan.config.tensor_cores) least = std::min(least, plan.workspace.value);
+      EXPECT_GE(least, copies) << kernel.key();
+      EXPECT_LE(least, copies + alignment) << kernel.key();
+    }
 }
 
 TEST(OperationGraph, ThatIsWrongIsAnErrorOfOneLine) {
