@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "cli/console.hpp"
+#include "cli/described_workspace.hpp"
 #include "cli/measuring.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
@@ -143,11 +144,12 @@ MachineProfile read_machine_aloud(const std::string& source, int ranks, const Ex
   const Math math = stored == DataType::F16 ? Math::Fp16 : Math::Bf16;
   if (is_narrow(stored) && machine.device.units > 0 && machine.device.math_flops_per_s[static_cast<std::size_t>(math)] == 0)
     throw InputError(source, "", fmt::format("no {} rate is stated for the device of {}", name_of(math), machine.name));
-  if (source == "local") machine.unmeasured_workspace = workspace_here(default_backend(), execution.threads_per_rank);
+  machine.unmeasured_workspace = source == "local" ? workspace_here(default_backend(), execution.threads_per_rank) : workspace_there(machine.device);
   if (source == "local" && machine.measured_ranks == 0) {
     note("this machine has not been measured with so many ranks: predictions are rough estimates (stratplan profile or autotune measures)");
   } else if (machine.assumed) {
-    note("predictions are estimates from published rates of " + machine.name);
+    note(fmt::format("predictions are estimates from published rates of {}{}", machine.name,
+                     machine.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
   return machine;
 }

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/base/assert.hpp"
+#include "model/partition/contraction.hpp"
 
 namespace stratplan {
 
@@ -26,10 +27,6 @@ constinit const KernelModel frozen_model{
 };
 
 namespace {
-
-bool is_contraction(KernelKind kind) {
-  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
-}
 
 Math math_of(const Kernel& kernel, const DeviceRates& device) {
   if (kernel.type == DataType::F16) return Math::Fp16;

@@ -12,8 +12,10 @@ namespace {
 Bytes sum(const BytesByClass& by_class) { return std::accumulate(by_class.begin(), by_class.end(), Bytes{}); }
 
 Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
-  const auto measured = machine.kernels.find(kernel.key());
-  if (measured != machine.kernels.end() && measured->second.workspace) return *measured->second.workspace;
+  if (!machine.kernels.empty()) {  // keys take time to write
+    const auto measured = machine.kernels.find(kernel.key());
+    if (measured != machine.kernels.end() && measured->second.workspace) return *measured->second.workspace;
+  }
   return machine.unmeasured_workspace ? machine.unmeasured_workspace(kernel) : Bytes{0};
 }
 

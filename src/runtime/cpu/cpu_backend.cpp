@@ -1,6 +1,7 @@
 // The backend on processors: oneDNN for what multiplies matrices, own loops for what moves memory.
 #include <fmt/format.h>
 
+#include "model/partition/contraction.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/cpu/convolution.hpp"
 #include "runtime/cpu/kernels.hpp"
@@ -93,10 +94,6 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
-bool is_convolution(KernelKind kind) {
-  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
-}
-
 class CpuBackend : public HostBackend {
  public:
   explicit CpuBackend(int threads) : threads_(threads) {}
@@ -104,14 +101,14 @@ class CpuBackend : public HostBackend {
 
   std::vector<std::string> choices(const Kernel& kernel) override {
     omp_set_num_threads(threads_);
-    return is_convolution(kernel.kind) ? cpu::convolution_choices(kernel) : std::vector<std::string>();
+    return is_contraction(kernel.kind) ? cpu::convolution_choices(kernel) : std::vector<std::string>();
   }
 
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
     omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
     check_shapes(kernel);
     require_single_precision(kernel, name());
-    if (is_convolution(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
+    if (is_contraction(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
     if (!choice.empty()) throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}", kernel.key(), choice));
     switch (kernel.kind) {
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);

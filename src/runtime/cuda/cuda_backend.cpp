@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/base/error.hpp"
+#include "model/partition/contraction.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/cuda/check.hpp"
 #include "runtime/cuda/cuda_kernel.hpp"
@@ -16,10 +17,6 @@
 
 namespace stratplan {
 namespace {
-
-bool is_convolution(KernelKind kind) {
-  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
-}
 
 class CudaBackend final : public Backend {
  public:
@@ -56,10 +53,10 @@ class CudaBackend final : public Backend {
   void release_host(void* memory) noexcept override { cudaFreeHost(memory); }
 
   std::vector<std::string> choices(const Kernel& kernel) override {
-    return is_convolution(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_of(kernel)) : std::vector<std::string>{};
+    return is_contraction(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_of(kernel)) : std::vector<std::string>{};
   }
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
-    if (is_convolution(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_of(kernel));
+    if (is_contraction(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_of(kernel));
     return make_own_kernel(kernel);
   }
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
@@ -121,10 +118,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  /// Of floats as this backend was asked to; other types say it themselves.
-  cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const {
-    return kernel.type == DataType::F16 ? cudnn::Arithmetic::F16 : kernel.type == DataType::BF16 ? cudnn::Arithmetic::BF16 : arithmetic_;
-  }
+  cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const { return cudnn::arithmetic_of(kernel.type, arithmetic_); }
   static constexpr std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
   cudaStream_t of(Stream stream) const { return streams_[index(stream)]; }
 

@@ -1,6 +1,7 @@
 // Linked where CUDA, cuDNN and NCCL were not found or not wanted.
 #include "model/base/error.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/described_device.hpp"
 
 namespace stratplan {
 namespace {
@@ -15,5 +16,7 @@ std::vector<std::string> cuda_devices() { return {}; }
 void use_cuda_device(int) { throw EnvironmentError(not_built); }
 
 PartInfo cuda_part() { return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"}; }
+
+std::optional<DescribedDevice> described_device(const std::string&, bool) { return {}; }
 
 }  // namespace stratplan

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/base/json.hpp"
+#include "model/partition/contraction.hpp"
 #include "model/partition/lower.hpp"
 
 namespace stratplan::test {
@@ -16,11 +17,6 @@ inline std::vector<std::string> shipped_networks() {
   for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks"))) names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
-}
-
-inline bool is_convolution(const Kernel& kernel) {
-  return kernel.kind == KernelKind::ConvolutionForward || kernel.kind == KernelKind::ConvolutionBackwardData ||
-         kernel.kind == KernelKind::ConvolutionBackwardFilter;
 }
 
 /// As cuDNN is asked for it: what comes behind it is done by other kernels.
@@ -35,7 +31,7 @@ inline Kernel bare(Kernel kernel) {
 inline void add_convolutions(const Network& network, LayerIndex layer, const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
     for (const Step& step : lower_layer(network, layer, decomposition, {}, rank).steps)
-      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body); compute != nullptr && is_convolution(compute->kernel))
+      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body); compute != nullptr && is_contraction(compute->kernel.kind))
         kernels.insert(bare(compute->kernel));
 }
 

@@ -23,6 +23,11 @@ constexpr DataType storage(Arithmetic arithmetic) {
   return std::array<DataType, arithmetic_count>{DataType::F32, DataType::F32, DataType::F16, DataType::BF16}[static_cast<std::size_t>(arithmetic)];
 }
 
+/// Of numbers stored as `type`: floats as they are to be multiplied, other types say it themselves.
+constexpr Arithmetic arithmetic_of(DataType type, Arithmetic floats) {
+  return type == DataType::F16 ? Arithmetic::F16 : type == DataType::BF16 ? Arithmetic::BF16 : floats;
+}
+
 /// Tensor cores read 16 bytes of channels at a time: where channels come in no multiple of this, cuDNN copies the tensors into padded ones first.
 constexpr std::int64_t channel_multiple(Arithmetic arithmetic) { return 16 / size_of(storage(arithmetic)); }
 
