@@ -162,10 +162,9 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
   MachineProfile machine;
   machine.name = base.name;
   machine.measured_ranks = layout.ranks;
-  const DeviceProfile device = profile_device(backend, team);
-  machine.device = {device.flops_per_s, device.bytes_per_s, device.launch, base.device.memory};
-  machine.step_overhead = device.step_overhead;
-  machine.levels = {{"node", layout.nodes(), {}, 0}, {base.levels.back().name, layout.ranks_per_node, {}, 0}};
+  machine.device.memory = base.device.memory;
+  describe_device(machine, profile_device(backend, team), backend);
+  machine.levels = {{"node", layout.nodes(), {}, 0}, {backend.device() ? "gpu" : base.levels.back().name, layout.ranks_per_node, {}, 0}};
 
   ClusterProfiler profiler(layout, largest, backend, team, progress);
   for (const ExchangePattern& pattern : exchange_patterns(layout)) machine.exchanges[pattern.name()] = profiler.exchange(pattern);
@@ -185,6 +184,7 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
       machine.collectives[collective_key(op, DataType::F32, group, layout)] = profiler.collective(op, group);
   machine.provenance = provenance;
   machine.provenance["backend"] = describe_backend(backend.name());
+  if (const auto info = backend.device()) machine.provenance["device"] = info->name;
   return machine;
 }
 

@@ -106,4 +106,11 @@ DeviceProfile profile_device(Backend& backend, const Team& team) {
   return profile;
 }
 
+void describe_device(MachineProfile& machine, const DeviceProfile& profile, const Backend& backend) {
+  const auto info = backend.device();
+  machine.device = {profile.flops_per_s, profile.bytes_per_s, profile.launch, info ? info->memory : machine.device.memory};
+  machine.device.math_flops_per_s = profile.math_flops_per_s;
+  machine.step_overhead = profile.step_overhead;
+}
+
 }  // namespace stratplan

@@ -19,4 +19,7 @@ struct DeviceProfile {
 /// The same on all ranks.
 DeviceProfile profile_device(Backend& backend, const Team& team);
 
+/// Writes it into a machine's profile. Memory is the device's; where the host is the device, it stays as it was.
+void describe_device(MachineProfile& machine, const DeviceProfile& profile, const Backend& backend);
+
 }  // namespace stratplan

@@ -17,8 +17,10 @@ namespace {
 
 /// What remains of an earlier profile.
 MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request, const Backend& backend) {
-  const bool same_backend = base.provenance.is_object() && base.provenance.value("backend", "") == describe_backend(backend.name());
-  if (same_backend && serves(base, request.ranks, request.threads_per_rank)) return base;
+  const auto known = [&](const char* key) { return base.provenance.is_object() ? base.provenance.value(key, std::string()) : std::string(); };
+  const auto device = backend.device();
+  const bool same = known("backend") == describe_backend(backend.name()) && known("device") == (device ? device->name : "");
+  if (same && serves(base, request.ranks, request.threads_per_rank)) return base;
   MachineProfile fresh;
   fresh.name = base.name;
   fresh.levels = base.levels;
@@ -26,10 +28,9 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
   return fresh;
 }
 
-/// A device of one rank has memory of its own, and no links to others: whoever meets there meets in its memory.
-void describe_device(MachineProfile& machine, const DeviceInfo& device) {
-  machine.device.memory = device.memory;
-  machine.levels = {{.name = "gpu", .ranks = 1, .latency = machine.device.launch, .bandwidth_bytes_per_s = machine.device.bytes_per_s}};
+/// Ranks that have a device each; a single one meets itself in its memory.
+std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
+  return {{.name = "gpu", .ranks = ranks, .latency = device.launch, .bandwidth_bytes_per_s = device.bytes_per_s}};
 }
 
 /// What a single rank can tell of sums beside kernels.
@@ -73,11 +74,8 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   const std::size_t total = request.kernels.size();
   if (request.device || anew) {
     if (progress) progress(0, total, "rates of the device");
-    const DeviceProfile device = profile_device(backend, team);
-    machine.device = {device.flops_per_s, device.bytes_per_s, device.launch, machine.device.memory};
-    machine.device.math_flops_per_s = device.math_flops_per_s;
-    machine.step_overhead = device.step_overhead;
-    if (const auto info = backend.device(); info && request.ranks == 1) describe_device(machine, *info);
+    describe_device(machine, profile_device(backend, team), backend);
+    if (backend.device()) machine.levels = level_of_devices(machine.device, request.ranks);
   }
   LinkProfile links = profile_links(request, backend, team, [&](const std::string& what) {
     if (progress) progress(0, total, what);

@@ -51,7 +51,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     fill.kind = KernelKind::Fill;
     fill.y[Axis::C] = 1000;
     const ProfileRequest request{.ranks = 1, .threads_per_rank = 1, .device = true, .collectives = {}, .kernels = {fill}};
-    const MachineProfile machine = run_profile(request, device, alone, round_machine(), {{"device", "a processor"}});
+    const MachineProfile machine = run_profile(request, device, Team(alone), round_machine(), {{"device", "a processor"}});
     EXPECT_EQ(machine.device.memory, device.info->memory);
     ASSERT_EQ(machine.levels.size(), 1U);
     EXPECT_EQ(machine.levels[0].name, "gpu");
@@ -73,10 +73,13 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     // Asked again for another kernel, it is as it was.
     device.slowdown = [](int) { return 7.0; };
     fill.y[Axis::C] = 2000;
-    const MachineProfile more = run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}}, device, alone, machine, {});
+    const MachineProfile more = run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}}, device, Team(alone), machine, {});
     EXPECT_EQ(more.hidden, machine.hidden);
     EXPECT_EQ(more.interference.size(), 3U);
     EXPECT_TRUE(more.provenance.contains("hidden"));
+    device.info->name = "Another GPU";
+    const MachineProfile other = run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}}, device, Team(alone), machine, {});
+    EXPECT_EQ(other.kernels.size(), 1U) << "what one device took says nothing of another";
   });
 }
 

@@ -11,6 +11,8 @@
 #include "profile/link_profile.hpp"
 #include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "runtime/comm/staged.hpp"
+#include "runtime/stream_communicator.hpp"
 
 namespace stratplan {
 namespace {
@@ -139,6 +141,28 @@ TEST(Profile, OfSeveralWaysTheFastestCountsAndIsNamed) {
     }
     validate_json(to_json(machine), "machine", "test");
     EXPECT_EQ(to_json(machine_from_json(to_json(machine), "test")), to_json(machine));
+  });
+}
+
+TEST(LinkProfile, IsOfMemoryOfDevicesAlongEveryWayBetweenThem) {
+  const ProfileRequest request{.ranks = 2,
+                               .largest_message = {1000},
+                               .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}}, {Collective::ReduceScatter, DataType::F32, 2, {800}}, {Collective::AllGather, DataType::F32, 2, {800}}},
+                               .kernels = {}};
+  run_loopback(2, [&](Communicator& loopback) {
+    test::FakeDevice device;  // whose addresses mean nothing on the host
+    StagedCommunicator staged(loopback, device);
+    test::StreamCommunicator streams(loopback, device);
+    const LinkProfile profile = profile_links(request, device, Team(loopback, {{"nccl", streams}, {"staged", staged}}), {});
+    for (const SizeTable* table : {&profile.one_way, &profile.both_ways, &profile.collectives.at("all_reduce f32 2"), &profile.collectives.at("reduce_scatter f32 2"),
+                                   &profile.collectives.at("all_gather f32 2")}) {
+      ASSERT_FALSE(table->points.empty());
+      for (const auto& [bytes, measured] : table->points) {
+        EXPECT_GT(measured.median.value, 0);
+        ASSERT_EQ(measured.others.size(), 1);
+        EXPECT_NE(measured.others.begin()->first, measured.choice);
+      }
+    }
   });
 }
 

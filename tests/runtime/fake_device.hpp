@@ -141,7 +141,7 @@ class FakeDevice final : public Backend {
     std::deque<std::function<void()>> waiting;
     std::int64_t issued = 0, done = 0;
   };
-  static constexpr std::size_t size = std::size_t{1} << 28;
+  static constexpr std::size_t size = std::size_t{1} << 30;
   static constexpr Event events_of_a_stream = Event{1} << 40, captured_event = Event{1} << 50;
 
   static std::byte* reserve(int protection) {

@@ -142,12 +142,19 @@ Product winograd_product(const Kernel& kernel) {
 /// Fewer channels per group than this make no matrix product.
 constexpr std::int64_t narrow = 8;
 
-bool is_direct(const Kernel& kernel) { return kernel.groups > 1 && kernel.x[Axis::C] / kernel.groups < narrow; }
+/// From so many elements on cuDNN (9.19, for H100 and H200) has one engine, and none on tensor cores.
+constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
+
+/// No matrix product, but sums as they stand.
+bool is_direct(const Kernel& kernel, Math math) {
+  if (kernel.groups > 1 && kernel.x[Axis::C] / kernel.groups < narrow) return true;
+  return math != Math::Fp32 && std::max(kernel.x.elements(), kernel.y.elements()) >= beyond_tensor_cores;
+}
 
 double computing(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
   const Math math = math_of(kernel, device);
   const auto index = static_cast<std::size_t>(math);
-  if (is_direct(kernel)) return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
+  if (is_direct(kernel, math)) return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
   const double peak = device.rate(math) * (kernel.kind == KernelKind::ConvolutionForward ? 1 : model.backward_share), units = device.units;
   Rates rates{units,
               1 / units,
@@ -207,7 +214,7 @@ Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
 /// Nothing is copied where no tensor cores are known of, or used.
 Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
   if (!is_contraction(kernel.kind)) return {static_cast<double>(kernel.bytes().value)};
-  const bool on_tensor_cores = device.units > 0 && device.vector_width == 0 && !is_direct(kernel);
+  const bool on_tensor_cores = device.units > 0 && device.vector_width == 0 && !is_direct(kernel, math_of(kernel, device));
   return contraction_traffic(kernel, on_tensor_cores ? granule(math_of(kernel, device)) : 1);
 }
 

@@ -162,6 +162,17 @@ TEST(KernelEstimate, BackwardDataOfAStrideCostsWhatIsReached) {
   EXPECT_DOUBLE_EQ(estimate_kernel(kernel, arithmetic_alone()).value, dense);
 }
 
+TEST(KernelEstimate, TensorCoresTakeNoTensorsOf2To31Elements) {
+  const auto of_positions = [](std::int64_t positions, DataType type) {
+    Kernel kernel = pointwise(KernelKind::ConvolutionForward, positions, 32, 32);
+    kernel.type = type;
+    return share_of_peak(kernel, arithmetic_alone());
+  };
+  EXPECT_GT(of_positions((1 << 26) - 1, DataType::F16), 1);
+  EXPECT_DOUBLE_EQ(of_positions(1 << 26, DataType::F16), frozen_model.direct_share);
+  EXPECT_GT(of_positions(1 << 26, DataType::F32), frozen_model.direct_share) << "other arithmetic has no such bound";
+}
+
 TEST(KernelEstimate, DepthwiseKernelsAreNoMatrixProducts) {
   Kernel kernel = three_by_three(KernelKind::ConvolutionForward, 8, 28, 512);
   kernel.groups = 512;
