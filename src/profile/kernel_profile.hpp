@@ -10,6 +10,7 @@
 #include "model/cost/machine_profile.hpp"
 #include "profile/kernel_runs.hpp"
 #include "profile/sampler.hpp"
+#include "profile/stream_clock.hpp"
 
 namespace stratplan {
 
@@ -54,7 +55,7 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
 }
 
 /// One kernel by one of the backend's choices; `buffers` are large enough for it. What a backend can capture is timed as it is replayed.
-template <Clock AnyClock>
+template <StreamTime AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock,
                             const Team& team, const StoppingRule& rule, bool rehearse = true) {
   const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel, choice);
@@ -62,8 +63,8 @@ KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Bac
   buffers.arrange(kernel);
   KernelRuns runs(kernel, *prepared, backend, buffers, workspace);
   runs.batch(backend.captures() ? runs_worth_timing(runs, backend, clock, team) : backend.runs_per_timing());
-  const auto prepare = [&](int batch) { runs.prepare(batch); };
-  const auto execute = [&](int batch) { runs.run(batch); };
+  const auto prepare = [&](int sample) { runs.prepare_sample(sample); };
+  const auto execute = [&](int sample) { runs.run_sample(sample, [&] { clock.leave_out(); }); };
   auto seconds = take_samples(clock, team, rule, true, prepare, execute, rehearse);
   for (std::vector<double>& of_rank : seconds)
     for (double& sample : of_rank) sample /= runs.at_once();

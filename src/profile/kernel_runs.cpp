@@ -46,4 +46,9 @@ void KernelRuns::run(int batch) {
   backend_.replay(*captured(batch));
 }
 
+void KernelRuns::prepare_sample(int sample) {
+  const int batches = batches_of_sample();
+  for (int batch = sample * batches; batch < (sample + 1) * batches; ++batch) prepare(batch);
+}
+
 }  // namespace stratplan

