@@ -109,14 +109,30 @@ class KernelVisits {
     return best;
   }
 
-  /// Nothing if it does not run here, which one of many may be found out to do by running it alone.
+  /// Nothing if it does not run on some rank's device, which only shows when it is run.
   std::optional<Seconds> try_out(const Kernel& kernel, const std::string& choice, const StoppingRule& rule) {
+    std::unique_ptr<PreparedKernel> prepared;
+    bool fails = false;
     try {
-      return summarize(sample_kernel(kernel, choice, backend_, buffers_, clock_, team_, rule).seconds).median;
+      prepared = backend_.prepare(kernel, choice);
+      if (backend_.captures()) run_once(kernel, *prepared);
     } catch (const EnvironmentError&) {
-      if (team_.size() > 1) throw;  // the others are waiting
-      return std::nullopt;
+      fails = true;
     }
+    if (team_.greatest(fails ? 1 : 0) > 0) return std::nullopt;
+    return summarize(sample_kernel(kernel, *prepared, choice, backend_, buffers_, clock_, team_, rule).seconds).median;
+  }
+
+  /// Launched, then captured and replayed.
+  void run_once(const Kernel& kernel, PreparedKernel& prepared) {
+    void* workspace = buffers_.workspace(prepared.workspace());
+    buffers_.arrange(kernel);
+    KernelRuns runs(kernel, prepared, backend_, buffers_, workspace);
+    runs.launch(0);
+    runs.batch(1);
+    runs.prepare(0);
+    runs.run(0);
+    backend_.synchronize(Track::Compute);
   }
 
   static void add(KernelSamples& all, const KernelSamples& more) {

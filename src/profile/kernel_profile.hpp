@@ -54,21 +54,25 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
   return std::clamp(static_cast<int>(std::ceil(well_timed.value / std::max(one, 1e-9))), 1, backend.runs_per_timing());
 }
 
-/// One kernel by one of the backend's choices; `buffers` are large enough for it. What a backend can capture is timed as it is replayed.
+/// One kernel as it was prepared by one of the backend's choices; `buffers` are large enough for it. What a backend can capture is timed as it is replayed.
 template <StreamTime AnyClock>
-KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock,
-                            const Team& team, const StoppingRule& rule, bool rehearse = true) {
-  const std::unique_ptr<PreparedKernel> prepared = backend.prepare(kernel, choice);
-  void* workspace = buffers.workspace(prepared->workspace());
+KernelSamples sample_kernel(const Kernel& kernel, PreparedKernel& prepared, const std::string& choice, Backend& backend, KernelBuffers& buffers,
+                            AnyClock& clock, const Team& team, const StoppingRule& rule, bool rehearse = true) {
+  void* workspace = buffers.workspace(prepared.workspace());
   buffers.arrange(kernel);
-  KernelRuns runs(kernel, *prepared, backend, buffers, workspace);
+  KernelRuns runs(kernel, prepared, backend, buffers, workspace);
   runs.batch(backend.captures() ? runs_worth_timing(runs, backend, clock, team) : backend.runs_per_timing());
   const auto prepare = [&](int sample) { runs.prepare_sample(sample); };
   const auto execute = [&](int sample) { runs.run_sample(sample, [&] { clock.leave_out(); }); };
   auto seconds = take_samples(clock, team, rule, true, prepare, execute, rehearse);
   for (std::vector<double>& of_rank : seconds)
     for (double& sample : of_rank) sample /= runs.at_once();
-  return {std::move(seconds), prepared->implementation(), choice, prepared->workspace()};
+  return {std::move(seconds), prepared.implementation(), choice, prepared.workspace()};
+}
+template <StreamTime AnyClock>
+KernelSamples sample_kernel(const Kernel& kernel, const std::string& choice, Backend& backend, KernelBuffers& buffers, AnyClock& clock,
+                            const Team& team, const StoppingRule& rule, bool rehearse = true) {
+  return sample_kernel(kernel, *backend.prepare(kernel, choice), choice, backend, buffers, clock, team, rule, rehearse);
 }
 
 /// Bytes of reads or writes, whichever are more, of the largest kernel.

@@ -139,6 +139,13 @@ TEST(ProfileKernels, LeavesOutWhatDoesNotRunHere) {
     const Kernel kernel = relu_of({4096});
     EXPECT_NO_THROW(profile_kernels({kernel}, device, Team(alone), {})) << "the rule's choice is none of the three";
   });
+  run_loopback(2, [&](Communicator& communicator) {
+    TimedDevice mine;
+    mine.choice_durations = {{"a", {20e-6}}, {"b", {5e-6}}, {"c", {10e-6}}};
+    if (communicator.rank() == 1) mine.broken = {"b"};
+    const Kernel kernel = relu_of({4096});
+    EXPECT_EQ(profile_kernels({kernel}, mine, Team(communicator), {}).kernels.at(kernel.key()).choice, "c") << "on all ranks";
+  });
 }
 
 TEST(ProfileKernels, TellsHowFarTheClockFell) {
