@@ -9,6 +9,7 @@
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
+#include "model/cost/ways.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"
@@ -140,6 +141,8 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
   if (const std::string overlap = overlap_text(plan.execution); !overlap.empty()) fmt::print("{}\n\n", overlap);
+  for (const auto& [transfer, ways] : plan.execution.ways.transfers) fmt::print("{} go by {}\n", transfer, to_text(ways));
+  if (!plan.execution.ways.transfers.empty()) fmt::print("\n");
   if (network.training.micro_batches > 1) fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches, network.micro_batch());
   if (const std::string memory = memory_text(plan.execution); !memory.empty()) fmt::print("{}\n\n", memory);
   if (!result) {

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "model/cost/ways.hpp"
+
 namespace stratplan {
 namespace {
 
@@ -90,18 +92,13 @@ void compare_implementations(const Execution& a, const Execution& b, std::vector
     found.push_back({"kernels with a chosen implementation", std::to_string(a.implementations.size()), std::to_string(b.implementations.size())});
 }
 
-std::string text_of(const Ways::BySize& by_size) {
-  std::string text;
-  for (const auto& [bytes, way] : by_size) text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
-  return text.empty() ? "as run says" : text;
-}
-
 void compare_ways(const Ways& a, const Ways& b, std::vector<SettingDifference>& found) {
   std::map<std::string, std::pair<Ways::BySize, Ways::BySize>> both;
   for (const auto& [transfer, by_size] : a.transfers) both[transfer].first = by_size;
   for (const auto& [transfer, by_size] : b.transfers) both[transfer].second = by_size;
+  const auto text = [](const Ways::BySize& by_size) { return by_size.empty() ? "as run says" : to_text(by_size); };
   for (const auto& [transfer, ways] : both)
-    if (ways.first != ways.second) found.push_back({transfer, text_of(ways.first), text_of(ways.second)});
+    if (ways.first != ways.second) found.push_back({transfer, text(ways.first), text(ways.second)});
 }
 
 LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {

@@ -39,6 +39,7 @@ table='[{"bytes": 4, "median_seconds": 1e-6, "choice": "mpi", "others": {"nccl":
 sed "s/\"levels\"/\"one_way\": $table, \"both_ways\": $table, \"collectives\": {\"all_reduce f32 2\": $table}, \"levels\"/" "$data/machine.json" >"$scratch/ways.json"
 expect 0 "" sp plan "$data/small.json" -n 2 -m "$data/machine.json" -o "$scratch/one_way.json"
 expect 0 "" sp plan "$data/small.json" -n 2 -m "$scratch/ways.json" -o "$scratch/by_ways.json"
+check "it is told, too" grep -qE "(messages|all_reduce f32 2) go by mpi from 0 bytes, nccl from 64 bytes" "$scratch/stdout"
 check "small transfers by mpi, larger ones by nccl" grep -zqE '\[[^]]*"from_bytes": 0, *"way": "mpi"[^]]*"from_bytes": 64, *"way": "nccl"' <(tr -d '\n' <"$scratch/by_ways.json")
 expect 0 "" sp predict "$scratch/by_ways.json" -m "$scratch/ways.json"
 expect 0 "" sp launch "$scratch/by_ways.json" --threads --backend reference --verify --steps 1

@@ -9,6 +9,7 @@
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/link_profile.hpp"
+#include "profile/link_profiler.hpp"
 #include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/staged.hpp"
@@ -123,25 +124,32 @@ class Slowed final : public CommunicatorDecorator {
   std::chrono::microseconds small_, large_;
 };
 
-TEST(Profile, OfSeveralWaysTheFastestCountsAndIsNamed) {
-  const ProfileRequest request{
-      .ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {1000}, .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}}}, .kernels = {}};
-  run_loopback(2, [&](Communicator& communicator) {
+TEST(LinkProfiler, OfSeveralWaysTheFastestCountsAndIsNamed) {
+  run_loopback(2, [](Communicator& communicator) {
     using std::chrono::microseconds;
-    Slowed first(communicator, microseconds{2000}, microseconds{0}), second(communicator, microseconds{0}, microseconds{30000});
-    const MachineProfile machine =
-        run_profile(request, *make_reference_backend(), Team(communicator, {{"nccl", first}, {"mpi", second}}), round_machine(), {});
-    for (const SizeTable* table : {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f32 2")}) {
-      const auto& [least, small] = table->points.front();
-      EXPECT_EQ(small.choice, "mpi");
-      EXPECT_GT(small.others.at("nccl"), small.median);
-      const auto& [most, large] = table->points.back();
-      EXPECT_EQ(large.choice, "nccl") << most.value;
-      EXPECT_GT(large.others.at("mpi"), large.median);
-    }
-    validate_json(to_json(machine), "machine", "test");
-    EXPECT_EQ(to_json(machine_from_json(to_json(machine), "test")), to_json(machine));
+    Slowed first(communicator, microseconds{5000}, microseconds{0}), second(communicator, microseconds{0}, microseconds{30000});
+    const auto backend = make_reference_backend();
+    const Team team(communicator, {{"nccl", first}, {"mpi", second}});
+    LinkProfiler profiler(*backend, team, {1 << 20}, {.least_samples = 3, .most_samples = 3});
+    const int partner = 1 - communicator.rank();
+    for (const auto& [bytes, fastest, other] : {std::tuple(Bytes{4}, "mpi", "nccl"), std::tuple(Bytes{1 << 20}, "nccl", "mpi")})
+      for (const Measurement& measured : {profiler.one_way(partner, bytes), profiler.exchange({partner}, bytes), profiler.collective({.group_size = 2}, 1, bytes)}) {
+        EXPECT_EQ(measured.choice, fastest) << bytes.value;
+        ASSERT_EQ(measured.others.size(), 1) << bytes.value;
+        EXPECT_GT(measured.others.at(other), measured.median) << bytes.value;
+      }
   });
+}
+
+TEST(MachineProfile, KeepsTheWaysOfItsTables) {
+  MachineProfile machine = round_machine();
+  machine.both_ways.points = {{{4}, measured(1e-6)}, {{4096}, measured(1e-5)}};
+  machine.both_ways.points[0].second.choice = "mpi";
+  machine.both_ways.points[0].second.others = {{"nccl", {2e-5}}, {"staged", {3e-5}}};
+  validate_json(to_json(machine), "machine", "test");
+  const MachineProfile read = machine_from_json(to_json(machine), "test");
+  EXPECT_EQ(to_json(read), to_json(machine));
+  EXPECT_EQ(read.both_ways.points[0].second.others.at("staged").value, 3e-5);
 }
 
 TEST(LinkProfile, IsOfMemoryOfDevicesAlongEveryWayBetweenThem) {

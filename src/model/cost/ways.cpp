@@ -1,5 +1,7 @@
 #include "model/cost/ways.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -79,6 +81,12 @@ Ways::BySize ways_of(const SizeTable& table) {
     before = bytes;
   }
   return ways;
+}
+
+std::string to_text(const Ways::BySize& ways) {
+  std::string text;
+  for (const auto& [bytes, way] : ways) text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
+  return text;
 }
 
 Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machine) {

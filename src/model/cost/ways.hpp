@@ -17,6 +17,9 @@ std::string message_key(int rank, int peer, Bytes out, Bytes in, const Topology&
 /// The ways of a table's points; from one to another it goes in the geometric middle between two points. Nothing if the points name none.
 Ways::BySize ways_of(const SizeTable& table);
 
+/// "mpi from 0 bytes, nccl from 4096 bytes"
+std::string to_text(const Ways::BySize& ways);
+
 /// Of the tables that these programs' transfers are priced by. Empty for machines that have one way only.
 Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machine);
 
