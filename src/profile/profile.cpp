@@ -19,7 +19,7 @@ namespace {
 MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request, const Backend& backend) {
   const auto known = [&](const char* key) { return base.provenance.is_object() ? base.provenance.value(key, std::string()) : std::string(); };
   const auto device = backend.device();
-  const bool same = known("backend") == describe_backend(backend.name()) && known("device") == (device ? device->name : "");
+  const bool same = known("backend") == describe_backend(backend.name()) && (!device || known("device") == device->name);
   if (same && serves(base, request.ranks, request.threads_per_rank)) return base;
   MachineProfile fresh;
   fresh.name = base.name;

@@ -74,7 +74,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
       const std::scoped_lock lock(mutex);
       ++reports;
     };
-    const MachineProfile machine = run_profile(request, *backend, Team(communicator), base, {{"host", "here"}}, progress);
+    const MachineProfile machine = run_profile(request, *backend, Team(communicator), base, {{"host", "here"}, {"device", "a processor"}}, progress);
     EXPECT_EQ(machine.measured_ranks, 2);
     EXPECT_FALSE(machine.assumed);
     for (const Kernel& kernel : request.kernels) {
