@@ -193,7 +193,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   Program program = lower(network, plan.layers, plan.execution, communicator.rank());
   take_ways(program, plan.execution.ways);
   const bool collects = communicator.rank() == 0;
-  const ResidentGrowth resident;
+  const ResidentGrowth resident(backend);
   TrainingData data(request, program, collects);
   Executor executor(network, program, backend, device.communicator(program), data.source(), settings, recorder);
   replay_steps(request.device, backend, request.times_steps, executor, collects);

@@ -119,6 +119,8 @@ class Backend {
   virtual void replay(CapturedWork& work);
   /// Nothing where the host is the device.
   virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
+  /// Of the device's memory, by all who use it, just now. Nothing where the host is the device.
+  virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
   /// Cycles per second of the device's processors, measured as this is called, on the stream of Track::Compute, which is waited for; 0 if there is no way to know.
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.

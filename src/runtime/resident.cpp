@@ -22,8 +22,13 @@ void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace
 
-ResidentGrowth::ResidentGrowth() : before_(status("VmRSS:")) { forget_peak(); }
+ResidentGrowth::ResidentGrowth(const Backend& backend) : backend_(backend), device_before_(backend.used_memory()), before_(status("VmRSS:")) {
+  forget_peak();
+}
 
-Bytes ResidentGrowth::peak() const { return std::max(status("VmHWM:") - before_, Bytes{0}); }
+Bytes ResidentGrowth::peak() const {
+  const Bytes growth = device_before_ ? *backend_.used_memory() - *device_before_ : status("VmHWM:") - before_;
+  return std::max(growth, Bytes{0});
+}
 
 }  // namespace stratplan

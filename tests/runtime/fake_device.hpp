@@ -37,6 +37,7 @@ class FakeDevice final : public Backend {
     return address;
   }
   void release(void*) noexcept override {}
+  std::optional<Bytes> used_memory() const override { return Bytes{static_cast<std::int64_t>(used_)}; }
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override { return kernels_->prepare(kernel, choice); }
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "runtime/fake_device.hpp"
+
 namespace stratplan {
 namespace {
 
@@ -19,11 +21,21 @@ void touch(std::int64_t bytes) {
 }
 
 TEST(ResidentGrowth, IsThePeakEvenIfThatIsPast) {
-  const ResidentGrowth growth;
+  const auto backend = make_reference_backend();
+  const ResidentGrowth growth(*backend);
   touch(400 * mebibyte);
   if (growth.peak().value == 0) GTEST_SKIP() << "no /proc/self/status";
   EXPECT_GE(growth.peak().value, 390 * mebibyte);
   EXPECT_LT(growth.peak().value, 500 * mebibyte);  // sanitizers keep an eighth for themselves
+}
+
+TEST(ResidentGrowth, OfADeviceIsItsOwnMemorys) {
+  test::FakeDevice device;
+  device.allocate({1000});
+  const ResidentGrowth growth(device);
+  EXPECT_EQ(growth.peak(), Bytes{0});
+  device.allocate({6400});
+  EXPECT_EQ(growth.peak(), Bytes{6400});
 }
 
 }  // namespace

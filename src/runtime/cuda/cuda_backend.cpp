@@ -106,6 +106,11 @@ class CudaBackend final : public Backend {
     check_cuda(cudaGetDeviceProperties(&properties, current), "asking for a device's name");
     return DeviceInfo{properties.name, {static_cast<std::int64_t>(properties.totalGlobalMem)}};
   }
+  std::optional<Bytes> used_memory() const override {
+    std::size_t free = 0, all = 0;
+    check_cuda(cudaMemGetInfo(&free, &all), "asking for the device's memory");
+    return Bytes{static_cast<std::int64_t>(all - free)};
+  }
   double clock() override {
     if (!clock_) clock_.emplace();
     return cycles_per_s_ = clock_->read(of(Track::Compute));
