@@ -66,6 +66,24 @@ TEST(Plans, AreThereInEachDirectionAndArithmetic) {
       }
 }
 
+TEST(Plans, RelyOnNoMoreAlignmentThanSlabsHave) {
+  const auto alignment = [](std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width, Arithmetic arithmetic) {
+    return address_alignment({{1, channels, depth, height, width}}, arithmetic);
+  };
+  EXPECT_EQ(alignment(64, 1, 56, 56, Arithmetic::BF16), 16);
+  EXPECT_EQ(alignment(3, 1, 224, 224, Arithmetic::F32), 16);
+  EXPECT_EQ(alignment(3, 1, 9, 7, Arithmetic::F32), 4);
+  EXPECT_EQ(alignment(3, 1, 9, 7, Arithmetic::F16), 2);
+  EXPECT_EQ(alignment(6, 5, 1, 9, Arithmetic::BF16), 4);
+  EXPECT_EQ(alignment(6, 1, 1, 16, Arithmetic::BF16), 4) << "cut into columns";
+  for (const KernelKind kind : all_kinds)
+    for (const Arithmetic arithmetic : all_arithmetic) {
+      Kernel kernel = convolution(kind, 1, 3, 5, 7, same);
+      kernel.x[Axis::H] = kernel.y[Axis::H] = 9;
+      EXPECT_FALSE(execution_plans(kernel, arithmetic, Target(h100())).empty()) << kernel.key() << " in " << name_of(arithmetic);
+    }
+}
+
 TEST(Plans, HaveNamesThatDifferAndStay) {
   for (const KernelKind kind : all_kinds) {
     const Kernel kernel = convolution(kind, 8, 64, 128, 28, same);

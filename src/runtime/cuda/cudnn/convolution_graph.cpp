@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 namespace stratplan::cudnn {
@@ -26,8 +27,12 @@ cudnnDataType_t data_type(Arithmetic arithmetic) {
   }
 }
 
+/// Of a device's loads, in bytes. Weights begin at multiples of it (parameter_buffers.hpp).
+constexpr std::int64_t widest_load = 16;
+
 /// Dense, channels last.
-Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of, Arithmetic arithmetic) {
+Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of, Arithmetic arithmetic,
+                  std::int64_t aligned_to) {
   std::vector<std::int64_t> extents, strides;
   for (const Axis axis : of) extents.push_back(shape[axis]);
   const std::size_t rank = of.size();
@@ -42,7 +47,7 @@ Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::
   Descriptor descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
   descriptor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(id))
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, data_type(arithmetic))
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16})
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, aligned_to)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
       .finalize();
@@ -151,13 +156,18 @@ std::optional<EngineConfig> read_config(const Descriptor& config, Arithmetic ari
 
 }  // namespace
 
+std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic) {
+  const std::int64_t columns = shape[Axis::D] > 1 || shape[Axis::H] > 1 ? shape[Axis::W] : 1;
+  return std::gcd(widest_load, columns * shape[Axis::C] * size_of(storage(arithmetic)));
+}
+
 Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
   const std::vector<Axis> of = axes(kernel);
   const OperationNames names = names_of(kernel.kind);
   Descriptor operation(names.type, kernel.key());
-  operation.set(names.x, tensor("the tensor x", x_id, kernel.x, of, arithmetic))
-      .set(names.weights, tensor("the weights", weights_id, weights_shape(kernel), of, arithmetic))
-      .set(names.y, tensor("the tensor y", y_id, kernel.y, of, arithmetic))
+  operation.set(names.x, tensor("the tensor x", x_id, kernel.x, of, arithmetic, address_alignment(kernel.x, arithmetic)))
+      .set(names.weights, tensor("the weights", weights_id, weights_shape(kernel), of, arithmetic, widest_load))
+      .set(names.y, tensor("the tensor y", y_id, kernel.y, of, arithmetic, address_alignment(kernel.y, arithmetic)))
       .set(names.windows, windows(kernel))
       .set(names.alpha, 1.0F)
       .set(names.beta, 0.0F)
@@ -188,7 +198,7 @@ std::optional<Plan> execution_plan(const EngineConfig& config, const Target& tar
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, config.name);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config.descriptor);
   target.aim_plan(plan);
-  if (plan.finalize_if_supported()) return std::nullopt;
+  if (plan.finalize_if_able()) return std::nullopt;
   return Plan{config, {plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)}, plan};
 }
 

@@ -15,6 +15,10 @@ namespace stratplan::cudnn {
 /// By which a plan's variant pack names the tensors.
 enum TensorId : std::int64_t { x_id = 1, weights_id = 2, y_id = 3 };
 
+/// Of what are x's and y's addresses multiples, in bytes: at most 16, and less where rows have other lengths. Buffers begin at multiples of 64, but slabs
+/// (model/partition/slabs.hpp) at any row of their buffer or, where it has only one, at any column.
+std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic);
+
 /// A convolution in any direction as cuDNN sees it. Requires a kernel that is Cropped. Throws EnvironmentError if cuDNN finds it wrong.
 Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
 
@@ -38,7 +42,7 @@ struct Plan {
 /// first, each once, until it returns true. The heuristics are asked one after the other, as far as need be.
 void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target, const std::function<bool(const EngineConfig&)>& visit);
 
-/// Nothing if the engine turns out to be unable.
+/// Nothing if the engine turns out to be unable, or fails to make it: some are compiled only now.
 std::optional<Plan> execution_plan(const EngineConfig& config, const Target& target);
 
 /// The first plan that suits.

@@ -25,7 +25,9 @@ std::string described(cudnnStatus_t status) {
   return message.empty() ? cudnnGetErrorString(status) : fmt::format("{}: {}", cudnnGetErrorString(status), message);
 }
 
-constexpr bool is_unsupported(cudnnStatus_t status) { return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR; }
+bool is_unsupported(cudnnStatus_t status) { return status >= CUDNN_STATUS_NOT_SUPPORTED && status < CUDNN_STATUS_INTERNAL_ERROR; }
+/// Behind those that are not supported come internal errors and failures of the driver.
+bool is_unable(cudnnStatus_t status) { return status >= CUDNN_STATUS_NOT_SUPPORTED; }
 
 }  // namespace
 
@@ -53,9 +55,13 @@ Descriptor& Descriptor::finalize() {
   return *this;
 }
 
-std::optional<Unsupported> Descriptor::finalize_if_supported() {
+std::optional<Unsupported> Descriptor::finalize_if_supported() { return finalize_unless(is_unsupported); }
+
+std::optional<Unsupported> Descriptor::finalize_if_able() { return finalize_unless(is_unable); }
+
+std::optional<Unsupported> Descriptor::finalize_unless(bool (*excused)(cudnnStatus_t)) {
   const cudnnStatus_t status = cudnnBackendFinalize(raw());
-  if (is_unsupported(status)) return Unsupported{described(status)};
+  if (excused(status)) return Unsupported{described(status)};
   check(status, fmt::format("finalizing {}", state_->what));
   return std::nullopt;
 }

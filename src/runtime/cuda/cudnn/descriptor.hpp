@@ -74,6 +74,8 @@ class Descriptor {
   Descriptor& finalize();
   /// The same where cuDNN may be unable to do what is said: then says why.
   std::optional<Unsupported> finalize_if_supported();
+  /// The same where cuDNN may also fail at it, as at compiling a kernel or loading it: one engine among many, of which another does.
+  std::optional<Unsupported> finalize_if_able();
 
   /// All values of an attribute.
   template <class T>
@@ -104,6 +106,7 @@ class Descriptor {
   };
 
   Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
+  std::optional<Unsupported> finalize_unless(bool (*excused)(cudnnStatus_t));
   std::int64_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;
   /// How many values were there.
   std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t room, void* values) const;
