@@ -1,6 +1,8 @@
 // Kernels of every kind run on a device, by each of their implementations, against the reference: cuDNN's plans and our own.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "runtime/kernel_cases.hpp"
 
 namespace stratplan::test {
@@ -13,13 +15,14 @@ class DeviceBuffer {
  public:
   DeviceBuffer(Backend& backend, Values& values, const Operand& operand) : backend_(backend), bytes_(operand.bytes()) {
     memory_ = backend.allocate({std::max<std::int64_t>(bytes_.value, 1)});
-    backend.upload(Track::Compute, memory_, data_of(values), bytes_);
+    upload(values);
   }
   ~DeviceBuffer() { backend_.release(memory_); }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   void* memory() const { return memory_; }
+  void upload(Values& values) const { backend_.upload(Track::Compute, memory_, data_of(values), bytes_); }
   void download(Values& values) const { backend_.download(Track::Compute, data_of(values), memory_, bytes_); }
 
  private:
@@ -28,28 +31,33 @@ class DeviceBuffer {
   void* memory_ = nullptr;
 };
 
-std::vector<Values> run_on_device(Backend& backend, const Kernel& kernel, std::vector<Values> reads, std::vector<Values> writes,
-                                  const std::string& choice) {
+/// What it wrote, twice.
+std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const std::vector<Values>& before,
+                                                 const std::string& choice) {
   const Operands all = kernel.operands();
   std::vector<std::unique_ptr<DeviceBuffer>> read_buffers, write_buffers;
   std::vector<const void*> from;
   std::vector<void*> to;
+  std::array<std::vector<Values>, 2> written{before, before};
   for (std::size_t i = 0; i < reads.size(); ++i)
     from.push_back(read_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, reads[i], all.reads[i]))->memory());
-  for (std::size_t i = 0; i < writes.size(); ++i)
-    to.push_back(write_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, writes[i], all.writes[i]))->memory());
+  for (std::size_t i = 0; i < before.size(); ++i)
+    to.push_back(write_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, written[0][i], all.writes[i]))->memory());
   const auto prepared = backend.prepare(kernel, choice);
   void* workspace = backend.allocate({std::max<std::int64_t>(prepared->workspace().value, 1)});
   KernelContext context = inner_context(kernel);
   void* now = backend.allocate({sizeof(StepNumbers)});
   backend.upload(Track::Compute, now, context.now, {sizeof(StepNumbers)});
   context.now = static_cast<const StepNumbers*>(now);
-  backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
-  for (std::size_t i = 0; i < writes.size(); ++i) write_buffers[i]->download(writes[i]);
+  for (std::vector<Values>& values : written) {
+    for (std::size_t i = 0; i < values.size(); ++i) write_buffers[i]->upload(values[i]);
+    backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
+    for (std::size_t i = 0; i < values.size(); ++i) write_buffers[i]->download(values[i]);
+  }
   backend.synchronize(Track::Compute);
   backend.release(workspace);
   backend.release(now);
-  return writes;
+  return written;
 }
 
 class DeviceKernels : public testing::TestWithParam<int> {};
@@ -69,13 +77,15 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
     std::vector<Values> before;
     for (const Operand& operand : kernel.operands().writes) before.push_back(random_values(operand, random, 1000));
     const std::vector<Values> expected = run(*reference, kernel, reads, inner_context(kernel), before);
-    std::vector<std::string> choices = backend->choices(kernel);
+    // Narrow convolutions have dozens of choices; those of one in so many are run, or it would take minutes.
+    const std::size_t index = static_cast<std::size_t>(&kernel - kernels.data());
+    std::vector<std::string> choices = is_narrow(kernel.type) && index % 8 > 1 ? std::vector<std::string>() : backend->choices(kernel);
     choices.emplace_back();  // by rule
     for (const std::string& choice : choices) {
       SCOPED_TRACE(kernel.key() + (choice.empty() ? "" : " as " + choice));
-      const std::vector<Values> actual = run_on_device(*backend, kernel, reads, before, choice);
+      const auto [actual, again] = run_on_device(*backend, kernel, reads, before, choice);
       expect_equal(kernel, actual, expected);
-      EXPECT_EQ(actual, run_on_device(*backend, kernel, reads, before, choice));
+      EXPECT_EQ(actual, again);
     }
     if (HasFatalFailure()) break;
   }

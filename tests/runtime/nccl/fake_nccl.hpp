@@ -4,16 +4,25 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <atomic>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "model/base/assert.hpp"
 #include "runtime/communicator.hpp"
 
 namespace stratplan::test {
+
+/// What aborting threads share with the one that calls.
+struct FakeAborts {
+  std::atomic<int> ended = 0;
+  std::atomic<bool> graph_lives = false;  ///< one with calls of the communicators', whose abort does not end before
+};
 
 /// How this thread's NCCL behaves.
 struct FakeNccl {
@@ -23,7 +32,8 @@ struct FakeNccl {
   bool streams_hang = false;
   ncclResult_t state = ncclSuccess;  ///< what a call comes to
   // What was called.
-  int splits = 0, aborted = 0, destroyed = 0, blocking = -1, most_ctas = -1;
+  int splits = 0, destroyed = 0, blocking = -1, most_ctas = -1;
+  std::shared_ptr<FakeAborts> aborts = std::make_shared<FakeAborts>();
   std::vector<std::string> calls;
 };
 inline thread_local FakeNccl fake_nccl;
@@ -34,6 +44,7 @@ inline thread_local FakeNccl fake_nccl;
 struct ncclComm {
   std::vector<int> ranks;
   int in_progress = 0;
+  std::shared_ptr<stratplan::test::FakeAborts> aborts = stratplan::test::fake_nccl.aborts;
 };
 
 namespace stratplan::test {
@@ -95,7 +106,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
             "another job's id");
   fake_nccl.blocking = config->blocking;
   fake_nccl.most_ctas = config->maxCTAs;
-  *comm = new ncclComm{std::vector<int>(static_cast<std::size_t>(ranks)), 0};
+  *comm = new ncclComm{std::vector<int>(static_cast<std::size_t>(ranks))};
   std::iota((*comm)->ranks.begin(), (*comm)->ranks.end(), 0);
   return begin_call(*comm);
 }
@@ -122,7 +133,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   return ncclSuccess;
 }
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  ++fake_nccl.aborted;
+  while (comm->aborts->graph_lives) std::this_thread::yield();
+  ++comm->aborts->ended;
   delete comm;
   return ncclSuccess;
 }

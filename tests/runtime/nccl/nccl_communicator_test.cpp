@@ -179,10 +179,11 @@ std::pair<std::string, int> failure(const std::function<void()>& disturb, int ex
           communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 7);
           communicator.synchronize(Track::Halo);
         } catch (const CommunicationError& error) {
-          if (communicator.rank() == 0) found = {error.what(), fake_nccl.aborted};
+          if (communicator.rank() == 0) found.first = error.what();
         }
       },
       {.timeout = {0.05}});
+  found.second = fake_nccl.aborts->ended;  // rank 0 is this thread
   return found;
 }
 
@@ -231,11 +232,26 @@ TEST(NcclCommunicator, LooksAfterReplaysAsAfterCalls) {
       {.timeout = {0.05}});
 }
 
+TEST(NcclCommunicator, AFailureDoesNotWaitForGraphsThatItsCatcherHolds) {
+  over_nccl(
+      1, [](int) { return std::vector<CollectiveGroup>(); },
+      [](Communicator& communicator, FakeStreams&) {
+        fake_nccl.aborts->graph_lives = true;
+        fake_nccl.streams_hang = true;
+        communicator.replayed();
+        EXPECT_THROW(communicator.synchronize(Track::Compute), CommunicationError);
+        EXPECT_EQ(fake_nccl.aborts->ended, 0);
+        fake_nccl.aborts->graph_lives = false;
+      },
+      {.timeout = {0.05}});
+  EXPECT_EQ(fake_nccl.aborts->ended, 1) << "awaited by the end of the communicator";
+}
+
 TEST(NcclCommunicator, AnExceptionThatPassesAborts) {
   EXPECT_THROW(over_nccl(
                    1, [](int) { return std::vector<CollectiveGroup>(); }, [](Communicator&, FakeStreams&) { throw std::out_of_range("enough"); }),
                std::out_of_range);
-  EXPECT_EQ(fake_nccl.aborted, 1);
+  EXPECT_EQ(fake_nccl.aborts->ended, 1);
   EXPECT_EQ(fake_nccl.destroyed, 0);
 }
 

@@ -1,6 +1,8 @@
 #include "runtime/comm/nccl/handle.hpp"
 
+#include <system_error>
 #include <thread>
+#include <utility>
 
 namespace stratplan {
 
@@ -24,17 +26,24 @@ ncclResult_t NcclHandle::state() const {
 }
 
 void NcclHandle::abort() noexcept {
-  if (comm_ != nullptr) ncclCommAbort(comm_);
-  comm_ = nullptr;
+  const ncclComm_t comm = std::exchange(comm_, nullptr);
+  if (comm == nullptr) return;
+  try {
+    aborting_ = std::thread([comm] { ncclCommAbort(comm); });
+  } catch (const std::system_error&) {  // no more threads
+    ncclCommAbort(comm);
+  }
 }
 
 NcclHandle::~NcclHandle() {
-  if (comm_ == nullptr) return;
-  const bool passing = std::uncaught_exceptions() > exceptions_;
-  if (passing || settle(ncclCommFinalize(comm_)) != ncclSuccess)
-    abort();
-  else
-    ncclCommDestroy(comm_);
+  if (comm_ != nullptr) {
+    const bool passing = std::uncaught_exceptions() > exceptions_;
+    if (passing || settle(ncclCommFinalize(comm_)) != ncclSuccess)
+      abort();
+    else
+      ncclCommDestroy(comm_);
+  }
+  if (aborting_.joinable()) aborting_.join();
 }
 
 }  // namespace stratplan

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <thread>
 
 #include "model/base/units.hpp"
 
@@ -24,7 +25,7 @@ class NcclHandle {
  public:
   /// Takes over a communicator made with blocking = 0; null: its making failed at once.
   NcclHandle(ncclComm_t comm, Seconds patience) : comm_(comm), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
-  /// Waits for what is under way; aborts it if an exception passes, or the others do not answer.
+  /// Waits for what is under way; aborts it if an exception passes, or the others do not answer. Graphs with its calls must be gone.
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
   NcclHandle& operator=(const NcclHandle&) = delete;
@@ -34,12 +35,15 @@ class NcclHandle {
   ncclResult_t settle(ncclResult_t started) const;
   /// What went wrong beside the calls, or ncclSuccess.
   ncclResult_t state() const;
+  /// Has all that is under way given up, and does not wait for that: NCCL's abort ends when the last graph with calls of its has gone, and what holds the graphs
+  /// may go after this, but before the destructor, which waits.
   void abort() noexcept;
 
  private:
   ncclComm_t comm_;
   Seconds patience_;
   int exceptions_;  ///< in flight at construction
+  std::thread aborting_{};
 };
 
 }  // namespace stratplan

@@ -31,8 +31,7 @@ cudnnDataType_t data_type(Arithmetic arithmetic) {
 constexpr std::int64_t widest_load = 16;
 
 /// Dense, channels last.
-Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of, Arithmetic arithmetic,
-                  std::int64_t aligned_to) {
+Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of, Arithmetic arithmetic, std::int64_t aligned_to) {
   std::vector<std::int64_t> extents, strides;
   for (const Axis axis : of) extents.push_back(shape[axis]);
   const std::size_t rank = of.size();
