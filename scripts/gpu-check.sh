@@ -2,9 +2,11 @@
 # Everything that needs a GPU, in one go: builds, tests, trains and verifies, profiles, predicts and compares with PyTorch; leaves JSON files and report.md.
 #
 #   scripts/gpu-check.sh --bundle FOLDER            on a machine with Debian's packages: lays down what the other machine lacks (headers, under 64 MiB)
-#   scripts/gpu-check.sh [--with FOLDER] [-o OUT]   on the machine with the GPU, from the project's root: no network and no MPI are needed
+#   scripts/gpu-check.sh [--with FOLDER] [-o OUT] [--only REGEX]   on the machine with the GPU, from the project's root: no network and no MPI are needed
 #
-# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch. Meant to take under ten minutes.
+# There it takes the CUDA toolkit on the PATH or in CUDA_HOME, and cuDNN and NCCL from it or from the wheels that came with a PyTorch.
+# Parts have LIMIT seconds together, default 570, and each has a limit of its own; report.md is written anew behind each. What there was no time for is done by another
+# run: --only takes the parts whose names match.
 # One of the files is the machine as it was measured, named after the device (h200.json): copied to machines/ it is a machine that `plan -m` knows, for one rank.
 # BATCHES: of ResNet-50 for the prediction check, default "64 128". Exit code 1 if any part failed; the table at the end says which.
 set -uo pipefail
@@ -15,18 +17,21 @@ bundle() {
   mkdir -p "$folder"
   folder=$(cd "$folder" && pwd)
   packages=$(mktemp -d)
-  (cd "$packages" && apt-get download -qq nlohmann-json3-dev libvalijson-dev libfmt-dev libfmt9 libcli11-dev libgtest-dev libgmock-dev googletest librapidcheck-dev) || exit 5
+  (cd "$packages" && apt-get download -qq nlohmann-json3-dev libvalijson-dev libfmt-dev libfmt9 libcli11-dev libgtest-dev libgmock-dev librapidcheck-dev) || exit 5
   for package in "$packages"/*.deb; do dpkg -x "$package" "$folder"; done
-  rm -r "$packages" "$folder"/usr/share/doc
+  rm -r "$packages" "$folder"/usr/share/doc "$folder"/usr/src
+  find "$folder" -xtype f -type l | while read -r link; do cp --remove-destination "$(readlink -f "$link")" "$link"; done  # links may be lost on the way
   du -sh "$folder"
 }
 
-with="" out=gpu_check
+export with="" out=gpu_check program=build/gpu/stratplan began
+only=. limit=${LIMIT:-570} began=$(date +%s)
 while [[ $# -gt 0 ]]; do
   case $1 in
     --bundle) bundle "$2"; exit ;;
     --with) with=$(cd "$2" && pwd); shift 2 ;;
     -o) out=$2; shift 2 ;;
+    --only) only=$2; shift 2 ;;
     *) echo "unknown argument: $1" >&2; exit 2 ;;
   esac
 done
@@ -37,23 +42,45 @@ rm -rf "$STRATPLAN_CACHE_DIR"
 failed=0
 rows=()
 
-# run_part NAME FILE COMMAND...: its output goes to FILE; a row of the table either way.
+# run_part NAME SECONDS FILE COMMAND...: a function or program that may take so long; its output goes to FILE; a row of the table in any case.
 run_part() {
-  local name=$1 file=$2 start=$SECONDS
-  shift 2
-  if "$@" >"$out/$file" 2>&1; then rows+=("| $name | ok | $((SECONDS - start)) s | $file |")
-  else rows+=("| $name | FAILED ($?) | $((SECONDS - start)) s | $file |"); failed=1; fi
+  local name=$1 most=$2 file=$3 start=$SECONDS left=$((limit - SECONDS)) result
+  shift 3
+  [[ $name =~ $only ]] || return
+  if ((left < 3)); then
+    result="NO TIME" failed=1
+  elif timeout -k 5 $((most < left ? most : left)) bash -c 'set -uo pipefail; "$@"' part "$@" >"$out/$file" 2>&1 </dev/null; then
+    result=ok
+  else
+    result="FAILED ($?)" failed=1  # 124 or 137: ended when its time was up
+  fi
+  rows+=("| $name | $result | $((SECONDS - start)) s | $file |")
+  echo "${rows[-1]}"
+  report >"$out/report.md"
+}
+
+report() {
+  local log
+  echo "# GPU check"
+  echo
+  [[ -f $out/device.txt ]] && cat "$out/device.txt"
+  echo
+  printf '%s\n' "| part | result | took | output |" "| --- | --- | --- | --- |" "${rows[@]}"
+  [[ -f $out/machine.log ]] && { printf '\n## The machine as measured: %s.json\n\n' "$machine"; sed 's/^/    /' "$out/machine.log"; }
+  for log in "$out"/resnet50_*/report.md; do [[ -f $log ]] && { echo; cat "$log"; }; done
+  for log in "$out"/graph_*.log; do [[ -f $log ]] && { printf '\n## %s\n\n' "$(basename "$log" .log)"; sed 's/^/    /' "$log"; }; done
+  [[ -f $out/pytorch.log ]] && { printf '\n## PyTorch\n\n'; sed 's/^/    /' "$out/pytorch.log"; }
 }
 
 build() {
   local prefix=${with:+$with/usr} wheels
+  PATH=${CUDA_HOME:+$CUDA_HOME/bin:}$PATH:/usr/local/cuda/bin
   wheels=$(python3 -c 'import nvidia, pathlib; print(";".join(str(p) for root in nvidia.__path__ for p in pathlib.Path(root).iterdir()))' 2>/dev/null)
   cmake -B build/gpu -G Ninja -DCMAKE_BUILD_TYPE=Release -DSTRATPLAN_WITH_CUDA=ON -DSTRATPLAN_WITH_MPI=OFF -DSTRATPLAN_WITH_HDF5=OFF \
     -DSTRATPLAN_WITH_ONNX=OFF -DSTRATPLAN_WITH_DNNL=OFF -DCMAKE_PREFIX_PATH="$prefix;$wheels" &&
     cmake --build build/gpu --target stratplan test_cuda test_nccl_ranks
 }
 
-program=build/gpu/stratplan
 # verify NETWORK RANKS BATCH: the searched plan, its ranks threads of one process on this device, against an undivided run.
 verify() {
   $program plan "$1" -m dgx-h200 -n "$2" -b "$3" -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
@@ -77,12 +104,13 @@ if on["losses"] != off["losses"]: sys.exit(f"losses differ: {off['losses']} laun
 EOF
 }
 # The machine as measured: rates, what emulated communication takes from kernels, and the kernels of ResNet-50 in two precisions and, if there is time, of a U-Net.
+export machine
 machine=$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1 | sed 's/^NVIDIA //' | tr 'A-Z ' 'a-z-')
 machine=${machine:-gpu}
 measure() {
   local file=$out/$machine.json network batch precision
   while read -r network batch precision; do
-    if [[ $network == unet3d ]] && ((SECONDS > 330)); then
+    if [[ $network == unet3d ]] && (($(date +%s) - began > 330)); then
       echo "no time for $network"
       continue
     fi
@@ -111,38 +139,30 @@ predict() {
   done
 }
 pytorch() {
-  local mode
-  for mode in cuda+channels_last cuda+channels_last+tf32 cuda+channels_last+bf16 cuda+channels_last+bf16+graph cuda+channels_last+bf16+compile; do
-    echo "$mode $(python3 tests/bench/pytorch_steps.py networks/resnet50.json --batch 128 --mode "$mode" --steps 20)"
+  local mode failed=0
+  for mode in cuda+channels_last+bf16 cuda+channels_last+bf16+graph cuda+channels_last+tf32 cuda+channels_last cuda+channels_last+bf16+compile; do
+    echo -n "$mode "
+    timeout -k 5 100 python3 tests/bench/pytorch_steps.py networks/resnet50.json --batch 128 --mode "$mode" --steps 20 || { echo "failed ($?)"; failed=1; }
   done
+  return $failed
 }
+export -f build verify graphs measure predict pytorch
 
-run_part "device" device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
-run_part "build" build.log build
-run_part "what was built" doctor.json $program doctor --json
-run_part "tests" tests.log build/gpu/test_cuda --gtest_output=json:"$out/tests.json"
+run_part "device" 20 device.txt nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.max.sm,ecc.mode.current,mig.mode.current --format=csv
+run_part "build" 300 build.log build
+run_part "what was built" 30 doctor.json $program doctor --json
+# All but the sweep over the networks, which takes long and needs no device.
+run_part "tests" 150 tests.log build/gpu/test_cuda --gtest_filter='-*Sweep*' --gtest_output=json:"$out/tests.json"
 for case in "tiny 2 4" "tiny 4 4" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
   read -r network ranks batch <<<"$case"
-  run_part "verify $case" "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch"
+  run_part "verify $case" 40 "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch"
 done
-run_part "NCCL between 2 processes" nccl_2.log build/gpu/test_nccl_ranks launch 2
-run_part "CUDA graph, ResNet-50 of batch 128" graph_resnet50.log graphs resnet50 1 128 20
-run_part "CUDA graphs, 2 processes by NCCL" graph_nccl.log graphs tiny 2 4 3 --communicator nccl --communication-timeout 60
-run_part "CUDA graphs, 2 threads by way of the host" graph_staged.log graphs resnet18 2 8 5 --communicator staged --threads
-run_part "profile: $machine.json" machine.log measure
-run_part "prediction, ResNet-50" prediction.log predict
-run_part "PyTorch, ResNet-50 of batch 128" pytorch.log pytorch
-{
-  echo "# GPU check"
-  echo
-  cat "$out/device.txt"
-  echo
-  printf '%s\n' "| part | result | took | output |" "| --- | --- | --- | --- |" "${rows[@]}"
-  [[ -f $out/machine.log ]] && { printf '\n## The machine as measured: %s.json\n\n' "$machine"; sed 's/^/    /' "$out/machine.log"; }
-  for report in "$out"/resnet50_*/report.md; do [[ -f $report ]] && { echo; cat "$report"; }; done
-  for log in "$out"/graph_*.log; do [[ -f $log ]] && { printf '\n## %s\n\n' "$(basename "$log" .log)"; sed 's/^/    /' "$log"; }; done
-  [[ -f $out/pytorch.log ]] && { printf '\n## PyTorch\n\n'; sed 's/^/    /' "$out/pytorch.log"; }
-} >"$out/report.md"
-printf '%s\n' "| part | result | took | output |" "${rows[@]}"
+run_part "NCCL between 2 processes" 60 nccl_2.log build/gpu/test_nccl_ranks launch 2
+run_part "CUDA graph, ResNet-50 of batch 128" 60 graph_resnet50.log graphs resnet50 1 128 20
+run_part "CUDA graphs, 2 processes by NCCL" 90 graph_nccl.log graphs tiny 2 4 3 --communicator nccl --communication-timeout 60
+run_part "CUDA graphs, 2 threads by way of the host" 40 graph_staged.log graphs resnet18 2 8 5 --communicator staged --threads
+run_part "profile: $machine.json" 240 machine.log measure
+run_part "prediction, ResNet-50" 150 prediction.log predict
+run_part "PyTorch, ResNet-50 of batch 128" 240 pytorch.log pytorch
 echo "report: $out/report.md"
 exit $failed

@@ -12,6 +12,7 @@
 #include <array>
 #include <compare>
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
