@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 namespace stratplan::cudnn {
 namespace {
@@ -223,8 +224,9 @@ std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Ar
 
 std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
   std::vector<Plan> plans;
-  first_plan(kernel, arithmetic, target, [&](const Plan& plan) {
-    plans.push_back(plan);
+  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target, [&](const EngineConfig& config) {
+    if (config.compiled_at_run_time && !plans.empty()) return false;
+    if (std::optional<Plan> plan = execution_plan(config, target)) plans.push_back(std::move(*plan));
     return false;
   });
   return plans;

@@ -49,7 +49,7 @@ std::optional<Plan> execution_plan(const EngineConfig& config, const Target& tar
 std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target, const std::function<bool(const Plan&)>& suits);
 /// The one of that name; nothing if there is none.
 std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic, const Target& target);
-/// All.
+/// All, but for those that are compiled at run time and proposed behind others: compiling takes seconds for each kernel.
 std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
 
 /// Whether a plan copies a whole tensor into another form before it computes, or out of one behind it: then its workspace holds at least that tensor.
