@@ -81,15 +81,16 @@ build() {
     cmake --build build/gpu --target stratplan test_cuda test_nccl_ranks
 }
 
-# verify NETWORK RANKS BATCH: the searched plan, its ranks threads of one process on this device, against an undivided run.
+# verify NETWORK RANKS BATCH LAYOUT: the plan of that layout for all layers, or the searched one, its ranks threads of one process on this device, against an undivided
+# run. The search leaves small networks on one rank.
 verify() {
-  $program plan "$1" -m dgx-h200 -n "$2" -b "$3" -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
+  $program plan "$1" -m dgx-h200 -n "$2" -b "$3" ${4:+--uniform "$4"} -o "$out/plan_$1_$2.json" && $program run "$out/plan_$1_$2.json" --backend cuda --verify
 }
-# graphs NETWORK RANKS BATCH STEPS ARGUMENT...: the same training with each step launched and with steps replayed. Losses must be equal; prints the times of both.
+# graphs NETWORK RANKS BATCH LAYOUT STEPS ARGUMENT...: the same training with each step launched and with steps replayed. Losses must be equal; prints the times of both.
 graphs() {
-  local network=$1 ranks=$2 batch=$3 steps=$4 mode files=()
-  shift 4
-  $program plan "$network" -m dgx-h200 -n "$ranks" -b "$batch" -o "$out/plan_graph_$network.json" || return 1
+  local network=$1 ranks=$2 batch=$3 layout=$4 steps=$5 mode files=()
+  shift 5
+  $program plan "$network" -m dgx-h200 -n "$ranks" -b "$batch" ${layout:+--uniform "$layout"} -o "$out/plan_graph_$network.json" || return 1
   for mode in off on; do
     files+=("$out/graph_${network}_$mode.json")
     $program launch "$out/plan_graph_$network.json" --backend cuda --cuda-graph $mode --steps "$steps" --quiet --json "$@" >"${files[-1]}" || return 1
@@ -153,14 +154,14 @@ run_part "build" 300 build.log build
 run_part "what was built" 30 doctor.json $program doctor --json
 # All but the sweep over the networks, which takes long and needs no device.
 run_part "tests" 150 tests.log build/gpu/test_cuda --gtest_filter='-*Sweep*' --gtest_output=json:"$out/tests.json"
-for case in "tiny 2 4" "tiny 4 4" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
-  read -r network ranks batch <<<"$case"
-  run_part "verify $case" 40 "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch"
+for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "mesh128 4 2" "cosmoflow128 2 2"; do
+  read -r network ranks batch layout <<<"$case"
+  run_part "verify $case" 40 "verify_${network}_$ranks.log" verify "$network" "$ranks" "$batch" "$layout"
 done
 run_part "NCCL between 2 processes" 60 nccl_2.log build/gpu/test_nccl_ranks launch 2
-run_part "CUDA graph, ResNet-50 of batch 128" 60 graph_resnet50.log graphs resnet50 1 128 20
-run_part "CUDA graphs, 2 processes by NCCL" 90 graph_nccl.log graphs tiny 2 4 3 --communicator nccl --communication-timeout 60
-run_part "CUDA graphs, 2 threads by way of the host" 40 graph_staged.log graphs resnet18 2 8 5 --communicator staged --threads
+run_part "CUDA graph, ResNet-50 of batch 128" 60 graph_resnet50.log graphs resnet50 1 128 '' 20
+run_part "CUDA graphs, 2 processes by NCCL" 90 graph_nccl.log graphs tiny 2 4 H2 3 --communicator nccl --communication-timeout 60
+run_part "CUDA graphs, 2 threads by way of the host" 40 graph_staged.log graphs resnet18 2 8 '' 5 --communicator staged --threads
 run_part "profile: $machine.json" 240 machine.log measure
 run_part "prediction, ResNet-50" 150 prediction.log predict
 run_part "PyTorch, ResNet-50 of batch 128" 240 pytorch.log pytorch
