@@ -160,7 +160,7 @@ for case in "tiny 2 4 H2" "tiny 4 4 H2 W2" "resnet18 4 8" "mesh128 4 2" "cosmofl
 done
 run_part "NCCL between 2 processes" 60 nccl_2.log build/gpu/test_nccl_ranks launch 2
 run_part "CUDA graph, ResNet-50 of batch 128" 60 graph_resnet50.log graphs resnet50 1 128 '' 20
-run_part "CUDA graphs, 2 processes by NCCL" 90 graph_nccl.log graphs tiny 2 4 H2 3 --communicator nccl --communication-timeout 60
+run_part "CUDA graphs, 2 processes by NCCL" 120 graph_nccl.log graphs tiny 2 4 H2 3 --communicator nccl --communication-timeout 60
 run_part "CUDA graphs, 2 threads by way of the host" 40 graph_staged.log graphs resnet18 2 8 '' 5 --communicator staged --threads
 run_part "profile: $machine.json" 240 machine.log measure
 run_part "prediction, ResNet-50" 150 prediction.log predict
