@@ -8,7 +8,8 @@
 # Parts have LIMIT seconds together, default 570, and each has a limit of its own; report.md is written anew behind each. What there was no time for is done by another
 # run: --only takes the parts whose names match.
 # One of the files is the machine as it was measured, named after the device (h200.json): copied to machines/ it is a machine that `plan -m` knows, for one rank.
-# BATCHES: of ResNet-50 for the prediction check, default "64 128". Exit code 1 if any part failed; the table at the end says which.
+# BATCHES: of ResNet-50 for the prediction check, default "64 128"; SIZES: of its images besides, default none: "112,224 56,224 28,224" have the shapes that 2, 4 and 8
+# ranks compute if they split the rows. Exit code 1 if any part failed; the table at the end says which.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -134,9 +135,12 @@ for row in machine.get("interference", {}).get("rows", []):
 EOF
 }
 predict() {
-  local batch
+  local batch size
   for batch in ${BATCHES:-64 128}; do
     $program autotune resnet50 -n 1 -b "$batch" --backend cuda --rounds 2 -o "$out/resnet50_$batch" || return 1
+  done
+  for size in ${SIZES:-}; do
+    $program autotune resnet50 -n 1 -b 32 --input-size "$size" --backend cuda --rounds 2 -o "$out/resnet50_32_${size/,/x}" || return 1
   done
 }
 pytorch() {

@@ -146,6 +146,14 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   return comparisons;
 }
 
+/// What the process, or its device, says that it took, beside what was predicted.
+std::string memory_line(const TunedPlan& recommended) {
+  const Bytes predicted = recommended.plan->prediction->memory;
+  const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
+  if (taken.value == 0) return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
+  return fmt::format("Memory per rank: {} predicted, {} taken ({:+.1f} %).\n\n", readable(predicted), readable(taken), 100 * (predicted / taken - 1));
+}
+
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request) {
   const Plan& recommended = result.planning.recommended;
   const auto comparisons = compare_plans(result);
@@ -162,7 +170,7 @@ std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest&
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";
   report += to_markdown(decomposition_table(result.network, recommended.layers, comparisons.front().comparison.predicted)) + "\n";
-  report += fmt::format("Memory per rank: {} predicted.\n\n", readable(recommended.prediction->memory));
+  report += memory_line(result.plans.front());
   report += "## Predicted against measured, step by step\n\nMeans over the ranks; waiting for the slower partner counts where it happens.\n\n";
   for (const auto& compared : comparisons) report += section_of_plan(compared, result.network);
   return report + section_of_machine(result, request);
