@@ -212,9 +212,13 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   if (shows) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
   const int iterations = request.warmup + request.steps;
   bool diverged = false;
+  std::optional<Bytes> taken;
   const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
-    if (iteration == 0 && wanted) check_scale(executor.loss_scaling(), settings.loss_scale, program);
-    if (iteration == 0 && wanted) first_step = gather_iteration(network, program, executor, communicator);
+    if (iteration == 0 && wanted) {
+      check_scale(executor.loss_scaling(), settings.loss_scale, program);
+      taken = resident.peak();  // what is gathered for a comparison is no part of training
+      first_step = gather_iteration(network, program, executor, communicator);
+    }
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
     if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
     if (!std::isfinite(loss) && !std::exchange(diverged, true)) tell_divergence(loss, iteration, request, collects);
@@ -230,7 +234,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const Team team(communicator);
   const auto greatest = [&](Bytes mine) { return Bytes{static_cast<std::int64_t>(team.greatest(static_cast<double>(mine.value)))}; };
   timings.memory = greatest(executor.memory().total());
-  timings.resident = greatest(resident.peak());
+  timings.resident = greatest(taken.value_or(resident.peak()));
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
   if (request.verify || !request.against.empty()) {
     std::vector<NamedTensor> expected;
