@@ -34,7 +34,7 @@ MachineProfile known_machine(int ranks, const std::string& backend) {
   MachineProfile machine = read_machine("local", ranks);
   const std::string measured_with = machine.provenance.is_object() ? machine.provenance.value("backend", "") : "";
   if (measured_with != describe_backend(backend)) machine.measured_ranks = 0;
-  forget_other_ways(machine, ranks == 1 ? "" : mpi_part().built && find_on_path("mpirun") ? mpi_part().description : "sockets");
+  forget_other_ways(machine, ranks == 1 ? "" : uses_mpirun(ranks, mpi_part().built) ? mpi_part().description : "sockets");
   return machine;
 }
 

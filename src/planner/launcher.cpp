@@ -151,8 +151,8 @@ std::optional<int> wait_for(pid_t child, const std::function<bool()>& hangs) {
   return status;
 }
 
-/// What the job's end means. Throws CommunicationError if it was not a rank but mpirun that was killed.
-void interpret(std::optional<int> status, int ranks, LaunchResult& result) {
+/// What the job's end means. Throws CommunicationError if it was not a rank but what starts them that was killed.
+void interpret(std::optional<int> status, const Launch& launch, LaunchResult& result) {
   result.interrupted = signal_seen != 0;
   result.exit_code = static_cast<int>(ExitCode::Communication);
   if (!status) return;
@@ -160,8 +160,9 @@ void interpret(std::optional<int> status, int ranks, LaunchResult& result) {
   const bool obeyed = code == static_cast<int>(ExitCode::Checkpointed) || (stops_by_checkpoint && code == 0);
   if (result.interrupted && !obeyed)
     result.exit_code = 128 + signal_seen;
-  else if (WIFSIGNALED(*status) && ranks > 1)
-    throw CommunicationError(fmt::format("mpirun was killed by signal {} ({})", WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+  else if (WIFSIGNALED(*status) && launch.ranks > 1)
+    throw CommunicationError(fmt::format("{} was killed by signal {} ({})", uses_mpirun(launch.ranks, launch.mpi) ? "mpirun" : "stratplan ranks",
+                                         WTERMSIG(*status), strsignal(WTERMSIG(*status))));
   else if (code > 128)
     result.killed_by = code - 128;
   else if (documented(code))
@@ -203,11 +204,13 @@ int usable_cores() {
   return std::max(1, static_cast<int>(cores.size()));
 }
 
+bool uses_mpirun(int ranks, bool mpi) { return ranks > 1 && mpi && find_on_path("mpirun"); }
+
 std::vector<std::string> launch_command(const Launch& launch) {
   std::vector<std::string> command;
-  const auto mpirun = launch.ranks > 1 && launch.mpi ? find_on_path("mpirun") : std::nullopt;
+  const bool mpirun = uses_mpirun(launch.ranks, launch.mpi);
   if (mpirun) {
-    command = {*mpirun, "-q", "-n", std::to_string(launch.ranks)};
+    command = {*find_on_path("mpirun"), "-q", "-n", std::to_string(launch.ranks)};
     if (geteuid() == 0) command.push_back("--allow-run-as-root");
     if (launch.ranks * launch.threads_per_rank > usable_cores()) {
       command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
@@ -243,7 +246,7 @@ LaunchResult launch(const Launch& launch) {
     const SignalForwarding forwarding(launch.makes_checkpoints);
     const pid_t child = start(command, output);
     child_process = child;
-    interpret(wait_for(child, launch.hangs), launch.ranks, result);
+    interpret(wait_for(child, launch.hangs), launch, result);
   } catch (...) {
     if (output >= 0) close(output);
     throw;

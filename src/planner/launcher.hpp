@@ -30,6 +30,8 @@ struct LaunchResult {
   double foreign_load = 0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
 };
 
+/// Whether so many ranks are started by mpirun: there are several, `mpi` (Launch), and it is installed.
+bool uses_mpirun(int ranks, bool mpi);
 /// The command that launch() executes, for tests.
 std::vector<std::string> launch_command(const Launch& launch);
 

@@ -42,7 +42,7 @@ class Emulation {
   class Runs {
    public:
     Runs(Emulation& emulation, const Kernel& kernel)
-        : emulation_(emulation), kernel_(kernel), prepared_(emulation.backend_.prepare(kernel)), runs_(arranged(emulation, kernel)) {
+        : emulation_(emulation), kernel_(kernel), prepared_(emulation.backend_.prepare(kernel)), runs_(kernel_, *prepared_, emulation.backend_, emulation.buffers_) {
       runs_.launch(0);  // for the first time
       runs_.batch(1);
       const Seconds one = alone();
@@ -70,12 +70,6 @@ class Emulation {
     }
 
    private:
-    KernelRuns arranged(Emulation& emulation, const Kernel& kernel) {
-      void* workspace = emulation.buffers_.workspace(prepared_->workspace());
-      emulation.buffers_.arrange(kernel);
-      return {kernel_, *prepared_, emulation.backend_, emulation.buffers_, workspace};
-    }
-
     Emulation& emulation_;
     Kernel kernel_;
     std::unique_ptr<PreparedKernel> prepared_;

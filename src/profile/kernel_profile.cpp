@@ -125,9 +125,7 @@ class KernelVisits {
 
   /// Launched, then captured and replayed.
   void run_once(const Kernel& kernel, PreparedKernel& prepared) {
-    void* workspace = buffers_.workspace(prepared.workspace());
-    buffers_.arrange(kernel);
-    KernelRuns runs(kernel, prepared, backend_, buffers_, workspace);
+    KernelRuns runs(kernel, prepared, backend_, buffers_);
     runs.launch(0);
     runs.batch(1);
     runs.prepare(0);

@@ -58,9 +58,7 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
 template <StreamTime AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, PreparedKernel& prepared, const std::string& choice, Backend& backend, KernelBuffers& buffers,
                             AnyClock& clock, const Team& team, const StoppingRule& rule, bool rehearse = true) {
-  void* workspace = buffers.workspace(prepared.workspace());
-  buffers.arrange(kernel);
-  KernelRuns runs(kernel, prepared, backend, buffers, workspace);
+  KernelRuns runs(kernel, prepared, backend, buffers);
   runs.batch(backend.captures() ? runs_worth_timing(runs, backend, clock, team) : backend.runs_per_timing());
   const auto prepare = [&](int sample) { runs.prepare_sample(sample); };
   const auto execute = [&](int sample) { runs.run_sample(sample, [&] { clock.leave_out(); }); };

@@ -6,8 +6,9 @@
 
 namespace stratplan {
 
-KernelRuns::KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers, void* workspace)
-    : kernel_(kernel), prepared_(prepared), backend_(backend), buffers_(buffers), workspace_(workspace) {
+KernelRuns::KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers)
+    : kernel_(kernel), prepared_(prepared), backend_(backend), buffers_(buffers), workspace_(buffers.workspace(prepared.workspace())) {
+  buffers.arrange(kernel);
   context_.layer = "profile";
   context_.global = kernel.y;
   context_.region = whole(kernel.y);

@@ -12,8 +12,8 @@ namespace stratplan {
 /// One kernel's runs, over one set of the buffers after the other. Batches count from 0.
 class KernelRuns {
  public:
-  /// All must outlive this; the buffers are arranged for the kernel.
-  KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers, void* workspace);
+  /// All must outlive this. Arranges the buffers for the kernel, which must stay so while this lives.
+  KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers);
 
   /// A single one.
   void launch(int run);

@@ -79,10 +79,9 @@ TEST(KernelRuns, GoThroughTheArenas) {
     TimedDevice device;
     const Kernel kernel = relu_of({1 << 16});
     KernelBuffers buffers(device, largest_operands({kernel}), {sets * (1 << 16)});
-    buffers.arrange(kernel);
-    ASSERT_EQ(buffers.sets(), sets);
     const auto prepared = device.prepare(kernel, {});
-    KernelRuns runs(kernel, *prepared, device, buffers, nullptr);
+    KernelRuns runs(kernel, *prepared, device, buffers);
+    ASSERT_EQ(buffers.sets(), sets);
     runs.launch(0);
     runs.batch(most);
     EXPECT_EQ(runs.at_once(), at_once) << sets;
@@ -109,9 +108,8 @@ TEST(KernelRuns, FindWhatTheStepBeforeHasWrittenWhereTheyAreLaunched) {
   device.captures_work = false;
   const Kernel kernel = relu_of({1024});
   KernelBuffers buffers(device, largest_operands({kernel}), {1 << 16});
-  buffers.arrange(kernel);
   const auto prepared = device.prepare(kernel, {});
-  KernelRuns runs(kernel, *prepared, device, buffers, nullptr);
+  KernelRuns runs(kernel, *prepared, device, buffers);
   runs.batch(3);
   for (int batch = 0; batch < 2; ++batch) {
     device.uploads.clear();

@@ -13,6 +13,7 @@
 
 #include "model/base/error.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/capturing.hpp"
 
 namespace stratplan::test {
 
@@ -101,14 +102,10 @@ class TimedDevice final : public Backend {
   bool captures() const override { return captures_work; }
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
     auto work = std::make_unique<Work>();
-    capture_ = work.get();
-    try {
+    {
+      const Capturing capturing(capture_, *work);
       enqueue();
-    } catch (...) {
-      capture_ = nullptr;
-      throw;
     }
-    capture_ = nullptr;
     ++captures_made;
     return work;
   }

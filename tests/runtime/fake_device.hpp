@@ -15,6 +15,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/capturing.hpp"
 
 namespace stratplan::test {
 
@@ -80,14 +81,10 @@ class FakeDevice final : public Backend {
   bool captures() const override { return true; }
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
     auto work = std::make_unique<Work>();
-    capture_ = work.get();
-    try {
+    {
+      const Capturing capturing(capture_, *work);
       enqueue();
-    } catch (...) {
-      capture_ = nullptr;
-      throw;
     }
-    capture_ = nullptr;
     ++captures_made_;
     return work;
   }

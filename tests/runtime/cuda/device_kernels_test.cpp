@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "runtime/cuda/needs_device.hpp"
 #include "runtime/kernel_cases.hpp"
 
 namespace stratplan::test {
@@ -60,10 +61,9 @@ std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel&
   return written;
 }
 
-class DeviceKernels : public testing::TestWithParam<int> {};
+class DeviceKernels : public NeedsDevice<testing::TestWithParam<int>> {};
 
 TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
-  if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
   const std::unique_ptr<Backend> backend = make_cuda_backend(false), reference = make_reference_backend();
   Random random(static_cast<unsigned>(GetParam()));
   std::vector<Kernel> kernels = cases_of(static_cast<KernelKind>(GetParam()));

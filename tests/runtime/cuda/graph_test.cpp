@@ -4,6 +4,7 @@
 
 #include "model/base/error.hpp"
 #include "runtime/comm/staged.hpp"
+#include "runtime/cuda/needs_device.hpp"
 #include "runtime/cuda/stream_backend.hpp"
 #include "runtime/replayed_training.hpp"
 
@@ -14,12 +15,7 @@ using namespace replayed;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class CudaGraph : public testing::Test {
- protected:
-  void SetUp() override {
-    if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
-  }
-};
+class CudaGraph : public test::NeedsDevice<> {};
 
 TEST_F(CudaGraph, IsDoneAsOftenAsItIsReplayed) {
   const auto backend = make_cuda_backend(false);

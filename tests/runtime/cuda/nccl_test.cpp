@@ -9,6 +9,7 @@
 #include "model/base/error.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/nccl/pieces.hpp"
+#include "runtime/cuda/needs_device.hpp"
 #include "runtime/cuda/stream_backend.hpp"
 
 namespace stratplan {
@@ -79,11 +80,8 @@ TEST(Nccl, SaysThatThereIsNoDevice) {
 }
 
 /// One rank with the device; its groups have one member, but for NCCL they are what they say.
-class NcclAlone : public testing::Test {
+class NcclAlone : public test::NeedsDevice<> {
  protected:
-  void SetUp() override {
-    if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
-  }
   static void run(const std::function<void(Communicator&, test::StreamBackend&)>& body) {
     test::StreamBackend backend;
     run_loopback(1, [&](Communicator& alone) { body(*make_nccl_communicator(alone, backend, {{Track::Gradient, {0}}}), backend); });

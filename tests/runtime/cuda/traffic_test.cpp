@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/cuda/needs_device.hpp"
 #include "runtime/cuda/stream_backend.hpp"
 
 namespace stratplan::traffic_test {
@@ -64,12 +65,7 @@ TEST(Traffic, IsNoFasterThanItsRate) {
   }
 }
 
-class TrafficOnDevice : public testing::Test {
- protected:
-  void SetUp() override {
-    if (cuda_devices().empty()) GTEST_SKIP() << "no CUDA device here";
-  }
-};
+class TrafficOnDevice : public test::NeedsDevice<> {};
 
 TEST_F(TrafficOnDevice, CopiesAtItsRate) {
   const auto backend = make_cuda_backend(false);
