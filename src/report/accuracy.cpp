@@ -146,12 +146,13 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   return comparisons;
 }
 
-/// What the process, or its device, says that it took, beside what was predicted.
+/// What was predicted, and by how much the process, or its device, says that it grew: libraries take some megabytes of their own, so small networks say nothing.
 std::string memory_line(const TunedPlan& recommended) {
   const Bytes predicted = recommended.plan->prediction->memory;
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
   if (taken.value == 0) return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
-  return fmt::format("Memory per rank: {} predicted, {} taken ({:+.1f} %).\n\n", readable(predicted), readable(taken), 100 * (predicted / taken - 1));
+  return fmt::format("Memory per rank: {} predicted for tensors and scratch memory; training took {}, what libraries keep for themselves included.\n\n",
+                     readable(predicted), readable(taken));
 }
 
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request) {
