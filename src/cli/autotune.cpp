@@ -1,8 +1,8 @@
 // stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its baselines for real, reports.
 #include "planner/autotune.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/execution_options.hpp"
@@ -33,7 +33,8 @@ struct AutotuneOptions {
 
 /// "stratplan_results/resnet50-2x8"
 std::filesystem::path default_folder(const Network& network, int ranks) {
-  return std::filesystem::path("stratplan_results") / fmt::format("{}-{}x{}", network.name, ranks, network.batch);
+  return std::filesystem::path("stratplan_results") /
+         fmt::format("{}-{}x{}", network.name, ranks, network.batch);
 }
 
 Json to_json(const TunedPlan& tuned) {
@@ -82,8 +83,9 @@ Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
 }
 
 void print(const AutotuneResult& result, const AutotuneRequest& request) {
-  fmt::print("recommended for {}, batch {}, on {} of {} ranks\n\n{}\n", result.network.name, result.network.batch, result.planning.recommended.ranks,
-             request.ranks, to_text(decomposition_table(result.network, result.planning.recommended.layers)));
+  fmt::print("recommended for {}, batch {}, on {} of {} ranks\n\n{}\n", result.network.name,
+             result.network.batch, result.planning.recommended.ranks, request.ranks,
+             to_text(decomposition_table(result.network, result.planning.recommended.layers)));
   fmt::print("{}\n", to_text(accuracy_table(result)));
   for (const auto& remark : remarks(result)) fmt::print("{}\n", remark);
   fmt::print("results are in {}\n", request.folder.string());
@@ -91,7 +93,8 @@ void print(const AutotuneResult& result, const AutotuneRequest& request) {
 
 void check_verified(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans)
-    if (tuned.measured && !tuned.measured->verified) throw ValidationError(fmt::format("{} differs from the undivided run", tuned.name));
+    if (tuned.measured && !tuned.measured->verified)
+      throw ValidationError(fmt::format("{} differs from the undivided run", tuned.name));
 }
 
 AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& command_line) {
@@ -106,18 +109,23 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
   request.seed = options.seed;
   request.rounds = options.rounds;
   request.fresh = options.fresh;
-  request.folder = options.output.empty() ? default_folder(network, options.ranks) : std::filesystem::path(options.output);
+  request.folder = options.output.empty() ? default_folder(network, options.ranks)
+                                          : std::filesystem::path(options.output);
   request.provenance = make_provenance(command_line);
   return request;
 }
 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
-  if (launched_by_mpi()) throw UsageError("autotune starts its ranks itself: call it without mpirun");
+  if (launched_by_mpi())
+    throw UsageError("autotune starts its ranks itself: call it without mpirun");
   const AutotuneRequest request = make_request(options, command_line);
   check_writable((request.folder / "plan.json").string());
   check_writable(local_machine_path(request.ranks).string());
   if (request.ranks > usable_cores())
-    throw EnvironmentError(fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more ranks than cores", request.ranks, usable_cores()));
+    throw EnvironmentError(
+        fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more "
+                    "ranks than cores",
+                    request.ranks, usable_cores()));
   const AutotuneResult result = autotune(request, make_hooks(request.ranks, request.backend));
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
@@ -134,16 +142,24 @@ Leaves machine.json, plan.json, timings.json, report.md and a folder for each ba
 
 void add_autotune(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<AutotuneOptions>();
-  CLI::App* command = program.add_subcommand("autotune", "Measure what is missing, plan, run the plan and its baselines, report");
+  CLI::App* command = program.add_subcommand(
+      "autotune", "Measure what is missing, plan, run the plan and its baselines, report");
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_memory(*command, options->memory);
   add_precision(*command, options->precision);
-  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
-  command->add_option("--seed", options->seed, "of parameters, data and dropout")->capture_default_str();
-  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")->check(positive())->capture_default_str();
-  command->add_flag("--fresh", options->fresh, "run the plans again even if the results folder has undisturbed runs of the very same ones");
-  command->add_option("-o,--output", options->output, "results folder; default: stratplan_results/NETWORK-RANKSxBATCH");
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of parameters, data and dropout")
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_flag(
+      "--fresh", options->fresh,
+      "run the plans again even if the results folder has undisturbed runs of the very same ones");
+  command->add_option("-o,--output", options->output,
+                      "results folder; default: stratplan_results/NETWORK-RANKSxBATCH");
   add_json(*command, options->json);
   command->footer(autotune_footer);
   command->callback([options, &command_line] { tune(*options, command_line); });

@@ -33,19 +33,23 @@ void find_and_print(const BottleneckOptions& options) {
     fmt::print("{}\n", document.dump());
     return;
   }
-  fmt::print("{}\n{}\n{}\n\n{}", to_text(bottleneck_table(network, found)), bottleneck_legend, memory_size_text(found), to_text(remedy_table(found)));
+  fmt::print("{}\n{}\n{}\n\n{}", to_text(bottleneck_table(network, found)), bottleneck_legend,
+             memory_size_text(found), to_text(remedy_table(found)));
 }
 
 }  // namespace
 
 void add_bottleneck(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<BottleneckOptions>();
-  CLI::App* command = program.add_subcommand("bottleneck", "What a plan's step is spent on, layer by layer, and what would shorten it");
+  CLI::App* command = program.add_subcommand(
+      "bottleneck", "What a plan's step is spent on, layer by layer, and what would shorten it");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   command->add_option("-o,--output", options->output, "write the JSON here");
   add_json(*command, options->json);
-  command->footer("Examples:\n  stratplan bottleneck plan.json\n  stratplan bottleneck plan.json -m lassen --json");
+  command->footer(
+      "Examples:\n  stratplan bottleneck plan.json\n  stratplan bottleneck plan.json -m lassen "
+      "--json");
   command->callback([options] { find_and_print(*options); });
 }
 

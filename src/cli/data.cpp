@@ -31,21 +31,30 @@ struct DataOptions {
 
 std::unique_ptr<DataSetWriter> create(const DataOptions& options, const DataSetShape& shape) {
   const std::string extension = std::filesystem::path(options.output).extension().string();
-  return extension == ".h5" || extension == ".hdf5" ? create_hdf5(options.output, shape) : create_npy(options.output, shape);
+  return extension == ".h5" || extension == ".hdf5" ? create_hdf5(options.output, shape)
+                                                    : create_npy(options.output, shape);
 }
 
 void print(const DataOptions& options, const DataSetShape& shape, const std::string& remark) {
   if (options.json)
-    fmt::print("{}\n", Json{{"path", options.output}, {"samples", shape.samples}, {"x", shape.x}, {"y", shape.y}}.dump());
+    fmt::print(
+        "{}\n",
+        Json{{"path", options.output}, {"samples", shape.samples}, {"x", shape.x}, {"y", shape.y}}
+            .dump());
   else
-    fmt::print("{}: {} samples, x ({}), y ({}){}\n", options.output, shape.samples, fmt::join(shape.x, ", "), fmt::join(shape.y, ", "), remark);
+    fmt::print("{}: {} samples, x ({}), y ({}){}\n", options.output, shape.samples,
+               fmt::join(shape.x, ", "), fmt::join(shape.y, ", "), remark);
 }
 
 void make_mesh(const DataOptions& options) {
   if (!options.labels && options.size % options.block != 0)
-    throw UsageError(fmt::format("--size: expected a multiple of --block {}, found {}", options.block, options.size));
+    throw UsageError(fmt::format("--size: expected a multiple of --block {}, found {}",
+                                 options.block, options.size));
   const std::int64_t blocks = options.size / options.block;
-  DataSetShape shape{options.samples, {mesh_channels, options.size, options.size}, {options.block * options.block, blocks, blocks}, DataType::F32};
+  DataSetShape shape{options.samples,
+                     {mesh_channels, options.size, options.size},
+                     {options.block * options.block, blocks, blocks},
+                     DataType::F32};
   if (options.labels) {
     shape.y = {options.size, options.size};
     shape.y_type = DataType::I32;
@@ -59,18 +68,25 @@ void make_mesh(const DataOptions& options) {
     if (options.labels)
       writer->add(sample.channels.data(), sample.tangled.data());
     else
-      writer->add(sample.channels.data(), mesh_targets(sample.tangled, options.size, options.block).data());
+      writer->add(sample.channels.data(),
+                  mesh_targets(sample.tangled, options.size, options.block).data());
     progress.update(fmt::format("sample {} of {}", i + 1, options.samples));
   }
   writer->finish();
-  const double cells = static_cast<double>(options.samples) * static_cast<double>(options.size) * static_cast<double>(options.size);
-  print(options, shape, fmt::format("; {:.1f} % of the cells are tangled", 100 * static_cast<double>(tangled) / cells));
+  const double cells = static_cast<double>(options.samples) * static_cast<double>(options.size) *
+                       static_cast<double>(options.size);
+  print(options, shape,
+        fmt::format("; {:.1f} % of the cells are tangled",
+                    100 * static_cast<double>(tangled) / cells));
 }
 
 void make_cosmo(const DataOptions& options) {
   if (!std::has_single_bit(static_cast<std::uint64_t>(options.size)))
     throw UsageError(fmt::format("--size: expected a power of two, found {}", options.size));
-  const DataSetShape shape{options.samples, {cosmo_channels, options.size, options.size, options.size}, {4}, DataType::F32};
+  const DataSetShape shape{options.samples,
+                           {cosmo_channels, options.size, options.size, options.size},
+                           {4},
+                           DataType::F32};
   const auto writer = create(options, shape);
   ProgressLine progress;
   for (std::int64_t i = 0; i < options.samples; ++i) {
@@ -82,13 +98,22 @@ void make_cosmo(const DataOptions& options) {
   print(options, shape, "");
 }
 
-CLI::App* add_kind(CLI::App& data, const char* name, const char* description, DataOptions& options, std::int64_t size) {
+CLI::App* add_kind(CLI::App& data, const char* name, const char* description, DataOptions& options,
+                   std::int64_t size) {
   CLI::App* command = data.add_subcommand(name, description);
   options.size = size;
-  command->add_option("-o,--output", options.output, "FILE.h5 or FILE.hdf5; any other name is a folder of x.npy and y.npy")->required();
-  command->add_option("--samples", options.samples, "how many")->check(positive())->capture_default_str();
-  command->add_option("--size", options.size, "cells along each side")->check(positive())->capture_default_str();
-  command->add_option("--seed", options.seed, "the same seed makes the same set")->capture_default_str();
+  command
+      ->add_option("-o,--output", options.output,
+                   "FILE.h5 or FILE.hdf5; any other name is a folder of x.npy and y.npy")
+      ->required();
+  command->add_option("--samples", options.samples, "how many")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--size", options.size, "cells along each side")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "the same seed makes the same set")
+      ->capture_default_str();
   add_json(*command, options.json);
   return command;
 }
@@ -111,15 +136,20 @@ Examples:
 void add_data(CLI::App& program, const CommandLine&) {
   CLI::App* data = program.add_subcommand("data", "Make a data set to train on: mesh, cosmo");
   data->require_subcommand(1);
-  auto mesh_options = std::make_shared<DataOptions>(), cosmo_options = std::make_shared<DataOptions>();
-  CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?", *mesh_options, 128);
-  mesh->add_option("--block", mesh_options->block, "cells along each side that one output position answers for")
+  auto mesh_options = std::make_shared<DataOptions>(),
+       cosmo_options = std::make_shared<DataOptions>();
+  CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?",
+                            *mesh_options, 128);
+  mesh->add_option("--block", mesh_options->block,
+                   "cells along each side that one output position answers for")
       ->check(positive())
       ->capture_default_str();
-  mesh->add_flag("--labels", mesh_options->labels, "y: a class per cell, for a cross-entropy over positions");
+  mesh->add_flag("--labels", mesh_options->labels,
+                 "y: a class per cell, for a cross-entropy over positions");
   mesh->footer(mesh_footer);
   mesh->callback([mesh_options] { make_mesh(*mesh_options); });
-  CLI::App* cosmo = add_kind(*data, "cosmo", "Gaussian random 3-D density fields: which spectrum?", *cosmo_options, 64);
+  CLI::App* cosmo = add_kind(*data, "cosmo", "Gaussian random 3-D density fields: which spectrum?",
+                             *cosmo_options, 64);
   cosmo->footer(cosmo_footer);
   cosmo->callback([cosmo_options] { make_cosmo(*cosmo_options); });
 }

@@ -21,7 +21,10 @@ constexpr std::size_t most_kept = 50000;
 /// Answers by Kernel::key(). The file: a line that says whose they are, then "BYTES KEY" in each.
 class Answers {
  public:
-  Answers(DescribedDevice device, std::filesystem::path file) : device_(std::move(device)), file_(std::move(file)) { read(); }
+  Answers(DescribedDevice device, std::filesystem::path file)
+      : device_(std::move(device)), file_(std::move(file)) {
+    read();
+  }
   Answers(const Answers&) = delete;
   Answers& operator=(const Answers&) = delete;
   ~Answers() {
@@ -45,7 +48,9 @@ class Answers {
     try {
       return fresh_[key] = device_.workspace(kernel);
     } catch (const EnvironmentError& error) {
-      if (!std::exchange(said_, true)) note(fmt::format("memory is without scratch memory where it cannot be told: {}", error.what()));
+      if (!std::exchange(said_, true))
+        note(fmt::format("memory is without scratch memory where it cannot be told: {}",
+                         error.what()));
       return {0};
     }
   }
@@ -55,12 +60,14 @@ class Answers {
     std::string library, key;
     if (!std::getline(stream, library) || library != device_.library) return;
     Bytes bytes;
-    while (stream >> bytes.value && stream.get() == ' ' && std::getline(stream, key)) known_[key] = bytes;
+    while (stream >> bytes.value && stream.get() == ' ' && std::getline(stream, key))
+      known_[key] = bytes;
   }
 
   void write() const {
     std::string text = device_.library + "\n";
-    for (const auto& [key, bytes] : known_.size() > most_kept ? fresh_ : known_) text += fmt::format("{} {}\n", bytes.value, key);
+    for (const auto& [key, bytes] : known_.size() > most_kept ? fresh_ : known_)
+      text += fmt::format("{} {}\n", bytes.value, key);
     write_file_atomically(file_, text);
   }
 
@@ -81,7 +88,8 @@ Kernel computed_in(Kernel kernel, Math math) {
 
 }  // namespace
 
-std::function<Bytes(const Kernel&)> remembering(DescribedDevice device, const std::filesystem::path& file) {
+std::function<Bytes(const Kernel&)> remembering(DescribedDevice device,
+                                                const std::filesystem::path& file) {
   const auto answers = std::make_shared<Answers>(std::move(device), file);
   return [answers](const Kernel& kernel) { return answers->of(kernel); };
 }
@@ -90,8 +98,11 @@ std::function<Bytes(const Kernel&)> workspace_there(const DeviceRates& device) {
   const bool tf32 = device.math == Math::Tf32;
   const std::optional<DescribedDevice> described = described_device(device.name, tf32);
   if (!described) return {};
-  return [workspace = remembering(*described, cache_folder() / fmt::format("workspaces-{}{}.txt", device.name, tf32 ? "-tf32" : "")),
-          math = device.math](const Kernel& kernel) { return workspace(computed_in(kernel, math)); };
+  return
+      [workspace = remembering(
+           *described,
+           cache_folder() / fmt::format("workspaces-{}{}.txt", device.name, tf32 ? "-tf32" : "")),
+       math = device.math](const Kernel& kernel) { return workspace(computed_in(kernel, math)); };
 }
 
 }  // namespace stratplan

@@ -17,9 +17,12 @@ struct DiffOptions {
   bool json = false;
 };
 
-void print(const DiffOptions& options, const Difference& difference, const PlanSide& a, const PlanSide& b) {
-  if (!difference.settings.empty()) fmt::print("{}\n", to_text(settings_table(difference, options.a, options.b)));
-  const std::vector<LayerDifference> layers = options.per_layer ? difference.layers : fold_neighbours(difference.layers);
+void print(const DiffOptions& options, const Difference& difference, const PlanSide& a,
+           const PlanSide& b) {
+  if (!difference.settings.empty())
+    fmt::print("{}\n", to_text(settings_table(difference, options.a, options.b)));
+  const std::vector<LayerDifference> layers =
+      options.per_layer ? difference.layers : fold_neighbours(difference.layers);
   if (layers.empty()) {
     fmt::print("all layers have the same decompositions\n\n");
   } else {
@@ -31,7 +34,8 @@ void print(const DiffOptions& options, const Difference& difference, const PlanS
 void compare_and_print(const DiffOptions& options) {
   check_writable(options.output);
   const PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
-  const MachineProfile machine = read_machine_aloud(options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);
+  const MachineProfile machine = read_machine_aloud(
+      options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);
   const PlanSide a = side_of(first, machine), b = side_of(second, machine);
   const Difference difference = compare_plans(a, b);
   const Json document = to_json(difference, a, b);
@@ -47,14 +51,18 @@ void compare_and_print(const DiffOptions& options) {
 
 void add_diff(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<DiffOptions>();
-  CLI::App* command = program.add_subcommand("diff", "Where two plans differ: settings, layers, predicted time and memory");
+  CLI::App* command = program.add_subcommand(
+      "diff", "Where two plans differ: settings, layers, predicted time and memory");
   command->add_option("A", options->a, "plan.json")->required();
   command->add_option("B", options->b, "another one")->required();
   add_machine(*command, options->machine);
-  command->add_flag("--per-layer", options->per_layer, "every layer on a line of its own, those that are alike included");
+  command->add_flag("--per-layer", options->per_layer,
+                    "every layer on a line of its own, those that are alike included");
   command->add_option("-o,--output", options->output, "write the JSON here");
   add_json(*command, options->json);
-  command->footer("Examples:\n  stratplan diff sample.json best.json -m lassen\n  stratplan diff a.json b.json --per-layer --json");
+  command->footer(
+      "Examples:\n  stratplan diff sample.json best.json -m lassen\n  stratplan diff a.json b.json "
+      "--per-layer --json");
   command->callback([options] { compare_and_print(*options); });
 }
 

@@ -1,7 +1,7 @@
 // stratplan doctor: what was built, what was found on this machine, what is missing and the command that installs it.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <map>
 
@@ -24,14 +24,16 @@ namespace {
 struct Finding {
   std::string what;
   bool good = false;
-  bool required = false;      ///< a normal job cannot run without it
+  bool required = false;  ///< a normal job cannot run without it
   std::string description;
-  std::string remedy;         ///< the command that helps, if it is not good
+  std::string remedy;                             ///< the command that helps, if it is not good
   std::map<std::string, std::string> versions{};  ///< of packages, by name
 };
 
-Finding part(const std::string& name, const PartInfo& info, bool required, const std::string& remedy) {
-  return {name, info.built, required, info.built ? info.description : "not built", remedy, info.versions};
+Finding part(const std::string& name, const PartInfo& info, bool required,
+             const std::string& remedy) {
+  return {name,   info.built,   required, info.built ? info.description : "not built",
+          remedy, info.versions};
 }
 
 std::vector<Finding> what_was_built() {
@@ -39,11 +41,15 @@ std::vector<Finding> what_was_built() {
   return {{"reference", true, true, "plain loops, always built", ""},
           part("cpu", cpu_part(), true, "apt-get install libdnnl-dev" + rebuild),
           part("mpi", mpi_part(), true, "apt-get install libopenmpi-dev openmpi-bin" + rebuild),
-          {"launch", true, false, "ranks without MPI: processes over sockets, threads of one process", ""},
+          {"launch", true, false,
+           "ranks without MPI: processes over sockets, threads of one process", ""},
           part("hdf5", hdf5_part(), false, "apt-get install libhdf5-dev" + rebuild),
-          {"onnx", onnx_built(), false, onnx_built() ? "models as networks: stratplan import" : "not built: -DSTRATPLAN_WITH_ONNX=ON",
+          {"onnx", onnx_built(), false,
+           onnx_built() ? "models as networks: stratplan import"
+                        : "not built: -DSTRATPLAN_WITH_ONNX=ON",
            "apt-get install protobuf-compiler libprotobuf-dev libonnx-dev" + rebuild},
-          part("cuda", cuda_part(), false, "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
+          part("cuda", cuda_part(), false,
+               "cmake --preset cuda (needs the CUDA toolkit, cuDNN and NCCL)")};
 }
 
 /// Names of the files that the program brought along; empty if it cannot find them.
@@ -64,7 +70,8 @@ Finding cache() {
     check_writable((folder / "machine.json").string());
     return {"cache", true, true, folder.string(), ""};
   } catch (const EnvironmentError& error) {
-    return {"cache", false, true, error.what(), "set STRATPLAN_CACHE_DIR to a folder that can be written"};
+    return {"cache", false, true, error.what(),
+            "set STRATPLAN_CACHE_DIR to a folder that can be written"};
   }
 }
 
@@ -73,9 +80,12 @@ Finding local_profiles() {
   for (int ranks = 1; ranks <= 4 * usable_cores(); ++ranks) {
     if (!std::filesystem::exists(local_machine_path(ranks))) continue;
     const auto profile = read_machine("local", ranks);
-    list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks, profile.kernels.size());
+    list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks,
+                        profile.kernels.size());
   }
-  return {"local profile", !list.empty(), false, list.empty() ? "none yet: plans are estimates" : list, "stratplan profile NETWORK -n RANKS -b BATCH"};
+  return {"local profile", !list.empty(), false,
+          list.empty() ? "none yet: plans are estimates" : list,
+          "stratplan profile NETWORK -n RANKS -b BATCH"};
 }
 
 std::vector<Finding> what_was_found() {
@@ -84,11 +94,14 @@ std::vector<Finding> what_was_found() {
   const auto networks = shipped("networks"), machines = shipped("machines");
   return {{"cores", true, true, fmt::format("{} ({})", usable_cores(), cpu_model()), ""},
           {"memory", true, true, readable(memory), ""},
-          {"mpirun", mpirun.has_value(), true, mpirun.value_or("not found"), "apt-get install openmpi-bin"},
+          {"mpirun", mpirun.has_value(), true, mpirun.value_or("not found"),
+           "apt-get install openmpi-bin"},
           cache(),
           local_profiles(),
-          {"networks", !networks.empty(), true, fmt::format("{}", fmt::join(networks, ", ")), "set STRATPLAN_DATA_DIR to the folder that holds networks/ and machines/"},
-          {"machines", !machines.empty(), false, fmt::format("{}", fmt::join(machines, ", ")), "set STRATPLAN_DATA_DIR to the folder that holds networks/ and machines/"}};
+          {"networks", !networks.empty(), true, fmt::format("{}", fmt::join(networks, ", ")),
+           "set STRATPLAN_DATA_DIR to the folder that holds networks/ and machines/"},
+          {"machines", !machines.empty(), false, fmt::format("{}", fmt::join(machines, ", ")),
+           "set STRATPLAN_DATA_DIR to the folder that holds networks/ and machines/"}};
 }
 
 Json to_json(const std::vector<Finding>& findings, const char* verdict) {
@@ -104,7 +117,11 @@ Json to_json(const std::vector<Finding>& findings, const char* verdict) {
 void print(const std::string& title, const std::vector<Finding>& findings) {
   fmt::print("{}\n", title);
   for (const Finding& finding : findings) {
-    fmt::print("  {:<14} {:<8} {}\n", finding.what, finding.good ? "ok" : finding.required ? "MISSING" : "-", finding.description);
+    fmt::print("  {:<14} {:<8} {}\n", finding.what,
+               finding.good       ? "ok"
+               : finding.required ? "MISSING"
+                                  : "-",
+               finding.description);
     if (!finding.good) fmt::print("  {:<14} {:<8} -> {}\n", "", "", finding.remedy);
   }
 }
@@ -114,9 +131,14 @@ void diagnose(bool json) {
   std::string missing;
   for (const auto* findings : {&built, &found})
     for (const Finding& finding : *findings)
-      if (!finding.good && finding.required) missing += (missing.empty() ? "" : ", ") + finding.what;
+      if (!finding.good && finding.required)
+        missing += (missing.empty() ? "" : ", ") + finding.what;
   if (json) {
-    fmt::print("{}\n", Json{{"version", version_text()}, {"ready", missing.empty()}, {"built", to_json(built, "built")}, {"found", to_json(found, "found")}}.dump());
+    fmt::print("{}\n", Json{{"version", version_text()},
+                            {"ready", missing.empty()},
+                            {"built", to_json(built, "built")},
+                            {"found", to_json(found, "found")}}
+                           .dump());
   } else {
     fmt::print("{}\n\n", version_text());
     print("built", built);
@@ -131,7 +153,8 @@ void diagnose(bool json) {
 
 void add_doctor(CLI::App& program, const CommandLine&) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = program.add_subcommand("doctor", "What is built, what this machine has, what is missing and what installs it");
+  CLI::App* command = program.add_subcommand(
+      "doctor", "What is built, what this machine has, what is missing and what installs it");
   add_json(*command, *json);
   command->footer("Examples:\n  stratplan doctor\n  stratplan doctor --json");
   command->callback([json] { diagnose(*json); });

@@ -26,8 +26,9 @@ LayerIndex layer_called(const std::string& name, const Network& network) {
   std::vector<std::string> known;
   for (const Layer& layer : network.layers)
     if (layer.kind != LayerKind::Input) known.push_back(layer.name);
-  throw UsageError(
-      fmt::format("{} {} \"{}\"{}", network.name, found ? "decides nothing about its input" : "has no layer", name, suggestion(name, known)));
+  throw UsageError(fmt::format("{} {} \"{}\"{}", network.name,
+                               found ? "decides nothing about its input" : "has no layer", name,
+                               suggestion(name, known)));
 }
 
 constexpr const char* explain_legend =
@@ -38,7 +39,8 @@ reduction: of gradients; halo: from neighbours whose tensors are cut alike; redi
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {
   if (one) {
     const BlockExplanation& block = blocks.front();
-    fmt::print("{}: {} legal decompositions over {} ranks\n\n{}\n", layers_text(planned.network, block.block), block.candidates, planned.plan.ranks,
+    fmt::print("{}: {} legal decompositions over {} ranks\n\n{}\n",
+               layers_text(planned.network, block.block), block.candidates, planned.plan.ranks,
                to_text(alternatives_table(block)));
   } else {
     fmt::print("{}\n", to_text(explanation_table(planned.network, blocks)));
@@ -50,13 +52,19 @@ void explain_and_print(const ExplainOptions& options) {
   check_writable(options.output);
   const PlanAndNetwork planned = read_plan(options.plan);
   const auto& [plan, network] = planned;
-  const std::optional<LayerIndex> layer = options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
+  const std::optional<LayerIndex> layer =
+      options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
   const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
   const auto others = static_cast<std::size_t>(options.others);
   const std::vector<BlockExplanation> blocks =
-      layer ? std::vector{explain_layer(plan, network, machine, *layer, others)} : explain(plan, network, machine, others);
-  Json document = {{"name", plan.name}, {"ranks", plan.ranks}, {"machine", machine.name}, {"blocks", Json::array()}};
-  for (const BlockExplanation& block : blocks) document["blocks"].push_back(to_json(network, block));
+      layer ? std::vector{explain_layer(plan, network, machine, *layer, others)}
+            : explain(plan, network, machine, others);
+  Json document = {{"name", plan.name},
+                   {"ranks", plan.ranks},
+                   {"machine", machine.name},
+                   {"blocks", Json::array()}};
+  for (const BlockExplanation& block : blocks)
+    document["blocks"].push_back(to_json(network, block));
   if (!options.output.empty()) write_file_atomically(options.output, document.dump(1) + "\n");
   if (options.json) {
     fmt::print("{}\n", document.dump());
@@ -69,15 +77,21 @@ void explain_and_print(const ExplainOptions& options) {
 
 void add_explain(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = program.add_subcommand("explain", "Why each layer is split as it is: what it costs, and what the next best ways would");
+  CLI::App* command = program.add_subcommand(
+      "explain",
+      "Why each layer is split as it is: what it costs, and what the next best ways would");
   command->add_option("PLAN", options->plan, "plan.json")->required();
-  command->add_option("LAYER", options->layer, "one layer: all its next best decompositions, each also played through");
+  command->add_option("LAYER", options->layer,
+                      "one layer: all its next best decompositions, each also played through");
   add_machine(*command, options->machine);
-  command->add_option("--others", options->others, "how many next best decompositions")->check(positive())->capture_default_str();
+  command->add_option("--others", options->others, "how many next best decompositions")
+      ->check(positive())
+      ->capture_default_str();
   command->add_option("-o,--output", options->output, "write the JSON here");
   add_json(*command, options->json);
   command->footer(
-      "Examples:\n  stratplan explain plan.json\n  stratplan explain plan.json conv5 -m lassen --others 10\n  stratplan explain plan.json --json -o "
+      "Examples:\n  stratplan explain plan.json\n  stratplan explain plan.json conv5 -m lassen "
+      "--others 10\n  stratplan explain plan.json --json -o "
       "why.json");
   command->callback([options] { explain_and_print(*options); });
 }

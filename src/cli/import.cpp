@@ -29,7 +29,11 @@ const std::map<std::string, ImportedLoss> losses{{"auto", ImportedLoss::FromMode
                                                  {"dice", ImportedLoss::Dice}};
 
 ImportRequest request_of(const ImportOptions& options) {
-  ImportRequest request{.file = options.model, .batch = {}, .input_size = {}, .loss = losses.at(options.loss), .element_wise = options.element_wise};
+  ImportRequest request{.file = options.model,
+                        .batch = {},
+                        .input_size = {},
+                        .loss = losses.at(options.loss),
+                        .element_wise = options.element_wise};
   if (options.batch > 0) request.batch = options.batch;
   if (!options.input_size.empty()) request.input_size = parse_extents(options.input_size);
   request.values = !options.weights.empty();
@@ -38,7 +42,8 @@ ImportRequest request_of(const ImportOptions& options) {
 
 void write_weights(const std::string& file, std::vector<ImportedTensor>& weights) {
   std::vector<NamedTensor> tensors;
-  for (ImportedTensor& tensor : weights) tensors.push_back({std::move(tensor.name), std::move(tensor.shape), std::move(tensor.values)});
+  for (ImportedTensor& tensor : weights)
+    tensors.push_back({std::move(tensor.name), std::move(tensor.shape), std::move(tensor.values)});
   write_safetensors(file, tensors, {{"format", "stratplan weights 1"}});
 }
 
@@ -55,8 +60,8 @@ void print(const ImportOptions& options, const Network& network) {
                             {"notes", network.notes}}
                            .dump());
   } else {
-    fmt::print("{}: {} layers, {} parameters, {:.4g} G operations forward per sample\n", network.name, network.size(), network.parameter_count(),
-               gigaflops);
+    fmt::print("{}: {} layers, {} parameters, {:.4g} G operations forward per sample\n",
+               network.name, network.size(), network.parameter_count(), gigaflops);
   }
 }
 
@@ -64,7 +69,8 @@ void import_model(const ImportOptions& options) {
   for (const std::string& file : {options.output, options.weights}) check_writable(file);
   ImportedModel model = import_onnx(request_of(options));
   const Network network = read_imported(model, options.model);
-  for (const std::string& decision : network.notes) note(fmt::format("{}: {}", options.model, decision));
+  for (const std::string& decision : network.notes)
+    note(fmt::format("{}: {}", options.model, decision));
   if (!options.weights.empty()) write_weights(options.weights, model.weights);
   if (options.output.empty()) {
     fmt::print("{}\n", model.network.dump(1));
@@ -89,21 +95,30 @@ Examples:
 
 void add_import(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ImportOptions>();
-  CLI::App* command = program.add_subcommand("import", "Make network.json of an ONNX model, and take its weights along");
+  CLI::App* command = program.add_subcommand(
+      "import", "Make network.json of an ONNX model, and take its weights along");
   command->add_option("MODEL", options->model, "an .onnx file")->required();
-  command->add_option("-b,--batch", options->batch, "samples per step over all ranks; default: as in the model")->check(positive());
-  command->add_option("--input-size", options->input_size, "replaces the input's extents: H,W or D,H,W");
+  command
+      ->add_option("-b,--batch", options->batch,
+                   "samples per step over all ranks; default: as in the model")
+      ->check(positive());
+  command->add_option("--input-size", options->input_size,
+                      "replaces the input's extents: H,W or D,H,W");
   command
       ->add_option("--loss", options->loss,
-                   "what it is trained with: cross_entropy, mse or dice; auto: cross_entropy behind a softmax or scores of classes, else mse")
+                   "what it is trained with: cross_entropy, mse or dice; auto: cross_entropy "
+                   "behind a softmax or scores of classes, else mse")
       ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
       ->capture_default_str();
   command
       ->add_option("--treat-as-elementwise", options->element_wise,
-                   "name of a node of an unknown operator to plan with as if it worked element by element; may be given again. Its values will be wrong")
+                   "name of a node of an unknown operator to plan with as if it worked element by "
+                   "element; may be given again. Its values will be wrong")
       ->allow_extra_args(false);  // what follows may be the model
-  command->add_option("--weights", options->weights, "write the model's weights to this safetensors file");
-  command->add_option("-o,--output", options->output, "write network.json here; default: standard output");
+  command->add_option("--weights", options->weights,
+                      "write the model's weights to this safetensors file");
+  command->add_option("-o,--output", options->output,
+                      "write network.json here; default: standard output");
   add_json(*command, options->json);
   command->footer(import_footer);
   command->callback([options] { import_model(*options); });

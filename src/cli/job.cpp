@@ -45,7 +45,9 @@ int report_failure(const std::exception_ptr& failure) {
   // ended by the launcher, which knows why.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) {
-    std::signal(SIGTERM, SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    std::signal(
+        SIGTERM,
+        SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }
   fmt::print(stderr, "stratplan: {}\n", message);
@@ -61,7 +63,8 @@ void run_as_rank(const RankBody& body) {
   note_being_ended(recorder);
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
-  std::unique_ptr<Communicator> communicator;  // outlives the report: whom the others lose before has not spoken yet
+  std::unique_ptr<Communicator>
+      communicator;  // outlives the report: whom the others lose before has not spoken yet
   try {
     communicator = session ? make_mpi_communicator() : make_process_communicator();
     RecordingCommunicator recorded(*communicator, recorder);

@@ -18,7 +18,8 @@ std::string earlier_rows(const std::string& path, std::int64_t first) {
   std::ifstream file(path);
   std::string line;
   std::getline(file, line);
-  while (std::getline(file, line) && std::strtoll(line.c_str(), nullptr, 10) < first) rows += line + "\n";
+  while (std::getline(file, line) && std::strtoll(line.c_str(), nullptr, 10) < first)
+    rows += line + "\n";
   return rows;
 }
 

@@ -14,13 +14,15 @@ namespace {
 /// "4320 x 4": groups of each level in one of the level outside.
 std::string extent_of(const MachineProfile& machine) {
   std::string text;
-  for (const Level& level : machine.levels) text += fmt::format("{}{}", text.empty() ? "" : " x ", level.ranks);
+  for (const Level& level : machine.levels)
+    text += fmt::format("{}{}", text.empty() ? "" : " x ", level.ranks);
   return text;
 }
 
 /// "15.7", "-" where the device has no such rate.
 std::string teraflops(const DeviceRates& device, Math math) {
-  const double rate = math == Math::Fp32 ? device.flops_per_s : device.math_flops_per_s[static_cast<std::size_t>(math)];
+  const double rate = math == Math::Fp32 ? device.flops_per_s
+                                         : device.math_flops_per_s[static_cast<std::size_t>(math)];
   return rate > 0 ? fmt::format("{:.4g}", rate / 1e12) : "-";
 }
 
@@ -28,8 +30,11 @@ std::string teraflops(const DeviceRates& device, Math math) {
 std::string links_of(const MachineProfile& machine) {
   std::string text;
   for (const Level& level : machine.levels) {
-    const std::string shared = level.shared_bytes_per_s > 0 ? fmt::format(" ({:.4g} shared)", level.shared_bytes_per_s / 1e9) : "";
-    text += fmt::format("{}{} {:.4g}{}", text.empty() ? "" : ", ", level.name, level.bandwidth_bytes_per_s / 1e9, shared);
+    const std::string shared = level.shared_bytes_per_s > 0
+                                   ? fmt::format(" ({:.4g} shared)", level.shared_bytes_per_s / 1e9)
+                                   : "";
+    text += fmt::format("{}{} {:.4g}{}", text.empty() ? "" : ", ", level.name,
+                        level.bandwidth_bytes_per_s / 1e9, shared);
   }
   return text;
 }
@@ -63,13 +68,18 @@ void list(bool json) {
               {}};
   for (const MachineProfile& machine : machines) {
     const DeviceRates& device = machine.device;
-    table.rows.push_back({machine.name, extent_of(machine), device.name, teraflops(device, Math::Fp32), teraflops(device, Math::Tf32),
-                          teraflops(device, Math::Fp16), teraflops(device, Math::Bf16), readable(device.memory),
-                          fmt::format("{:.0f}", device.bytes_per_s / 1e9), links_of(machine), machine.assumed ? "assumed" : "measured"});
+    table.rows.push_back({machine.name, extent_of(machine), device.name,
+                          teraflops(device, Math::Fp32), teraflops(device, Math::Tf32),
+                          teraflops(device, Math::Fp16), teraflops(device, Math::Bf16),
+                          readable(device.memory), fmt::format("{:.0f}", device.bytes_per_s / 1e9),
+                          links_of(machine), machine.assumed ? "assumed" : "measured"});
   }
   fmt::print("{}\n", to_text(table));
-  fmt::print("rates in TFLOP/s; a rank is one device; stratplan machines NAME prints all numbers with their sources\n");
-  fmt::print("devices for a file of your own: {}\nlinks: {}\n", fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
+  fmt::print(
+      "rates in TFLOP/s; a rank is one device; stratplan machines NAME prints all numbers with "
+      "their sources\n");
+  fmt::print("devices for a file of your own: {}\nlinks: {}\n",
+             fmt::join(part_names("devices"), ", "), fmt::join(part_names("links"), ", "));
 }
 
 /// The source of one number: under its key, or the one text for all.
@@ -98,10 +108,13 @@ void show(const std::string& source, bool json) {
     fmt::print("{}\n", document.dump());
     return;
   }
-  fmt::print("{} ({}): {}\n", document.at("name").get<std::string>(), document.value("assumed", false) ? "assumed" : "measured",
+  fmt::print("{} ({}): {}\n", document.at("name").get<std::string>(),
+             document.value("assumed", false) ? "assumed" : "measured",
              document.value("description", std::string("no description")));
-  print_numbers(fmt::format("device {}", document.at("device").value("name", std::string())), document.at("device"));
-  for (const Json& level : document.at("levels")) print_numbers(fmt::format("level {}", level.at("name").get<std::string>()), level);
+  print_numbers(fmt::format("device {}", document.at("device").value("name", std::string())),
+                document.at("device"));
+  for (const Json& level : document.at("levels"))
+    print_numbers(fmt::format("level {}", level.at("name").get<std::string>()), level);
 }
 
 }  // namespace
@@ -112,16 +125,21 @@ void add_machines(CLI::App& program, const CommandLine&) {
     bool json = false;
   };
   auto options = std::make_shared<MachinesOptions>();
-  CLI::App* command = program.add_subcommand("machines", "The machines that plans can be made for: all, or one with the sources of its numbers");
+  CLI::App* command = program.add_subcommand(
+      "machines",
+      "The machines that plans can be made for: all, or one with the sources of its numbers");
   command->add_option("MACHINE", options->name, "a shipped one, or a file");
   add_json(*command, options->json);
   command->footer(
       "A cluster of your own, in a file that -m accepts:\n"
-      "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\", \"levels\": [\n"
+      "  {\"schema_version\": 1, \"name\": \"mine\", \"assumed\": true, \"device\": \"a100-40\", "
+      "\"levels\": [\n"
       "    {\"name\": \"node\", \"ranks\": 64, \"link\": \"hdr200\", \"shared_links\": 4},\n"
       "    {\"name\": \"gpu\", \"ranks\": 4, \"link\": \"nvlink3\", \"links\": 4}]}\n\n"
       "Examples:\n  stratplan machines\n  stratplan machines lassen");
-  command->callback([options] { options->name.empty() ? list(options->json) : show(options->name, options->json); });
+  command->callback([options] {
+    options->name.empty() ? list(options->json) : show(options->name, options->json);
+  });
 }
 
 }  // namespace stratplan

@@ -1,3 +1,5 @@
 #include "cli/commands.hpp"
 
-int main(int count, char** arguments) { return stratplan::run_program({arguments, arguments + count}); }
+int main(int count, char** arguments) {
+  return stratplan::run_program({arguments, arguments + count});
+}

@@ -22,18 +22,26 @@ CLI::Validator one_of(const Names& names) {
 constexpr std::array<std::string_view, 4> families{"sgd", "adam", "adamw", "lars"};
 
 std::string family_of(OptimizerKind kind) {
-  return kind == OptimizerKind::Momentum || kind == OptimizerKind::Nesterov ? "sgd" : std::string(name_of(kind));
+  return kind == OptimizerKind::Momentum || kind == OptimizerKind::Nesterov
+             ? "sgd"
+             : std::string(name_of(kind));
 }
 
 }  // namespace
 
 void OptimizerOptions::add(CLI::App& command) {
-  command.add_option("--optimizer", optimizer, "sgd, adam, adamw or lars; default: sgd, or as the plan says")->check(one_of(families));
-  command.add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")->check(below_one());
+  command
+      .add_option("--optimizer", optimizer,
+                  "sgd, adam, adamw or lars; default: sgd, or as the plan says")
+      ->check(one_of(families));
+  command
+      .add_option("--momentum", momentum, "of sgd and lars; default 0.9; sgd with 0 keeps no state")
+      ->check(below_one());
   command.add_flag("--nesterov", nesterov, "sgd looks ahead by one momentum step");
   command
       .add_option("--accumulate", accumulate,
-                  "micro-batches: parts of the batch, run one after the other, their gradients added up before the update; default: 1, or as the plan "
+                  "micro-batches: parts of the batch, run one after the other, their gradients "
+                  "added up before the update; default: 1, or as the plan "
                   "says")
       ->check(positive());
 }
@@ -56,40 +64,65 @@ Training OptimizerOptions::training(const Training& otherwise) const {
 }
 
 void RateOptions::add(CLI::App& command) {
-  const auto from_zero = [](CLI::Option* option) { option->check(non_negative())->capture_default_str()->group("Training"); };
-  const auto counted = [](CLI::Option* option) { option->check(positive())->capture_default_str()->group("Training"); };
-  from_zero(command.add_option("--learning-rate,--lr", learning_rate, "rate that the schedule starts from"));
-  from_zero(command.add_option("--weight-decay", weight_decay, "of all parameters: through the gradient, with adamw on the weights themselves"));
-  command.add_option("--betas", betas, "of adam and adamw")->expected(2)->check(below_one())->capture_default_str()->group("Training");
+  const auto from_zero = [](CLI::Option* option) {
+    option->check(non_negative())->capture_default_str()->group("Training");
+  };
+  const auto counted = [](CLI::Option* option) {
+    option->check(positive())->capture_default_str()->group("Training");
+  };
+  from_zero(command.add_option("--learning-rate,--lr", learning_rate,
+                               "rate that the schedule starts from"));
+  from_zero(command.add_option(
+      "--weight-decay", weight_decay,
+      "of all parameters: through the gradient, with adamw on the weights themselves"));
+  command.add_option("--betas", betas, "of adam and adamw")
+      ->expected(2)
+      ->check(below_one())
+      ->capture_default_str()
+      ->group("Training");
   from_zero(command.add_option("--eps", epsilon, "of adam and adamw"));
   from_zero(command.add_option("--trust-coefficient", trust, "of lars"));
   command
       .add_option("--loss-scale", loss_scale.initial,
-                  "of plans in fp16: what the loss is multiplied by at first; halved behind gradients that overflow")
+                  "of plans in fp16: what the loss is multiplied by at first; halved behind "
+                  "gradients that overflow")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->group("Training");
   from_zero(
-      command.add_option("--loss-scale-steps", loss_scale.growth_steps, "without an overflow, behind which it is doubled; 0: it stays as it is"));
-  command.add_option("--schedule", schedule, "of the learning rate: constant, step, cosine or polynomial")
+      command.add_option("--loss-scale-steps", loss_scale.growth_steps,
+                         "without an overflow, behind which it is doubled; 0: it stays as it is"));
+  command
+      .add_option("--schedule", schedule,
+                  "of the learning rate: constant, step, cosine or polynomial")
       ->check(one_of(schedule_names))
       ->capture_default_str()
       ->group("Training");
-  from_zero(command.add_option("--warmup-steps", warmup_steps, "steps over which the learning rate rises linearly, before the schedule"));
-  from_zero(command.add_option("--schedule-steps", schedule_steps, "where cosine and polynomial reach zero; default: the end of the run"));
+  from_zero(
+      command.add_option("--warmup-steps", warmup_steps,
+                         "steps over which the learning rate rises linearly, before the schedule"));
+  from_zero(
+      command.add_option("--schedule-steps", schedule_steps,
+                         "where cosine and polynomial reach zero; default: the end of the run"));
   counted(command.add_option("--step-size", step_size, "of --schedule step: steps between falls"));
   from_zero(command.add_option("--gamma", gamma, "of --schedule step: factor of each fall"));
   from_zero(command.add_option("--power", power, "of --schedule polynomial"));
-  command.add_option("--scale-learning-rate", scaling, "with batch / reference batch: none, linear or sqrt")
+  command
+      .add_option("--scale-learning-rate", scaling,
+                  "with batch / reference batch: none, linear or sqrt")
       ->check(one_of(batch_scaling_names))
       ->capture_default_str()
       ->group("Training");
-  counted(command.add_option("--reference-batch", reference_batch, "that the learning rate is for, if it is scaled"));
+  counted(command.add_option("--reference-batch", reference_batch,
+                             "that the learning rate is for, if it is scaled"));
 }
 
-TrainingSettings RateOptions::settings(const OptimizerOptions& optimizer, std::uint64_t seed, std::int64_t steps, std::int64_t batch) const {
+TrainingSettings RateOptions::settings(const OptimizerOptions& optimizer, std::uint64_t seed,
+                                       std::int64_t steps, std::int64_t batch) const {
   TrainingSettings settings{.seed = seed};
-  settings.learning_rate = learning_rate * factor(chosen<BatchScaling>(scaling, batch_scaling_names), batch, reference_batch);
+  settings.learning_rate =
+      learning_rate *
+      factor(chosen<BatchScaling>(scaling, batch_scaling_names), batch, reference_batch);
   settings.momentum = optimizer.momentum.value_or(settings.momentum);
   settings.weight_decay = weight_decay;
   settings.beta1 = betas[0];

@@ -41,7 +41,8 @@ struct RateOptions {
 
   void add(CLI::App& command);
   /// Of a run of `steps` steps of `batch` samples.
-  TrainingSettings settings(const OptimizerOptions& optimizer, std::uint64_t seed, std::int64_t steps, std::int64_t batch) const;
+  TrainingSettings settings(const OptimizerOptions& optimizer, std::uint64_t seed,
+                            std::int64_t steps, std::int64_t batch) const;
 };
 
 }  // namespace stratplan

@@ -19,7 +19,8 @@ namespace stratplan {
 CLI::Validator positive() {
   return {[](const std::string& text) {
             std::int64_t value = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
             const bool good = error == std::errc{} && end == text.data() + text.size() && value > 0;
             return good ? std::string() : "expected a positive integer, found " + text;
           },
@@ -32,9 +33,11 @@ namespace {
 CLI::Validator number(const char* expected, bool (*good)(double)) {
   return {[=](const std::string& text) {
             double value = 0;
-            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+            const auto [end, error] =
+                std::from_chars(text.data(), text.data() + text.size(), value);
             const bool whole = error == std::errc{} && end == text.data() + text.size();
-            return whole && good(value) ? std::string() : fmt::format("expected {}, found {}", expected, text);
+            return whole && good(value) ? std::string()
+                                        : fmt::format("expected {}, found {}", expected, text);
           },
           "", "number"};
 }
@@ -42,7 +45,8 @@ CLI::Validator number(const char* expected, bool (*good)(double)) {
 }  // namespace
 
 CLI::Validator non_negative() {
-  return number("a number of at least 0", [](double value) { return value >= 0 && std::isfinite(value); });
+  return number("a number of at least 0",
+                [](double value) { return value >= 0 && std::isfinite(value); });
 }
 
 CLI::Validator below_one() {
@@ -50,8 +54,14 @@ CLI::Validator below_one() {
 }
 
 CLI::Option* NetworkOptions::add(CLI::App& command) {
-  auto* network = command.add_option("NETWORK", source, "network file, ONNX model, or the name of a shipped network (resnet50, ...)")->required();
-  command.add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")->check(positive());
+  auto* network =
+      command
+          .add_option("NETWORK", source,
+                      "network file, ONNX model, or the name of a shipped network (resnet50, ...)")
+          ->required();
+  command
+      .add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")
+      ->check(positive());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
   optimizer.add(command);
   return network;
@@ -72,19 +82,30 @@ Network NetworkOptions::read() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  constexpr int largest = 1 << 16;  // beyond any machine of today, and before numbers of ranks and elements overflow together
-  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")->check(positive())->check(CLI::Range(1, largest));
+  constexpr int largest =
+      1
+      << 16;  // beyond any machine of today, and before numbers of ranks and elements overflow together
+  auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")
+                     ->check(positive())
+                     ->check(CLI::Range(1, largest));
   if (required) option->required();
 }
 
 void add_machine(CLI::App& command, std::string& machine) {
-  command.add_option("-m,--machine", machine, "machine file, name of a shipped one (stratplan machines), or local: as measured here; lassen:fp16 computes in fp16")->capture_default_str();
+  command
+      .add_option("-m,--machine", machine,
+                  "machine file, name of a shipped one (stratplan machines), or local: as measured "
+                  "here; lassen:fp16 computes in fp16")
+      ->capture_default_str();
 }
 
-void add_json(CLI::App& command, bool& json) { command.add_flag("--json", json, "print JSON, and nothing else, on standard output"); }
+void add_json(CLI::App& command, bool& json) {
+  command.add_flag("--json", json, "print JSON, and nothing else, on standard output");
+}
 
 void add_memory(CLI::App& command, std::string& memory) {
-  command.add_option("--memory", memory, "limit per rank, for example 16GiB; default: what the machine has");
+  command.add_option("--memory", memory,
+                     "limit per rank, for example 16GiB; default: what the machine has");
 }
 
 Bytes parse_bytes(const std::string& text) {
@@ -102,10 +123,14 @@ Bytes parse_bytes(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string unit(end, text.data() + text.size());
-  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size() : unit.find_first_not_of(' '));
-  const auto found = std::find_if(units.begin(), units.end(), [&](const auto& known) { return unit == known.first; });
-  if (error != std::errc{} || found == units.end() || !(number > 0) || number * found->second > 9e18) {
-    throw UsageError(fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
+  unit.erase(0, unit.find_first_not_of(' ') == std::string::npos ? unit.size()
+                                                                 : unit.find_first_not_of(' '));
+  const auto found = std::find_if(units.begin(), units.end(),
+                                  [&](const auto& known) { return unit == known.first; });
+  if (error != std::errc{} || found == units.end() || !(number > 0) ||
+      number * found->second > 9e18) {
+    throw UsageError(
+        fmt::format("'{}' is no amount of memory; write for example 16GiB or 500MB", text));
   }
   return {static_cast<std::int64_t>(std::llround(number * found->second))};
 }
@@ -118,12 +143,14 @@ std::vector<std::int64_t> parse_extents(const std::string& text) {
     std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
     if (error != std::errc{} || extent < 1 || (next != end && *next != ',' && *next != 'x')) {
-      throw UsageError(fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128", text));
+      throw UsageError(
+          fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128", text));
     }
     extents.push_back(extent);
     at = next + 1;
   }
-  if (extents.size() < 2 || extents.size() > 3) throw UsageError(fmt::format("'{}' has {} extents; write H,W or D,H,W", text, extents.size()));
+  if (extents.size() < 2 || extents.size() > 3)
+    throw UsageError(fmt::format("'{}' has {} extents; write H,W or D,H,W", text, extents.size()));
   return extents;
 }
 
@@ -133,23 +160,34 @@ void check_writable(const std::string& file) {
   try {
     write_file_atomically(probe, "");
   } catch (const EnvironmentError& error) {
-    throw EnvironmentError(fmt::format("{}: cannot be written{}", file, std::string(error.what()).substr(std::string(error.what()).rfind(": "))));
+    throw EnvironmentError(
+        fmt::format("{}: cannot be written{}", file,
+                    std::string(error.what()).substr(std::string(error.what()).rfind(": "))));
   }
   std::filesystem::remove(probe);
 }
 
-MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution) {
+MachineProfile read_machine_aloud(const std::string& source, int ranks,
+                                  const Execution& execution) {
   MachineProfile machine = read_machine(source, ranks, execution.threads_per_rank);
   const DataType stored = execution.precision.activations;
   const Math math = stored == DataType::F16 ? Math::Fp16 : Math::Bf16;
-  if (is_narrow(stored) && machine.device.units > 0 && machine.device.math_flops_per_s[static_cast<std::size_t>(math)] == 0)
-    throw InputError(source, "", fmt::format("no {} rate is stated for the device of {}", name_of(math), machine.name));
-  machine.unmeasured_workspace = source == "local" ? workspace_here(default_backend(), execution.threads_per_rank) : workspace_there(machine.device);
+  if (is_narrow(stored) && machine.device.units > 0 &&
+      machine.device.math_flops_per_s[static_cast<std::size_t>(math)] == 0)
+    throw InputError(
+        source, "",
+        fmt::format("no {} rate is stated for the device of {}", name_of(math), machine.name));
+  machine.unmeasured_workspace = source == "local"
+                                     ? workspace_here(default_backend(), execution.threads_per_rank)
+                                     : workspace_there(machine.device);
   if (source == "local" && machine.measured_ranks == 0) {
-    note("this machine has not been measured with so many ranks: predictions are rough estimates (stratplan profile or autotune measures)");
+    note(
+        "this machine has not been measured with so many ranks: predictions are rough estimates "
+        "(stratplan profile or autotune measures)");
   } else if (machine.assumed) {
-    note(fmt::format("predictions are estimates from published rates of {}{}", machine.name,
-                     machine.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
+    note(fmt::format(
+        "predictions are estimates from published rates of {}{}", machine.name,
+        machine.unmeasured_workspace ? "" : ", and count no scratch memory of kernels"));
   }
   return machine;
 }

@@ -1,6 +1,6 @@
 // stratplan plan: the recommended plan, or a forced one, from what is known of a machine. Measures nothing.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <stdexcept>
 
@@ -39,18 +39,24 @@ Decomposition parse_decomposition(const std::string& text) {
   }
 }
 
-bool only_repeats(const Decomposition& decomposition) { return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks(); }
+bool only_repeats(const Decomposition& decomposition) {
+  return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
+}
 
 /// Layers that cannot be split like that repeat their work; if that is all of them, it is no such plan.
 Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
   const Decomposition wanted = parse_decomposition(options.uniform);
   if (wanted.grid.ranks() > options.ranks)
-    throw UsageError(fmt::format("--uniform {} needs {} ranks, but --ranks says {}", options.uniform, wanted.grid.ranks(), options.ranks));
+    throw UsageError(fmt::format("--uniform {} needs {} ranks, but --ranks says {}",
+                                 options.uniform, wanted.grid.ranks(), options.ranks));
   Plan plan = uniform_plan(network, wanted);
   bool some = only_repeats(wanted);
   for (LayerIndex i = 0; i < network.size(); ++i)
-    some = some || (network.layer(i).kind != LayerKind::Input && !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
-  if (!some) throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name, options.uniform, plan.adjustments.front()));
+    some = some || (network.layer(i).kind != LayerKind::Input &&
+                    !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
+  if (!some)
+    throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
+                                      options.uniform, plan.adjustments.front()));
   plan.network_source = options.network.source;
   plan.overrides.input_size = options.network.overrides().input_size;
   plan.ranks_offered = options.ranks;
@@ -59,18 +65,21 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   plan.execution = options.execution.execution(network);
   plan.prediction = predict(plan, network, machine);
   if (!options.memory.empty() && plan.prediction->memory > parse_bytes(options.memory))
-    throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name, readable(plan.prediction->memory), options.memory));
+    throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name,
+                                      readable(plan.prediction->memory), options.memory));
   return plan;
 }
 
 bool has_name(const Considered& considered, const std::string& name) {
-  return considered.name == name || std::find(considered.aliases.begin(), considered.aliases.end(), name) != considered.aliases.end();
+  return considered.name == name || std::find(considered.aliases.begin(), considered.aliases.end(),
+                                              name) != considered.aliases.end();
 }
 
 Plan baseline(const std::string& name, const PlanningResult& result) {
   for (const Considered& considered : result.baselines) {
     if (!has_name(considered, name)) continue;
-    if (!considered.usable()) throw InfeasibleError(fmt::format("{}: {}", name, considered.infeasible));
+    if (!considered.usable())
+      throw InfeasibleError(fmt::format("{}: {}", name, considered.infeasible));
     return *considered.plan;
   }
   throw InfeasibleError(fmt::format("there is no such plan as {} here", name));
@@ -80,15 +89,18 @@ Json layers_to_json(const Plan& plan, const Network& network) {
   Json layers = Json::array();
   for (LayerIndex i = 0; i < network.size(); ++i)
     if (network.layer(i).kind != LayerKind::Input)
-      layers.push_back({{"name", network.layer(i).name}, {"decomposition", plan.layers[static_cast<std::size_t>(i)].text()}});
+      layers.push_back({{"name", network.layer(i).name},
+                        {"decomposition", plan.layers[static_cast<std::size_t>(i)].text()}});
   return layers;
 }
 
 Json considered_to_json(const Considered& considered) {
   Json document = {{"name", considered.name}};
   if (!considered.aliases.empty()) document["aliases"] = considered.aliases;
-  if (considered.usable()) document["predicted_step_seconds"] = considered.plan->prediction->step.value;
-  if (considered.plan && considered.plan->prediction) document["memory_bytes"] = considered.plan->prediction->memory.value;
+  if (considered.usable())
+    document["predicted_step_seconds"] = considered.plan->prediction->step.value;
+  if (considered.plan && considered.plan->prediction)
+    document["memory_bytes"] = considered.plan->prediction->memory.value;
   if (!considered.infeasible.empty()) document["infeasible"] = considered.infeasible;
   return document;
 }
@@ -108,7 +120,8 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
                    {"layers", layers_to_json(plan, network)}};
   if (!result) return document;
   Json baselines = Json::array();
-  for (const Considered& considered : result->baselines) baselines.push_back(considered_to_json(considered));
+  for (const Considered& considered : result->baselines)
+    baselines.push_back(considered_to_json(considered));
   document["optimal"] = result->optimal;
   document["gap"] = result->gap;
   document["candidates"] = result->candidates;
@@ -123,51 +136,76 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
 
 Table baseline_table(const Plan& plan, const PlanningResult& result) {
   using enum Table::Align;
-  Table table{{{"plan", Left}, {"predicted ms"}, {"memory"}, {"against recommended"}, {"remark", Left}}, {}};
-  table.rows.push_back({"recommended", milliseconds(plan.prediction->step), readable(plan.prediction->memory), "", "= " + result.chosen});
+  Table table{
+      {{"plan", Left}, {"predicted ms"}, {"memory"}, {"against recommended"}, {"remark", Left}},
+      {}};
+  table.rows.push_back({"recommended", milliseconds(plan.prediction->step),
+                        readable(plan.prediction->memory), "", "= " + result.chosen});
   for (const Considered& considered : result.baselines) {
     std::string remark = considered.infeasible;
-    for (const auto& alias : considered.aliases) remark += (remark.empty() ? "also " : ", also ") + alias;
+    for (const auto& alias : considered.aliases)
+      remark += (remark.empty() ? "also " : ", also ") + alias;
     const bool known = considered.plan && considered.plan->prediction;
-    table.rows.push_back({considered.name, known ? milliseconds(considered.plan->prediction->step) : "-", known ? readable(considered.plan->prediction->memory) : "-",
-                          considered.usable() ? fmt::format("{:.3f}", considered.plan->prediction->step / plan.prediction->step) : "-", remark});
+    table.rows.push_back(
+        {considered.name, known ? milliseconds(considered.plan->prediction->step) : "-",
+         known ? readable(considered.plan->prediction->memory) : "-",
+         considered.usable()
+             ? fmt::format("{:.3f}", considered.plan->prediction->step / plan.prediction->step)
+             : "-",
+         remark});
   }
   return table;
 }
 
 void print(const Plan& plan, const Network& network, const PlanningResult* result) {
-  fmt::print("{}: {} for batch {} on {} of {} ranks of {}\n\n{}\n", plan.name, network.name, network.batch, plan.ranks, plan.ranks_offered, plan.machine_name,
+  fmt::print("{}: {} for batch {} on {} of {} ranks of {}\n\n{}\n", plan.name, network.name,
+             network.batch, plan.ranks, plan.ranks_offered, plan.machine_name,
              to_text(decomposition_table(network, plan.layers)));
   for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
   if (!plan.adjustments.empty()) fmt::print("\n");
-  if (const std::string overlap = overlap_text(plan.execution); !overlap.empty()) fmt::print("{}\n\n", overlap);
-  for (const auto& [transfer, ways] : plan.execution.ways.transfers) fmt::print("{} go by {}\n", transfer, to_text(ways));
+  if (const std::string overlap = overlap_text(plan.execution); !overlap.empty())
+    fmt::print("{}\n\n", overlap);
+  for (const auto& [transfer, ways] : plan.execution.ways.transfers)
+    fmt::print("{} go by {}\n", transfer, to_text(ways));
   if (!plan.execution.ways.transfers.empty()) fmt::print("\n");
-  if (network.training.micro_batches > 1) fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches, network.micro_batch());
-  if (const std::string memory = memory_text(plan.execution); !memory.empty()) fmt::print("{}\n\n", memory);
+  if (network.training.micro_batches > 1)
+    fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches,
+               network.micro_batch());
+  if (const std::string memory = memory_text(plan.execution); !memory.empty())
+    fmt::print("{}\n\n", memory);
   if (!result) {
-    fmt::print("step    {} ms predicted\nmemory  {} per rank\n", milliseconds(plan.prediction->step), readable(plan.prediction->memory));
+    fmt::print("step    {} ms predicted\nmemory  {} per rank\n",
+               milliseconds(plan.prediction->step), readable(plan.prediction->memory));
     return;
   }
   fmt::print("{}\n", to_text(baseline_table(plan, *result)));
   fmt::print("{} decompositions of {} blocks considered; {}\n", result->candidates, result->blocks,
-             result->optimal                ? "proven best for the sum of costs"
-             : result->objective.value == 0 ? "none that a search found fits"
-                                            : fmt::format("at most {:.2f} % from the best sum of costs", 100 * result->gap));
+             result->optimal ? "proven best for the sum of costs"
+             : result->objective.value == 0
+                 ? "none that a search found fits"
+                 : fmt::format("at most {:.2f} % from the best sum of costs", 100 * result->gap));
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
-  if (!result->front.empty()) fmt::print("\ntime against memory: nothing tried is both faster and leaner\n\n{}", to_text(front_table(*result)));
+  if (!result->front.empty())
+    fmt::print("\ntime against memory: nothing tried is both faster and leaner\n\n{}",
+               to_text(front_table(*result)));
 }
 
 void make_plan(const PlanOptions& options, const CommandLine& command_line) {
-  PlanningOptions planning{.overrides = options.network.overrides(), .memory_limit = {}, .execution = {}, .limits = {}, .free = {}};
+  PlanningOptions planning{.overrides = options.network.overrides(),
+                           .memory_limit = {},
+                           .execution = {},
+                           .limits = {},
+                           .free = {}};
   if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
-  if (!options.uniform.empty()) parse_decomposition(options.uniform);  // a usage error comes before all others
+  if (!options.uniform.empty())
+    parse_decomposition(options.uniform);  // a usage error comes before all others
   const Network network = options.network.read();
   planning.execution = options.execution.execution(network);
   planning.free = options.execution.free(options.network.optimizer);
   planning.front = options.pareto;
-  const MachineProfile machine = read_machine_aloud(options.machine, options.ranks, planning.execution);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, options.ranks, planning.execution);
   check_writable(options.output);
 
   Plan chosen;
@@ -180,7 +218,8 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   }
   const PlanningResult* shown = options.strategy.empty() && result ? &*result : nullptr;
   const Network planned = network_of(chosen, network);
-  if (!options.output.empty()) write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
+  if (!options.output.empty())
+    write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
   if (options.json) {
     fmt::print("{}\n", to_json(chosen, planned, shown).dump());
   } else {
@@ -201,17 +240,25 @@ constexpr const char* plan_footer = R"(Examples:
 
 void add_plan(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command = program.add_subcommand("plan", "Recommend a decomposition for every layer; measures nothing");
+  CLI::App* command =
+      program.add_subcommand("plan", "Recommend a decomposition for every layer; measures nothing");
   options->network.add(*command);
   add_ranks(*command, options->ranks, true);
   add_machine(*command, options->machine);
   add_memory(*command, options->memory);
   options->execution.add(*command);
-  auto* uniform = command->add_option("--uniform", options->uniform, "one decomposition for all layers, for example \"H2 W2\"");
-  auto* strategy = command->add_option("--strategy", options->strategy, "a well-known rule instead of the search: sample, lbann or one-weird-trick")
-      ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))
-      ->excludes(uniform);
-  command->add_flag("--pareto", options->pareto, "also the front of time against memory, over layouts, micro-batches, sharding and recomputation")
+  auto* uniform = command->add_option("--uniform", options->uniform,
+                                      "one decomposition for all layers, for example \"H2 W2\"");
+  auto* strategy =
+      command
+          ->add_option("--strategy", options->strategy,
+                       "a well-known rule instead of the search: sample, lbann or one-weird-trick")
+          ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))
+          ->excludes(uniform);
+  command
+      ->add_flag("--pareto", options->pareto,
+                 "also the front of time against memory, over layouts, micro-batches, sharding and "
+                 "recomputation")
       ->excludes(uniform)
       ->excludes(strategy);
   command->add_option("-o,--output", options->output, "write plan.json here");

@@ -1,6 +1,6 @@
 // stratplan predict: time and memory of any plan, layer by layer.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -16,7 +16,8 @@ struct PredictOptions {
   bool json = false;
 };
 
-Json layer_to_json(const Layer& layer, const Decomposition& decomposition, const LayerTimes& times) {
+Json layer_to_json(const Layer& layer, const Decomposition& decomposition,
+                   const LayerTimes& times) {
   return {{"name", layer.name},
           {"decomposition", decomposition.text()},
           {"predicted_seconds", times.total().value},
@@ -30,7 +31,8 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     if (planned.network.layer(i).kind == LayerKind::Input) continue;
     const auto index = static_cast<std::size_t>(i);
-    layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index], prediction.layers[index]));
+    layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
+                                   prediction.layers[index]));
   }
   return {{"name", planned.plan.name},
           {"ranks", planned.plan.ranks},
@@ -43,12 +45,15 @@ Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
 
 Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
   using enum Table::Align;
-  Table table{{{"layer", Left}, {"decomposition", Left}, {"ms"}, {"compute"}, {"exchange"}, {"collective"}}, {}};
+  Table table{
+      {{"layer", Left}, {"decomposition", Left}, {"ms"}, {"compute"}, {"exchange"}, {"collective"}},
+      {}};
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     if (planned.network.layer(i).kind == LayerKind::Input) continue;
     const auto index = static_cast<std::size_t>(i);
     const LayerTimes& times = prediction.layers[index];
-    table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(), milliseconds(times.total()), milliseconds(times.compute),
+    table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(),
+                          milliseconds(times.total()), milliseconds(times.compute),
                           milliseconds(times.exchange), milliseconds(times.collective)});
   }
   return table;
@@ -56,26 +61,31 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
 
 void predict(const PredictOptions& options) {
   const PlanAndNetwork planned = read_plan(options.plan);
-  const MachineProfile machine = read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
   if (options.json) {
     fmt::print("{}\n", to_json(planned, prediction).dump());
     return;
   }
   fmt::print("{}\n", to_text(layer_table(planned, prediction)));
-  fmt::print("step    {} ms predicted, {} ranks, batch {}\n", milliseconds(prediction.step), planned.plan.ranks, planned.network.batch);
-  fmt::print("memory  {} per rank (the worst rank's)\n{}", readable(prediction.memory.total()), to_text(memory_table(prediction.memory)));
+  fmt::print("step    {} ms predicted, {} ranks, batch {}\n", milliseconds(prediction.step),
+             planned.plan.ranks, planned.network.batch);
+  fmt::print("memory  {} per rank (the worst rank's)\n{}", readable(prediction.memory.total()),
+             to_text(memory_table(prediction.memory)));
 }
 
 }  // namespace
 
 void add_predict(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<PredictOptions>();
-  CLI::App* command = program.add_subcommand("predict", "Time and memory of any plan, layer by layer; measures nothing");
+  CLI::App* command = program.add_subcommand(
+      "predict", "Time and memory of any plan, layer by layer; measures nothing");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   add_machine(*command, options->machine);
   add_json(*command, options->json);
-  command->footer("Examples:\n  stratplan predict plan.json\n  stratplan predict plan.json -m lassen --json");
+  command->footer(
+      "Examples:\n  stratplan predict plan.json\n  stratplan predict plan.json -m lassen --json");
   command->callback([options] { predict(*options); });
 }
 

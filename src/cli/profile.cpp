@@ -2,8 +2,8 @@
 // run on the ranks.
 #include "profile/profile.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
@@ -45,23 +45,33 @@ Json provenance_of(const RankDevice& device, const CommandLine& command_line) {
 }
 
 /// One rank of the measuring job.
-void measure(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
-  const ProfileRequest request = request_from_json(read_json_file(options.request), options.request);
+void measure(const ProfileOptions& options, const CommandLine& command_line,
+             Communicator& communicator) {
+  const ProfileRequest request =
+      request_from_json(read_json_file(options.request), options.request);
   RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {});
   const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
   ProgressLine line;
-  line.phase(fmt::format("measuring {} kernels and the links between {} ranks", request.kernels.size(), request.ranks));
-  const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) { line.update(fmt::format("{} of {}, {}", done, total, what)); };
+  line.phase(fmt::format("measuring {} kernels and the links between {} ranks",
+                         request.kernels.size(), request.ranks));
+  const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) {
+    line.update(fmt::format("{} of {}, {}", done, total, what));
+  };
   MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
   base.name = this_machine();
   forget_other_ways(base, way_between_hosts());
-  const MachineProfile machine = run_profile(request, device.backend(), team, base, provenance_of(device, command_line), progress);
+  const MachineProfile machine = run_profile(request, device.backend(), team, base,
+                                             provenance_of(device, command_line), progress);
   if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
   communicator.barrier();
 }
 
 Json to_json(const MachineProfile& machine, const std::string& file) {
-  return {{"machine", machine.name}, {"file", file}, {"ranks", machine.measured_ranks}, {"kernels", machine.kernels.size()}, {"collectives", machine.collectives.size()}};
+  return {{"machine", machine.name},
+          {"file", file},
+          {"ranks", machine.measured_ranks},
+          {"kernels", machine.kernels.size()},
+          {"collectives", machine.collectives.size()}};
 }
 
 /// Plans and measures in turns, as autotune does before it runs anything.
@@ -75,20 +85,24 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
   request.ranks = options.ranks;
   request.precision = precision_of(options.precision);
   request.provenance = make_provenance(command_line);
-  MachineProfile machine = plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
+  MachineProfile machine =
+      plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
   if (!options.name.empty()) machine.name = options.name;
-  const std::string file = options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
-  if (!options.output.empty()) write_document(options.output, "machine", stratplan::to_json(machine));
+  const std::string file =
+      options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
+  if (!options.output.empty())
+    write_document(options.output, "machine", stratplan::to_json(machine));
   if (options.json) {
     fmt::print("{}\n", to_json(machine, file).dump());
   } else {
-    fmt::print("{}: {} kernels, {} collectives, measured with {} ranks at once\n{}\n", machine.name, machine.kernels.size(), machine.collectives.size(),
-               machine.measured_ranks, file);
+    fmt::print("{}: {} kernels, {} collectives, measured with {} ranks at once\n{}\n", machine.name,
+               machine.kernels.size(), machine.collectives.size(), machine.measured_ranks, file);
   }
 }
 
 /// One rank of the job that measures a cluster's links.
-void measure_links(const ProfileOptions& options, const CommandLine& command_line, Communicator& communicator) {
+void measure_links(const ProfileOptions& options, const CommandLine& command_line,
+                   Communicator& communicator) {
   ProgressLine line;
   line.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
   MachineProfile base = read_machine("local");
@@ -96,8 +110,9 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
   const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
   RankDevice device({.backend = options.backend}, 1, communicator, {});
   const Team team(communicator, device.ways(groups_to_measure(layout, communicator.rank())));
-  const MachineProfile machine = profile_cluster(layout, parse_bytes(options.largest), device.backend(), team, base, provenance_of(device, command_line),
-                                                 [&](const std::string& what) { line.update(what); });
+  const MachineProfile machine = profile_cluster(
+      layout, parse_bytes(options.largest), device.backend(), team, base,
+      provenance_of(device, command_line), [&](const std::string& what) { line.update(what); });
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
     if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
@@ -107,7 +122,9 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
 
 void write_job(const ProfileOptions& options, const CommandLine& command_line) {
   BatchJob job = options.job;
-  job.system = options.batch_system == "slurm" ? BatchSystem::Slurm : options.batch_system == "lsf" ? BatchSystem::Lsf : BatchSystem::Flux;
+  job.system = options.batch_system == "slurm" ? BatchSystem::Slurm
+               : options.batch_system == "lsf" ? BatchSystem::Lsf
+                                               : BatchSystem::Flux;
   job.program = command_line.front();
   if (!options.output.empty()) job.output = options.output;
   if (is_cuda(options.backend)) job.backend = options.backend;
@@ -117,17 +134,26 @@ void write_job(const ProfileOptions& options, const CommandLine& command_line) {
 void profile(const ProfileOptions& options, const CommandLine& command_line) {
   if (!options.batch_system.empty()) return write_job(options, command_line);
   if (options.links) {
-    if (!launched_as_rank()) throw UsageError("--links is what ranks run: mpirun -n P stratplan profile --links, or the script that --job writes");
+    if (!launched_as_rank())
+      throw UsageError(
+          "--links is what ranks run: mpirun -n P stratplan profile --links, or the script that "
+          "--job writes");
     if (options.output.empty()) throw UsageError("--links needs --output");
-    return run_as_rank([&](Communicator& communicator, const FlightRecorder&) { measure_links(options, command_line, communicator); });
+    return run_as_rank([&](Communicator& communicator, const FlightRecorder&) {
+      measure_links(options, command_line, communicator);
+    });
   }
   if (!options.request.empty()) {
     if (options.output.empty()) throw UsageError("--request needs --output");
-    const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) { measure(options, command_line, communicator); };
+    const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) {
+      measure(options, command_line, communicator);
+    };
     return launched_as_rank() ? run_as_rank(as_rank) : run_alone(as_rank);
   }
-  if (launched_as_rank()) throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
-  if (options.network.source.empty() || options.ranks < 1) throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
+  if (launched_as_rank())
+    throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
+  if (options.network.source.empty() || options.ranks < 1)
+    throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
   profile_network(options, command_line);
 }
 
@@ -135,25 +161,47 @@ void profile(const ProfileOptions& options, const CommandLine& command_line) {
 
 void add_profile(CLI::App& program, const CommandLine& command_line) {
   auto options = std::make_shared<ProfileOptions>();
-  CLI::App* command = program.add_subcommand("profile", "Measure this machine: the kernels and links that a network's plans need");
+  CLI::App* command = program.add_subcommand(
+      "profile", "Measure this machine: the kernels and links that a network's plans need");
   options->network.add(*command)->required(false);
   add_ranks(*command, options->ranks, false);
-  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")->capture_default_str();
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+      ->capture_default_str();
   add_precision(*command, options->precision);
   command->add_option("--name", options->name, "of the machine in --output; default: what it is");
-  command->add_option("--request", options->request, "what to measure, as the launcher writes it; under mpirun")->group("");
+  command
+      ->add_option("--request", options->request,
+                   "what to measure, as the launcher writes it; under mpirun")
+      ->group("");
   command->add_option("-o,--output", options->output, "also write the machine profile here");
   add_json(*command, options->json);
-  command->add_option("--job", options->batch_system, "print the script of a job that measures a cluster's links: slurm, lsf or flux")
+  command
+      ->add_option("--job", options->batch_system,
+                   "print the script of a job that measures a cluster's links: slurm, lsf or flux")
       ->check(CLI::IsMember({"slurm", "lsf", "flux"}));
-  command->add_option("--nodes", options->job.nodes, "of that job")->check(positive())->capture_default_str();
-  command->add_option("--ranks-per-node", options->job.ranks_per_node, "of that job; with --links: so many ranks in turn are a node")->check(positive())->capture_default_str();
-  command->add_option("--minutes", options->job.minutes, "of that job")->check(positive())->capture_default_str();
-  command->add_flag("--links", options->links, "under mpirun or srun: measure messages within and across nodes, and collectives, into --output");
-  command->add_option("--largest", options->largest, "with --links: bytes that a rank sends in one operation")->capture_default_str();
+  command->add_option("--nodes", options->job.nodes, "of that job")
+      ->check(positive())
+      ->capture_default_str();
+  command
+      ->add_option("--ranks-per-node", options->job.ranks_per_node,
+                   "of that job; with --links: so many ranks in turn are a node")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--minutes", options->job.minutes, "of that job")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_flag("--links", options->links,
+                    "under mpirun or srun: measure messages within and across nodes, and "
+                    "collectives, into --output");
+  command
+      ->add_option("--largest", options->largest,
+                   "with --links: bytes that a rank sends in one operation")
+      ->capture_default_str();
   command->footer(
-      "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 -b 16 -o machine.json\n"
-      "  stratplan profile resnet50 -n 1 -b 128 --backend cuda --precision bf16 --name my_gpu -o my_gpu.json\n"
+      "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 "
+      "-b 16 -o machine.json\n"
+      "  stratplan profile resnet50 -n 1 -b 128 --backend cuda --precision bf16 --name my_gpu -o "
+      "my_gpu.json\n"
       "  stratplan profile --job slurm --nodes 8 --ranks-per-node 4 -o cluster.json > profile.sh\n"
       "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
   command->callback([options, &command_line] { profile(*options, command_line); });

@@ -1,6 +1,6 @@
 // The program as a whole: its help, its subcommands, and how whatever goes wrong ends.
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -16,7 +16,8 @@
 namespace stratplan {
 namespace {
 
-constexpr const char* short_help = R"(stratplan chooses how each layer of a convolutional network is split over the ranks of a machine,
+constexpr const char* short_help =
+    R"(stratplan chooses how each layer of a convolutional network is split over the ranks of a machine,
 predicts the time of a training step, and runs it for real.
 
   stratplan autotune resnet50 --ranks 2 --batch 8     measure, plan, run the plan and its baselines, report
@@ -27,7 +28,8 @@ predicts the time of a training step, and runs it for real.
 stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
-constexpr const char* program_footer = R"(Networks and machines are files, or the names of shipped ones.
+constexpr const char* program_footer =
+    R"(Networks and machines are files, or the names of shipped ones.
 Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank died or hung), 7 validation failed,
 75 stopped early with a checkpoint.)";
 
@@ -42,16 +44,20 @@ void check_command(const CLI::App& program, const CommandLine& command_line) {
   if (command_line.size() < 2 || command_line[1].starts_with("-")) return;
   const auto known = command_names(program);
   if (std::find(known.begin(), known.end(), command_line[1]) != known.end()) return;
-  throw UsageError(fmt::format("there is no command \"{}\"{}; stratplan --help lists them", command_line[1], suggestion(command_line[1], known)));
+  throw UsageError(fmt::format("there is no command \"{}\"{}; stratplan --help lists them",
+                               command_line[1], suggestion(command_line[1], known)));
 }
 
 void parse_and_execute(const CommandLine& command_line) {
-  CLI::App program("Chooses, prices and executes parallel decompositions of convolutional network training.", "stratplan");
+  CLI::App program(
+      "Chooses, prices and executes parallel decompositions of convolutional network training.",
+      "stratplan");
   program.footer(program_footer);
   program.require_subcommand(0, 1);
   program.set_version_flag("-V,--version", version_text());
-  for (const auto add : {add_autotune, add_plan, add_predict, add_explain, add_diff, add_bottleneck, add_scale, add_run, add_launch, add_ranks_command, add_compare, add_profile, add_solve,
-                         add_import, add_data, add_machines, add_doctor})
+  for (const auto add : {add_autotune, add_plan, add_predict, add_explain, add_diff, add_bottleneck,
+                         add_scale, add_run, add_launch, add_ranks_command, add_compare,
+                         add_profile, add_solve, add_import, add_data, add_machines, add_doctor})
     add(program, command_line);
   if (command_line.size() < 2) {
     fmt::print("{}", short_help);
@@ -66,7 +72,8 @@ void parse_and_execute(const CommandLine& command_line) {
       return;
     }
     const auto used = program.get_subcommands();
-    throw UsageError(fmt::format("{}; see stratplan {}--help", error.what(), used.empty() ? "" : used.front()->get_name() + " "));
+    throw UsageError(fmt::format("{}; see stratplan {}--help", error.what(),
+                                 used.empty() ? "" : used.front()->get_name() + " "));
   }
 }
 

@@ -13,7 +13,10 @@
 
 namespace stratplan {
 
-std::string version_text() { return fmt::format("stratplan {} ({}, {})", build_info::version, build_info::build_type, build_info::compiler); }
+std::string version_text() {
+  return fmt::format("stratplan {} ({}, {})", build_info::version, build_info::build_type,
+                     build_info::compiler);
+}
 
 std::string cpu_model() {
   std::ifstream cpus("/proc/cpuinfo");
@@ -23,13 +26,16 @@ std::string cpu_model() {
   return "unknown";
 }
 
-std::string this_machine() { return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN)); }
+std::string this_machine() {
+  return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
+}
 
 Json make_provenance(const std::vector<std::string>& command_line) {
   utsname system{};
   uname(&system);
   Json libraries = Json::object();
-  for (const auto& [name, part] : {std::pair{"cpu", cpu_part()}, std::pair{"mpi", mpi_part()}, std::pair{"cuda", cuda_part()}}) {
+  for (const auto& [name, part] : {std::pair{"cpu", cpu_part()}, std::pair{"mpi", mpi_part()},
+                                   std::pair{"cuda", cuda_part()}}) {
     if (part.built) libraries[name] = part.description;
   }
   return {

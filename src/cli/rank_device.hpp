@@ -20,10 +20,12 @@
 namespace stratplan {
 
 struct DeviceRequest {
-  std::string backend;                ///< as make_backend knows it
-  std::string communicator = "auto";  ///< "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the devices where it does not
-  int communication_timeout = 300;    ///< seconds, of NCCL
-  std::string cuda_graph = "auto";    ///< "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the backend can
+  std::string backend;  ///< as make_backend knows it
+  std::string communicator =
+      "auto";  ///< "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the devices where it does not
+  int communication_timeout = 300;  ///< seconds, of NCCL
+  std::string cuda_graph =
+      "auto";  ///< "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the backend can
 };
 
 /// Throws UsageError: a communicator or a graph for devices that the backend has no use for. EnvironmentError: that was not built.
@@ -33,7 +35,8 @@ void check_devices(const DeviceRequest& request);
 inline constexpr int launched_iterations = 5;
 
 /// Has the executor replay its steps where the request says so and the backend can, and tells about it on one rank. `times_steps`: the time of each is wanted.
-void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps, Executor& executor, bool speaking);
+void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps,
+                  Executor& executor, bool speaking);
 
 /// Before ranks are started as processes of this machine: what those that share a device and talk by NCCL must find in their environment.
 void prepare_launch(const DeviceRequest& request, int ranks);
@@ -41,7 +44,8 @@ void prepare_launch(const DeviceRequest& request, int ranks);
 class RankDevice {
  public:
   /// Called by all ranks; both must outlive this. Chooses this rank's device.
-  RankDevice(const DeviceRequest& request, int threads, Communicator& host, FlightRecorder recorder);
+  RankDevice(const DeviceRequest& request, int threads, Communicator& host,
+             FlightRecorder recorder);
 
   Backend& backend() { return *backend_; }
   /// For addresses of the backend, along the ways that `program` goes; made by the first call, by all ranks together, for its collectives.

@@ -26,7 +26,10 @@ void run_ranks(const RanksOptions& options) {
 
 void add_ranks_command(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<RanksOptions>();
-  CLI::App* command = program.add_subcommand("ranks", "Run a command of this program as ranks that talk over sockets")->group("");
+  CLI::App* command =
+      program
+          .add_subcommand("ranks", "Run a command of this program as ranks that talk over sockets")
+          ->group("");
   add_ranks(*command, options->ranks, true);
   command->add_option("--threads", options->threads, "of each rank")->check(positive());
   command->add_option("COMMAND", options->command, "behind --")->required();

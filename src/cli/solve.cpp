@@ -1,8 +1,8 @@
 // stratplan solve: the search alone, on a bare table of costs.
 #include "planner/solve.hpp"
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
@@ -16,9 +16,12 @@ void solve_and_print(const std::string& file, bool json) {
     fmt::print("{}\n", answer.dump());
     return;
   }
-  for (const auto& [node, candidate] : answer.at("assignment").items()) fmt::print("{}  {}\n", node, candidate.get<int>());
+  for (const auto& [node, candidate] : answer.at("assignment").items())
+    fmt::print("{}  {}\n", node, candidate.get<int>());
   fmt::print("cost {}, {}, in {:.3g} s\n", answer.at("cost").get<double>(),
-             answer.at("optimal").get<bool>() ? "proven optimal" : fmt::format("within {:.3g} % of the best", 100 * answer.at("gap").get<double>()),
+             answer.at("optimal").get<bool>()
+                 ? "proven optimal"
+                 : fmt::format("within {:.3g} % of the best", 100 * answer.at("gap").get<double>()),
              answer.at("seconds").get<double>());
 }
 

@@ -11,10 +11,17 @@
 namespace stratplan {
 namespace {
 
-ProcessesEnd start(const Plan& plan, const JobRequest& request, const std::function<bool()>& hangs) {
+ProcessesEnd start(const Plan& plan, const JobRequest& request,
+                   const std::function<bool()>& hangs) {
   const int threads = plan.execution.threads_per_rank;
   if (!request.mpi) return run_processes(plan.ranks, threads, request.arguments, hangs);
-  const LaunchResult result = launch({plan.ranks, threads, request.arguments, {}, request.makes_checkpoints, mpi_part().built, hangs});
+  const LaunchResult result = launch({plan.ranks,
+                                      threads,
+                                      request.arguments,
+                                      {},
+                                      request.makes_checkpoints,
+                                      mpi_part().built,
+                                      hangs});
   return {result.exit_code, result.interrupted, result.killed_by, -1};
 }
 
@@ -24,7 +31,8 @@ std::string explain(const ProcessesEnd& end, const JobWatch& watch) {
   if (!watch.hang_text().empty()) return watch.hang_text();
   const std::optional<int> silent = end.rank >= 0 ? end.rank : watch.silent();
   if (end.killed_by != 0) return watch.killed_text(silent, end.killed_by);
-  const bool unexplained = end.exit_code == static_cast<int>(ExitCode::Communication) && !watch.any_failed();
+  const bool unexplained =
+      end.exit_code == static_cast<int>(ExitCode::Communication) && !watch.any_failed();
   return unexplained && silent ? watch.ended_text(*silent) : std::string();
 }
 

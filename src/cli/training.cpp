@@ -31,19 +31,26 @@ namespace stratplan {
 namespace {
 
 /// A dump may come from anywhere: its tensors must be this network's before they are compared.
-void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual) {
+void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected,
+                   const std::vector<NamedTensor>& actual) {
   if (expected.size() != actual.size())
-    throw InputError(file, "", fmt::format("expected {} tensors of this network, found {}", actual.size(), expected.size()));
+    throw InputError(file, "",
+                     fmt::format("expected {} tensors of this network, found {}", actual.size(),
+                                 expected.size()));
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
-      throw InputError(file, "", fmt::format("expected tensor {} of this network, found {}", actual[i].name, expected[i].name));
+      throw InputError(file, "",
+                       fmt::format("expected tensor {} of this network, found {}", actual[i].name,
+                                   expected[i].name));
   }
 }
 
 /// What the first step should have come to; on rank 0.
-std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request, const TrainingSettings& settings, Backend& backend,
+std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request,
+                                   const TrainingSettings& settings, Backend& backend,
                                    DataSource& data, const std::vector<NamedTensor>& actual) {
-  if (request.against.empty()) return undivided_iteration(planned.network, planned.plan.execution, backend, settings, data);
+  if (request.against.empty())
+    return undivided_iteration(planned.network, planned.plan.execution, backend, settings, data);
   std::vector<NamedTensor> expected = read_safetensors(request.against);
   check_tensors(request.against, expected, actual);
   return expected;
@@ -61,13 +68,19 @@ class TrainingData {
   DataSource& source() { return ahead_ ? *ahead_ : *source_; }
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  static std::unique_ptr<DataSource> open(const TrainingRequest& request, const std::vector<LoadStep>& loads, bool speaking) {
+  static std::unique_ptr<DataSource> open(const TrainingRequest& request,
+                                          const std::vector<LoadStep>& loads, bool speaking) {
     if (request.data.empty()) return std::make_unique<SyntheticData>(request.settings.seed);
     std::optional<ChannelOrder> order;
-    if (!request.channel_order.empty()) order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
-    auto data = std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed, !request.in_order, request.samples_alone});
+    if (!request.channel_order.empty())
+      order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
+    auto data =
+        std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed,
+                                                         !request.in_order, request.samples_alone});
     const std::int64_t dropped = data->order().dropped();
-    if (speaking && dropped > 0) note(fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch", request.data, dropped));
+    if (speaking && dropped > 0)
+      note(fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch",
+                       request.data, dropped));
     return data;
   }
 
@@ -105,23 +118,31 @@ bool any_asked(Communicator& communicator, Communicator::Group all) {
 }
 
 /// A loss that is no number makes a state that is none: checkpoints of the steps before it must stay.
-void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request, bool speaking) {
-  const std::string what = fmt::format("the loss is {}: training has diverged; a smaller --learning-rate, or some --warmup-steps, may help", loss);
+void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request,
+                     bool speaking) {
+  const std::string what = fmt::format(
+      "the loss is {}: training has diverged; a smaller --learning-rate, or some --warmup-steps, "
+      "may help",
+      loss);
   if (!request.checkpoints.empty()) throw ValidationError(what);
   if (speaking) note(fmt::format("after step {} {}", iteration + 1, what));
 }
 
 /// A step that overflowed has no gradients to compare.
-void check_scale(const LossScaling& scaling, const LossScaleSettings& settings, const Program& program) {
+void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
+                 const Program& program) {
   if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
     throw ValidationError(
-        fmt::format("gradients of the first step overflowed at a loss scale of {}: a smaller --loss-scale is needed", settings.initial));
+        fmt::format("gradients of the first step overflowed at a loss scale of {}: a smaller "
+                    "--loss-scale is needed",
+                    settings.initial));
 }
 
 /// When checkpoints are made, where training begins, and when it ends early.
 class Continuation {
  public:
-  Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder, Checkpoints checkpoints)
+  Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder,
+               Checkpoints checkpoints)
       : request_(request),
         communicator_(communicator),
         all_ranks_(all_ranks(communicator)),
@@ -133,13 +154,17 @@ class Continuation {
     if (request_.checkpoints.empty()) return 0;
     if (!request_.resume) {
       if (Checkpoints::any(request_.checkpoints))
-        throw UsageError(fmt::format("{} holds checkpoints already: go on from them with --resume, or name another folder", request_.checkpoints));
+        throw UsageError(fmt::format(
+            "{} holds checkpoints already: go on from them with --resume, or name another folder",
+            request_.checkpoints));
       return 0;
     }
     const Restored restored = checkpoints_.restore();
     for (const std::string& damage : restored.notes) note(damage);
-    say(restored.step > 0 ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
-                          : fmt::format("no checkpoint in {} yet: beginning at the first step", request_.checkpoints));
+    say(restored.step > 0
+            ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
+            : fmt::format("no checkpoint in {} yet: beginning at the first step",
+                          request_.checkpoints));
     return restored.step;
   }
 
@@ -152,7 +177,9 @@ class Continuation {
     recorder_.begin({iteration, Operation::checkpoint});
     checkpoints_.save(done);
     recorder_.begin({iteration});
-    if (stopped_) say(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume", done, all, request_.checkpoints));
+    if (stopped_)
+      say(fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume",
+                      done, all, request_.checkpoints));
   }
 
   bool stopped() const { return stopped_; }
@@ -172,20 +199,27 @@ class Continuation {
 };
 
 /// What the training threw, with the place.
-RankFailure failure_at(const FlightRecorder& recorder, const Program& program, const Network& network) {
-  const auto step_text = [&](std::size_t step) { return to_text(program.steps[step], network, program.rank); };
-  return {fmt::format("rank {} on {} failed {}", program.rank, host_name(), place_of(recorder.record().now(), step_text)), std::current_exception()};
+RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
+                       const Network& network) {
+  const auto step_text = [&](std::size_t step) {
+    return to_text(program.steps[step], network, program.rank);
+  };
+  return {fmt::format("rank {} on {} failed {}", program.rank, host_name(),
+                      place_of(recorder.record().now(), step_text)),
+          std::current_exception()};
 }
 
 }  // namespace
 
 std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
 
-TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder) {
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request,
+                       Communicator& communicator, FlightRecorder recorder) {
   const auto& [plan, network] = planned;
   if (request.verify && network.local_statistics && plan.ranks > 1)
     throw InputError(plan.network_source, "/statistics_samples",
-                     "with \"local\" the numbers depend on the plan; to verify, expected a number of samples, or \"all\"");
+                     "with \"local\" the numbers depend on the plan; to verify, expected a number "
+                     "of samples, or \"all\"");
   Timings timings = describe(planned, request);
   const TrainingSettings& settings = request.settings;
   RankDevice device(request.device, plan.execution.threads_per_rank, communicator, recorder);
@@ -195,12 +229,15 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const bool collects = communicator.rank() == 0;
   const ResidentGrowth resident(backend);
   TrainingData data(request, program, collects);
-  Executor executor(network, program, backend, device.communicator(program), data.source(), settings, recorder);
+  Executor executor(network, program, backend, device.communicator(program), data.source(),
+                    settings, recorder);
   replay_steps(request.device, backend, request.times_steps, executor, collects);
   if (is_cuda(request.device.backend)) timings.replays = executor.replay_count();
   initialize_parameters(network, program, settings.seed, executor);
   if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
-  Continuation continuation(request, communicator, recorder, {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
+  Continuation continuation(
+      request, communicator, recorder,
+      {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator});
   const std::int64_t first = continuation.begin();
   std::optional<LossCurve> curve;
   if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
@@ -209,7 +246,9 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
   ProgressLine progress;
   const bool shows = collects && !request.quiet;
-  if (shows) progress.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+  if (shows)
+    progress.phase(
+        fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
   const int iterations = request.warmup + request.steps;
   bool diverged = false;
   std::optional<Bytes> taken;
@@ -220,19 +259,27 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
       first_step = gather_iteration(network, program, executor, communicator);
     }
     if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
-    if (shows) progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss, milliseconds(elapsed)));
-    if (!std::isfinite(loss) && !std::exchange(diverged, true)) tell_divergence(loss, iteration, request, collects);
+    if (shows)
+      progress.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations,
+                                  loss, milliseconds(elapsed)));
+    if (!std::isfinite(loss) && !std::exchange(diverged, true))
+      tell_divergence(loss, iteration, request, collects);
     continuation.after(iteration);
   };
   try {
-    timings.timing = train(executor, communicator, {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
-    if (request.times_steps && timings.timing.step_medians.empty() && !timings.timing.steps.empty() && !continuation.stopped())
+    timings.timing = train(
+        executor, communicator,
+        {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
+    if (request.times_steps && timings.timing.step_medians.empty() &&
+        !timings.timing.steps.empty() && !continuation.stopped())
       time_steps(executor, communicator, iterations, launched_iterations, timings.timing);
   } catch (...) {
     throw failure_at(recorder, program, network);
   }
   const Team team(communicator);
-  const auto greatest = [&](Bytes mine) { return Bytes{static_cast<std::int64_t>(team.greatest(static_cast<double>(mine.value)))}; };
+  const auto greatest = [&](Bytes mine) {
+    return Bytes{static_cast<std::int64_t>(team.greatest(static_cast<double>(mine.value)))};
+  };
   timings.memory = greatest(executor.memory().total());
   timings.resident = greatest(taken.value_or(resident.peak()));
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
@@ -241,8 +288,10 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     const auto whole = TrainingData::open(request, loads_of(program), false);
     recorder.begin({iterations, Operation::verification});
     if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
-    const Verification v = verify_first_step(network, program, plan.execution, settings, backend, *whole, executor, communicator, expected, first_step);
-    timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor, v.tolerance, v.turned, v.passed};
+    const Verification v = verify_first_step(network, program, plan.execution, settings, backend,
+                                             *whole, executor, communicator, expected, first_step);
+    timings.verification = {v.loss_difference, v.worst_difference, v.worst_tensor,
+                            v.tolerance,       v.turned,           v.passed};
   }
   communicator.barrier();
   return {std::move(timings), continuation.stopped()};
@@ -253,35 +302,46 @@ namespace {
 /// A trained network on one rank, ready to be run forward over its data.
 class Inference {
  public:
-  Inference(const PlanAndNetwork& planned, const TrainingRequest& request, Communicator& communicator)
+  Inference(const PlanAndNetwork& planned, const TrainingRequest& request,
+            Communicator& communicator)
       : network_(planned.network),
         communicator_(communicator),
         device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}),
         program_(inference_of(planned, communicator.rank())),
         data_(request, program_, communicator.rank() == 0),
-        executor_(network_, program_, device_.backend(), device_.communicator(program_), data_.source(), request.settings) {
+        executor_(network_, program_, device_.backend(), device_.communicator(program_),
+                  data_.source(), request.settings) {
     if (request.weights.empty())
       restore(request);
     else
       load_weights(request.weights, network_, program_, executor_);
   }
 
-  Evaluation evaluation() { return evaluate(network_, program_, executor_, communicator_, data_.steps_per_epoch()); }
-  Outputs outputs() { return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch()); }
+  Evaluation evaluation() {
+    return evaluate(network_, program_, executor_, communicator_, data_.steps_per_epoch());
+  }
+  Outputs outputs() {
+    return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch());
+  }
 
  private:
   static Program inference_of(const PlanAndNetwork& planned, int rank) {
-    Program program = lower_inference(planned.network, planned.plan.layers, planned.plan.execution, rank);
+    Program program =
+        lower_inference(planned.network, planned.plan.layers, planned.plan.execution, rank);
     take_ways(program, planned.plan.execution.ways);
     return program;
   }
 
   void restore(const TrainingRequest& request) {
-    Checkpoints checkpoints(request.checkpoints, request.keep, network_, program_, request.settings.seed, executor_, communicator_);
+    Checkpoints checkpoints(request.checkpoints, request.keep, network_, program_,
+                            request.settings.seed, executor_, communicator_);
     const Restored restored = checkpoints.restore_for_inference();
     for (const std::string& damage : restored.notes) note(damage);
-    if (restored.step == 0) throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
-    if (communicator_.rank() == 0) note(fmt::format("evaluating the state behind step {}, from {}", restored.step, request.checkpoints));
+    if (restored.step == 0)
+      throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
+    if (communicator_.rank() == 0)
+      note(fmt::format("evaluating the state behind step {}, from {}", restored.step,
+                       request.checkpoints));
   }
 
   const Network& network_;
@@ -294,21 +354,25 @@ class Inference {
 
 void check_running_statistics(const PlanAndNetwork& planned) {
   const Network& network = planned.network;
-  const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+  const bool normalizes = std::ranges::any_of(
+      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
   if (normalizes && network.running_momentum == 0)
     throw InputError(planned.plan.network_source, "/running_momentum",
-                     "evaluation needs the running statistics that a network keeps if this is set, usually to 0.1");
+                     "evaluation needs the running statistics that a network keeps if this is set, "
+                     "usually to 0.1");
 }
 
 }  // namespace
 
-Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
+Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                         Communicator& communicator) {
   check_running_statistics(planned);
   request.in_order = true;
   return Inference(planned, request, communicator).evaluation();
 }
 
-Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request, Communicator& communicator) {
+Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                     Communicator& communicator) {
   check_running_statistics(planned);
   request.in_order = request.samples_alone = true;
   return Inference(planned, request, communicator).outputs();

@@ -8,7 +8,8 @@
 namespace stratplan {
 
 Seconds Timing::quantile(double fraction) const {
-  SP_ASSERT(!steps.empty() && fraction >= 0 && fraction <= 1, "steps={} fraction={}", steps.size(), fraction);
+  SP_ASSERT(!steps.empty() && fraction >= 0 && fraction <= 1, "steps={} fraction={}", steps.size(),
+            fraction);
   std::vector<Seconds> sorted = steps;
   std::ranges::sort(sorted);
   // Linear between the two nearest samples.

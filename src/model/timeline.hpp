@@ -10,9 +10,9 @@ namespace stratplan {
 
 /// One step on one rank. Times count from the start of the iteration.
 struct Span {
-  int step = 0;       ///< index in the rank's program
+  int step = 0;  ///< index in the rank's program
   Seconds start{};
-  Seconds end{};      ///< of an exchange or a collective: includes waiting for the others
+  Seconds end{};  ///< of an exchange or a collective: includes waiting for the others
 };
 
 struct Timeline {
@@ -28,10 +28,13 @@ struct ReplayCount {
 
 /// Measured times of one run: timings.json.
 struct Timing {
-  std::vector<Seconds> steps;                       ///< wall time of each training step after warm-up, the slowest rank's
-  std::vector<double> losses;                       ///< of every step, warm-up included
-  std::vector<std::vector<Seconds>> step_medians;   ///< [rank][step of the program]: median duration over the training steps, or over those that follow; none if steps were replayed
-  int launched = 0;                                 ///< training steps behind all others, in which each step of the program was launched on its own to be timed; 0: `steps` were
+  std::vector<Seconds>
+      steps;  ///< wall time of each training step after warm-up, the slowest rank's
+  std::vector<double> losses;  ///< of every step, warm-up included
+  std::vector<std::vector<Seconds>>
+      step_medians;  ///< [rank][step of the program]: median duration over the training steps, or over those that follow; none if steps were replayed
+  int launched =
+      0;  ///< training steps behind all others, in which each step of the program was launched on its own to be timed; 0: `steps` were
   Seconds median() const;
   Seconds quantile(double fraction) const;
 };

@@ -29,13 +29,17 @@ double quantile(std::vector<double> values, double fraction) {
 
 // ---------------------------------------------------------------- plans
 
-bool same_decompositions(const Plan& a, const Plan& b) { return a.ranks == b.ranks && a.layers == b.layers && a.execution == b.execution; }
+bool same_decompositions(const Plan& a, const Plan& b) {
+  return a.ranks == b.ranks && a.layers == b.layers && a.execution == b.execution;
+}
 
 /// "H2 W2" -> "h2-w2"
 std::string folder_name(const std::string& name) {
   std::string text;
   for (const char c : name)
-    text += std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(static_cast<unsigned char>(c))) : '-';
+    text += std::isalnum(static_cast<unsigned char>(c))
+                ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+                : '-';
   return text;
 }
 
@@ -49,7 +53,12 @@ std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::pa
       aliases.insert(aliases.end(), baseline.aliases.begin(), baseline.aliases.end());
       continue;
     }
-    plans.push_back({baseline.name, baseline.aliases, baseline.plan, baseline.infeasible, {}, folder / "plans" / folder_name(baseline.name)});
+    plans.push_back({baseline.name,
+                     baseline.aliases,
+                     baseline.plan,
+                     baseline.infeasible,
+                     {},
+                     folder / "plans" / folder_name(baseline.name)});
   }
   return plans;
 }
@@ -81,7 +90,9 @@ class Runner {
     const fs::path file = request_.folder / "undivided.json";
     write_document(file, "plan", to_json(plan, network, request_.provenance));
     hooks_.phase("running one undivided step, to compare with");
-    const auto result = launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}), "/dev/null", false, hooks_.mpi});
+    const auto result =
+        launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
+                "/dev/null", false, hooks_.mpi});
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
@@ -89,8 +100,9 @@ class Runner {
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
-      hooks_.phase(
-          fmt::format("running {} (round {} of {}{})", tuned.name, round + 1, request_.rounds, repetition ? ", again: others used the machine" : ""));
+      hooks_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1,
+                               request_.rounds,
+                               repetition ? ", again: others used the machine" : ""));
       const Run run = run_once(tuned, round);
       if (!best || run.foreign_load < best->foreign_load) best = run;
       if (best->foreign_load <= tolerated_load || repetitions_left_ == 0) break;
@@ -99,7 +111,9 @@ class Runner {
     return *best;
   }
 
-  fs::path timings_of(const TunedPlan& tuned, int round) const { return tuned.folder / fmt::format("timings-{}.json", round + 1); }
+  fs::path timings_of(const TunedPlan& tuned, int round) const {
+    return tuned.folder / fmt::format("timings-{}.json", round + 1);
+  }
   fs::path dump() const { return request_.folder / "undivided.safetensors"; }
   /// The user wants it to end.
   bool interrupted() const { return interrupted_; }
@@ -107,26 +121,41 @@ class Runner {
  private:
   [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
     interrupted_ = result.interrupted;
-    throw Error(static_cast<ExitCode>(result.exit_code), fmt::format("the run of {} failed with exit code {}", name, result.exit_code));
+    throw Error(static_cast<ExitCode>(result.exit_code),
+                fmt::format("the run of {} failed with exit code {}", name, result.exit_code));
   }
 
-  std::vector<std::string> arguments(const fs::path& plan, const std::vector<std::string>& more) const {
-    std::vector<std::string> all{"run", plan.string(), "--quiet", "--backend", request_.backend, "--seed", std::to_string(request_.seed)};
-    if (request_.precision.scales_loss()) all.insert(all.end(), {"--loss-scale", "1024"});  // a first step that overflowed could not be compared
+  std::vector<std::string> arguments(const fs::path& plan,
+                                     const std::vector<std::string>& more) const {
+    std::vector<std::string> all{"run",
+                                 plan.string(),
+                                 "--quiet",
+                                 "--backend",
+                                 request_.backend,
+                                 "--seed",
+                                 std::to_string(request_.seed)};
+    if (request_.precision.scales_loss())
+      all.insert(all.end(),
+                 {"--loss-scale", "1024"});  // a first step that overflowed could not be compared
     all.insert(all.end(), more.begin(), more.end());
     return all;
   }
 
   Run run_once(const TunedPlan& tuned, int round) {
     const double predicted = std::max(tuned.plan->prediction->step.value, 1e-6);
-    const int steps = static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
+    const int steps =
+        static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
     const int warmup = predicted > 0.5 ? 1 : 2;
     const fs::path timings = timings_of(tuned, round);
-    std::vector<std::string> more{"--steps", std::to_string(steps), "--warmup", std::to_string(warmup), "-o", timings.string()};
+    std::vector<std::string> more{"--steps",  std::to_string(steps),
+                                  "--warmup", std::to_string(warmup),
+                                  "-o",       timings.string()};
     if (round == 0) more.insert(more.end(), {"--against", dump().string()});
-    const auto result = launch(
-        {tuned.plan->ranks, tuned.plan->execution.threads_per_rank, arguments(tuned.folder / "plan.json", more), "/dev/null", false, hooks_.mpi});
-    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed)) fail(result, tuned.name);
+    const auto result =
+        launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
+                arguments(tuned.folder / "plan.json", more), "/dev/null", false, hooks_.mpi});
+    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
+      fail(result, tuned.name);
     // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
     return read(timings, result.exit_code == 0 ? result.foreign_load : 0);
   }
@@ -138,7 +167,8 @@ class Runner {
     run.median = document.at("step_seconds").at("median");
     run.foreign_load = foreign_load;
     const Json& loss = document.at("losses").front();
-    run.first_loss = loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity();
+    run.first_loss =
+        loss.is_number() ? loss.get<double>() : std::numeric_limits<double>::infinity();
     if (document.contains("verification")) run.verification = document.at("verification");
     return run;
   }
@@ -150,7 +180,9 @@ class Runner {
 };
 
 Measured summarize(const std::vector<Run>& runs) {
-  const auto number = [](const Json& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity(); };
+  const auto number = [](const Json& value) {
+    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();
+  };
   Measured measured;
   std::vector<double> medians, steps;
   for (const Run& run : runs) {
@@ -178,8 +210,9 @@ Measured summarize(const std::vector<Run>& runs) {
 void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
   std::vector<int> order(runs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return runs[static_cast<std::size_t>(a)].median < runs[static_cast<std::size_t>(b)].median; });
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return runs[static_cast<std::size_t>(a)].median < runs[static_cast<std::size_t>(b)].median;
+  });
   const int middle = order[order.size() / 2];
   for (const int round : order)
     if (round != middle) fs::remove(runner.timings_of(tuned, round));
@@ -211,19 +244,24 @@ void measure(AutotuneResult& result, Runner& runner, int rounds) {
 void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
   write_document(request.folder / "machine.json", "machine", to_json(result.machine));
   for (const TunedPlan& tuned : result.plans)
-    if (tuned.plan) write_document(tuned.folder / "plan.json", "plan", to_json(*tuned.plan, result.network, request.provenance));
+    if (tuned.plan)
+      write_document(tuned.folder / "plan.json", "plan",
+                     to_json(*tuned.plan, result.network, request.provenance));
 }
 
 /// Everything that the measurements depend on: the program's file, the plans, and how they were run.
 std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
   const fs::path program = own_executable();
-  std::string text = fmt::format("{} {} {} {} {} {}", fs::file_size(program), fs::last_write_time(program).time_since_epoch().count(),
-                                 result.network.fingerprint(), request.backend, request.seed, request.rounds);
+  std::string text =
+      fmt::format("{} {} {} {} {} {}", fs::file_size(program),
+                  fs::last_write_time(program).time_since_epoch().count(),
+                  result.network.fingerprint(), request.backend, request.seed, request.rounds);
   for (const TunedPlan& tuned : result.plans) {
     text += "\n" + tuned.name + (tuned.plan ? "" : " none");
     if (!tuned.plan) continue;
     text += fmt::format(" {} {}", tuned.plan->ranks, text_of(tuned.plan->execution));
-    for (const Decomposition& decomposition : tuned.plan->layers) text += " " + decomposition.text();
+    for (const Decomposition& decomposition : tuned.plan->layers)
+      text += " " + decomposition.text();
   }
   return fingerprint_of(text);
 }
@@ -267,24 +305,29 @@ std::vector<const TunedPlan*> AutotuneResult::faster() const {
   for (const TunedPlan& tuned : plans) {
     if (!tuned.measured || tuned.measured->median.value > 0.99 * ours.median.value) continue;
     bool every_round = true;
-    for (std::size_t round = 0; round < ours.rounds.size(); ++round) every_round = every_round && tuned.measured->rounds[round] < ours.rounds[round];
+    for (std::size_t round = 0; round < ours.rounds.size(); ++round)
+      every_round = every_round && tuned.measured->rounds[round] < ours.rounds[round];
     if (every_round) result.push_back(&tuned);
   }
   return result;
 }
 
-PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request, const AutotuneHooks& hooks) {
+PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request,
+                                       const AutotuneHooks& hooks) {
   PlanningOptions options;
   options.overrides = request.overrides;
   options.memory_limit = request.memory_limit;
   options.execution.precision = request.precision;
   options.free.micro_batches = false;  // plans are measured and run on one network
   for (int turn = 1;; ++turn) {
-    hooks.phase(fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));
-    MachineProfile machine = read_machine("local", request.ranks, options.execution.threads_per_rank);
+    hooks.phase(
+        fmt::format("planning {} for {} ranks (turn {})", network.name, request.ranks, turn));
+    MachineProfile machine =
+        read_machine("local", request.ranks, options.execution.threads_per_rank);
     machine.unmeasured_workspace = hooks.workspace;
     PlanningResult planning = plan(network, request.network, request.ranks, machine, options);
-    if (turn == most_turns || !hooks.measure_missing(network, plans_to_measure(planning))) return {std::move(machine), std::move(planning)};
+    if (turn == most_turns || !hooks.measure_missing(network, plans_to_measure(planning)))
+      return {std::move(machine), std::move(planning)};
   }
 }
 
@@ -297,7 +340,8 @@ AutotuneResult autotune(const AutotuneRequest& request, const AutotuneHooks& hoo
   result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
   if (result.reused) return result;
 
-  if (hooks.check_pace(result.network, plans_to_measure(result.planning))) plan_runs(result, request, hooks);
+  if (hooks.check_pace(result.network, plans_to_measure(result.planning)))
+    plan_runs(result, request, hooks);
   Runner runner(request, hooks, static_cast<int>(result.plans.size()));
   runner.run_undivided(result.network);
   measure(result, runner, request.rounds);

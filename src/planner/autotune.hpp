@@ -26,7 +26,8 @@ struct AutotuneRequest {
   std::filesystem::path folder;  ///< for everything that it leaves
   int rounds = 3;                ///< in each of which every plan runs once
   Seconds least_time{4};         ///< of timed steps of a plan in each round
-  bool fresh = false;            ///< run everything even if the folder holds measurements of the very same plans by the very same program
+  bool fresh =
+      false;  ///< run everything even if the folder holds measurements of the very same plans by the very same program
   Json provenance;
 };
 
@@ -35,7 +36,8 @@ struct AutotuneHooks {
   /// A phase of the work begins.
   std::function<void(const std::string& text)> phase;
   /// Measures, into the local profile, what the plans' programs need and what is not measured yet. Returns whether anything was missing.
-  std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> measure_missing;
+  std::function<bool(const Network& network, const std::vector<const Plan*>& plans)>
+      measure_missing;
   /// Called before anything is run. Measures again as far as the machine's pace has changed since; the first plan's heaviest kernels tell. Returns whether the local
   /// profile is another now.
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> check_pace;
@@ -68,7 +70,8 @@ struct PlannedOnMeasurements {
   MachineProfile machine;
   PlanningResult planning;
 };
-PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request, const AutotuneHooks& hooks);
+PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request,
+                                       const AutotuneHooks& hooks);
 
 /// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each baseline. Throws EnvironmentError before anything is
 /// measured if `folder` cannot be written, and what planning and running throw.

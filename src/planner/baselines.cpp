@@ -15,40 +15,52 @@ namespace {
 /// A canonical grid that splits the ranks of every level along one dimension.
 ProcessGrid along(const Topology& topology, Dim dim) {
   std::vector<Factors> levels(topology.size(), Factors{1, 1, 1, 1, 1, 1, 1});
-  for (std::size_t level = 0; level < levels.size(); ++level) levels[level][static_cast<std::size_t>(dim)] = topology[level];
+  for (std::size_t level = 0; level < levels.size(); ++level)
+    levels[level][static_cast<std::size_t>(dim)] = topology[level];
   return ProcessGrid(levels);
 }
 
 /// Whether any layer is split along `dim`.
 bool uses(const Plan& plan, Dim dim) {
-  return std::any_of(plan.layers.begin(), plan.layers.end(), [&](const Decomposition& layer) { return layer.grid.parts(dim) > 1; });
+  return std::any_of(plan.layers.begin(), plan.layers.end(),
+                     [&](const Decomposition& layer) { return layer.grid.parts(dim) > 1; });
 }
 
 std::vector<int> fewer_ranks(int ranks) {
   std::vector<int> result;
   for (int fewer = ranks - 1; fewer >= 1; --fewer) {
-    if (fewer <= 16 || ranks % fewer == 0 || std::has_single_bit(static_cast<unsigned>(fewer))) result.push_back(fewer);
+    if (fewer <= 16 || ranks % fewer == 0 || std::has_single_bit(static_cast<unsigned>(fewer)))
+      result.push_back(fewer);
   }
   return result;
 }
 
 class Collection {
  public:
-  Collection(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution)
-      : network_(network), ranks_(ranks), machine_(machine), execution_(execution), topology_(machine.topology(ranks)) {
-    const auto input = std::find_if(network.layers.begin(), network.layers.end(), [](const Layer& layer) { return layer.kind == LayerKind::Input; });
+  Collection(const Network& network, int ranks, const MachineProfile& machine,
+             const Execution& execution)
+      : network_(network),
+        ranks_(ranks),
+        machine_(machine),
+        execution_(execution),
+        topology_(machine.topology(ranks)) {
+    const auto input =
+        std::find_if(network.layers.begin(), network.layers.end(),
+                     [](const Layer& layer) { return layer.kind == LayerKind::Input; });
     sample_ = input->output;
   }
 
   void add_sample(int ranks) {
     const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
-    if (ranks > network_.micro_batch()) return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.micro_batch()));
+    if (ranks > network_.micro_batch())
+      return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.micro_batch()));
     add(name, uniform(along(machine_.topology(ranks), Dim::N)));
   }
 
   void add_uniform(Dim dim) {
     Plan plan = uniform(along(topology_, dim));
-    if (uses(plan, dim)) add(fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], ranks_), std::move(plan));
+    if (uses(plan, dim))
+      add(fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], ranks_), std::move(plan));
   }
 
   void add_lbann(const Fits& fits) {
@@ -58,14 +70,22 @@ class Collection {
       Plan plan = uniform(spatial_within_node(sharing));
       if (fits(plan)) return add("lbann", std::move(plan));
     }
-    refuse("lbann", fmt::format("no way for up to {} ranks of a node to share a sample gives every rank work that fits", node));
+    refuse(
+        "lbann",
+        fmt::format(
+            "no way for up to {} ranks of a node to share a sample gives every rank work that fits",
+            node));
   }
 
   void add_one_weird_trick() {
-    if (ranks_ > network_.micro_batch()) return refuse("one-weird-trick", fmt::format("{} ranks share {} samples", ranks_, network_.micro_batch()));
-    const Decomposition samples{along(topology_, Dim::N), {}}, filters{along(topology_, Dim::F), {}};
-    add("one-weird-trick",
-        plan_by_wish(network_, ranks_, [&](const Layer& layer) { return layer.kind == LayerKind::FullyConnected ? filters : samples; }));
+    if (ranks_ > network_.micro_batch())
+      return refuse("one-weird-trick",
+                    fmt::format("{} ranks share {} samples", ranks_, network_.micro_batch()));
+    const Decomposition samples{along(topology_, Dim::N), {}},
+        filters{along(topology_, Dim::F), {}};
+    add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) {
+          return layer.kind == LayerKind::FullyConnected ? filters : samples;
+        }));
   }
 
   std::vector<Baseline> take() { return std::move(found_); }
@@ -76,7 +96,8 @@ class Collection {
   /// `sharing` neighbouring ranks of a node divide a sample, all others divide the batch.
   ProcessGrid spatial_within_node(int sharing) const {
     std::vector<Factors> levels(topology_.size(), Factors{1, 1, 1, 1, 1, 1, 1});
-    for (std::size_t level = 0; level + 1 < levels.size(); ++level) levels[level][static_cast<std::size_t>(Dim::N)] = topology_[level];
+    for (std::size_t level = 0; level + 1 < levels.size(); ++level)
+      levels[level][static_cast<std::size_t>(Dim::N)] = topology_[level];
     levels.back() = spatial_factors(sample_, sharing);
     levels.back()[static_cast<std::size_t>(Dim::N)] = topology_.back() / sharing;
     return ProcessGrid(levels);
@@ -86,15 +107,18 @@ class Collection {
     plan.name = name;
     plan.execution = execution_;
     plan.ranks_offered = ranks_;
-    const auto same =
-        std::find_if(found_.begin(), found_.end(), [&](const Baseline& known) { return known.plan && known.plan->layers == plan.layers; });
+    const auto same = std::find_if(found_.begin(), found_.end(), [&](const Baseline& known) {
+      return known.plan && known.plan->layers == plan.layers;
+    });
     if (same != found_.end()) {
       same->aliases.push_back(name);
     } else {
       found_.push_back({name, {}, std::move(plan), {}});
     }
   }
-  void refuse(const std::string& name, std::string reason) { found_.push_back({name, {}, {}, std::move(reason)}); }
+  void refuse(const std::string& name, std::string reason) {
+    found_.push_back({name, {}, {}, std::move(reason)});
+  }
 
   const Network& network_;
   int ranks_;
@@ -110,7 +134,10 @@ class Collection {
 Factors spatial_factors(const Shape& sample, int parts) {
   Factors factors{1, 1, 1, 1, 1, 1, 1};
   constexpr std::array<Dim, 3> dims{Dim::D, Dim::H, Dim::W};
-  const auto block = [&](std::size_t i) { return static_cast<double>(sample[spatial_axes[i]]) / factors[static_cast<std::size_t>(dims[i])]; };
+  const auto block = [&](std::size_t i) {
+    return static_cast<double>(sample[spatial_axes[i]]) /
+           factors[static_cast<std::size_t>(dims[i])];
+  };
   std::vector<int> primes;
   for (int prime = 2; parts > 1; ++prime) {
     for (; parts % prime == 0; parts /= prime) primes.push_back(prime);
@@ -125,7 +152,8 @@ Factors spatial_factors(const Shape& sample, int parts) {
   return factors;
 }
 
-std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits) {
+std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
+                                const Execution& execution, const Fits& fits) {
   Collection collection(network, ranks, machine, execution);
   collection.add_sample(ranks);
   for (const int fewer : fewer_ranks(ranks)) collection.add_sample(fewer);

@@ -11,10 +11,11 @@
 namespace stratplan {
 
 struct Baseline {
-  std::string name;                  ///< "sample", "sample on 1", "H2", "lbann", "one-weird-trick"
-  std::vector<std::string> aliases;  ///< names of other baselines that turned out to be the same plan
+  std::string name;  ///< "sample", "sample on 1", "H2", "lbann", "one-weird-trick"
+  std::vector<std::string>
+      aliases;  ///< names of other baselines that turned out to be the same plan
   std::optional<Plan> plan;
-  std::string reason;                ///< why there is no plan
+  std::string reason;  ///< why there is no plan
 };
 
 /// Whether a plan fits the memory of its ranks: decides LBANN's rule.
@@ -29,7 +30,8 @@ using Fits = std::function<bool(const Plan&)>;
 ///                    (Maruyama et al. 2019, Oyama et al. 2020)
 ///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014, arXiv:1404.5997)
 /// Throws InfeasibleError if the machine has fewer ranks.
-std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const Fits& fits);
+std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
+                                const Execution& execution, const Fits& fits);
 
 /// `parts` over the spatial dimensions that a sample has: the largest prime factors first, each along the dimension with the longest blocks so far (the first of
 /// equal ones, in the order D, H, W).

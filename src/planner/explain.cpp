@@ -29,23 +29,28 @@ class Ranking {
   /// Seconds of each candidate, without edges.
   virtual std::vector<double> seconds(int block) = 0;
   virtual Decomposition decomposition(int block, int candidate) = 0;
-  virtual Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) = 0;
+  virtual Seconds edge(const LayerEdge& edge, const Decomposition& from,
+                       const Decomposition& to) = 0;
 };
 
 /// By lowered programs.
 class LoweredRanking final : public Ranking {
  public:
-  LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, LayerCosts& costs)
+  LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks,
+                 const MachineProfile& machine, LayerCosts& costs)
       : network_(network), blocks_(blocks), topology_(machine.topology(ranks)), costs_(costs) {}
 
   std::vector<double> seconds(int block) override {
     const Block& of = blocks_[at(block)];
     std::vector<Decomposition>& legal = legal_[block] = candidates(network_, of, topology_).legal;
     std::vector<double> result;
-    for (const Decomposition& candidate : legal) result.push_back(costs_.block(of, candidate).total().value);
+    for (const Decomposition& candidate : legal)
+      result.push_back(costs_.block(of, candidate).total().value);
     return result;
   }
-  Decomposition decomposition(int block, int candidate) override { return legal_.at(block)[at(candidate)]; }
+  Decomposition decomposition(int block, int candidate) override {
+    return legal_.at(block)[at(candidate)];
+  }
   Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
     return costs_.edge(edge.producer, from, edge.consumer, edge.input, to);
   }
@@ -61,7 +66,8 @@ class LoweredRanking final : public Ranking {
 /// In closed form. Neighbours may have any grid, be it one that no search would try.
 class ClosedRanking final : public Ranking {
  public:
-  ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan, const MachineProfile& machine)
+  ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan,
+                const MachineProfile& machine)
       : network_(network),
         space_(machine.topology(plan.ranks), usable_dims(network)),
         table_(network, blocks, space_, plan.execution, machine),
@@ -78,9 +84,12 @@ class ClosedRanking final : public Ranking {
     }
     return result;
   }
-  Decomposition decomposition(int block, int candidate) override { return table_.decomposition(block, candidate); }
+  Decomposition decomposition(int block, int candidate) override {
+    return table_.decomposition(block, candidate);
+  }
   Seconds edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) override {
-    return edge_cost(rates_, distribute(network_.layer(edge.producer), from).home, distribute(network_.layer(edge.consumer), to).inputs[edge.input]) *
+    return edge_cost(rates_, distribute(network_.layer(edge.producer), from).home,
+                     distribute(network_.layer(edge.consumer), to).inputs[edge.input]) *
            static_cast<double>(network_.training.micro_batches);
   }
 
@@ -130,7 +139,9 @@ class Explaining {
 
   int blocks() const { return static_cast<int>(blocks_.size()); }
   int block_of(LayerIndex layer) const {
-    const auto holds = [&](const Block& block) { return std::ranges::count(block.layers, layer) > 0; };
+    const auto holds = [&](const Block& block) {
+      return std::ranges::count(block.layers, layer) > 0;
+    };
     return static_cast<int>(std::ranges::find_if(blocks_, holds) - blocks_.begin());
   }
 
@@ -141,8 +152,10 @@ class Explaining {
     BlockExplanation result{block, price(block, edges, chosen), {}, 0};
     const std::vector<double> own = ranking_->seconds(index);
     result.candidates = own.size();
-    for (const Decomposition& other : next_best(index, edges, own, chosen, others)) result.others.push_back(price(block, edges, other));
-    std::ranges::stable_sort(result.others, {}, [](const Alternative& other) { return other.total(); });
+    for (const Decomposition& other : next_best(index, edges, own, chosen, others))
+      result.others.push_back(price(block, edges, other));
+    std::ranges::stable_sort(result.others, {},
+                             [](const Alternative& other) { return other.total(); });
     return result;
   }
 
@@ -155,18 +168,23 @@ class Explaining {
 
  private:
   /// Edges cost nothing at worst, so candidates are looked at in order of what they cost themselves until none can be among the best.
-  std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges, const std::vector<double>& own, const Decomposition& chosen,
+  std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges,
+                                       const std::vector<double>& own, const Decomposition& chosen,
                                        std::size_t most) {
     std::vector<int> order(own.size());
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::sort(order, {}, [&](int candidate) { return std::pair(own[at(candidate)], candidate); });
+    std::ranges::sort(order, {},
+                      [&](int candidate) { return std::pair(own[at(candidate)], candidate); });
     std::vector<std::pair<double, Decomposition>> best;  // ascending
     for (const int candidate : order) {
       if (best.size() == most && (most == 0 || own[at(candidate)] >= best.back().first)) break;
       const Decomposition decomposition = ranking_->decomposition(index, candidate);
       if (decomposition == chosen) continue;
-      const double total = own[at(candidate)] + edges_of(blocks_[at(index)], edges, decomposition).value;
-      best.emplace(std::ranges::upper_bound(best, total, {}, [](const auto& known) { return known.first; }), total, decomposition);
+      const double total =
+          own[at(candidate)] + edges_of(blocks_[at(index)], edges, decomposition).value;
+      best.emplace(
+          std::ranges::upper_bound(best, total, {}, [](const auto& known) { return known.first; }),
+          total, decomposition);
       if (best.size() > most) best.pop_back();
     }
     std::vector<Decomposition> result;
@@ -176,12 +194,15 @@ class Explaining {
 
   /// To and from other blocks.
   std::vector<LayerEdge> edges_around(const Block& block) const {
-    const auto inside = [&](LayerIndex layer) { return std::ranges::count(block.layers, layer) > 0; };
+    const auto inside = [&](LayerIndex layer) {
+      return std::ranges::count(block.layers, layer) > 0;
+    };
     std::vector<LayerEdge> edges;
     for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
       const auto& inputs = network_.layer(consumer).inputs;
       for (std::size_t input = 0; input < inputs.size(); ++input)
-        if (network_.layer(inputs[input]).kind != LayerKind::Input && inside(inputs[input]) != inside(consumer))
+        if (network_.layer(inputs[input]).kind != LayerKind::Input &&
+            inside(inputs[input]) != inside(consumer))
           edges.push_back({inputs[input], consumer, input});
     }
     return edges;
@@ -194,15 +215,22 @@ class Explaining {
     const LayerDecompositions& outside;
     const Decomposition& of(LayerIndex layer) const {
       const auto found = std::ranges::find(block.layers, layer);
-      return found == block.layers.end() ? outside[at(layer)] : inside[static_cast<std::size_t>(found - block.layers.begin())];
+      return found == block.layers.end()
+                 ? outside[at(layer)]
+                 : inside[static_cast<std::size_t>(found - block.layers.begin())];
     }
   };
-  Ends ends(const Block& block, const Decomposition& root) const { return {block, spread(network_, block, root), plan_.layers}; }
+  Ends ends(const Block& block, const Decomposition& root) const {
+    return {block, spread(network_, block, root), plan_.layers};
+  }
 
-  Seconds edges_of(const Block& block, const std::vector<LayerEdge>& edges, const Decomposition& root) {
+  Seconds edges_of(const Block& block, const std::vector<LayerEdge>& edges,
+                   const Decomposition& root) {
     const Ends decompositions = ends(block, root);
     Seconds seconds{};
-    for (const LayerEdge& edge : edges) seconds += ranking_->edge(edge, decompositions.of(edge.producer), decompositions.of(edge.consumer));
+    for (const LayerEdge& edge : edges)
+      seconds +=
+          ranking_->edge(edge, decompositions.of(edge.producer), decompositions.of(edge.consumer));
     return seconds;
   }
 
@@ -210,7 +238,8 @@ class Explaining {
     return cost_of(step, program, machine_).seconds + machine_.step_overhead.median;
   }
 
-  Alternative price(const Block& block, const std::vector<LayerEdge>& edges, const Decomposition& root) {
+  Alternative price(const Block& block, const std::vector<LayerEdge>& edges,
+                    const Decomposition& root) {
     Alternative worst;
     for (const int rank : ranks_) {
       const Alternative one = price_on(block, root, rank);
@@ -221,7 +250,8 @@ class Explaining {
     worst.memory = cost.persistent + cost.saved;
     const Ends decompositions = ends(block, root);
     for (const LayerEdge& edge : edges) {
-      const Decomposition &from = decompositions.of(edge.producer), &to = decompositions.of(edge.consumer);
+      const Decomposition &from = decompositions.of(edge.producer),
+                          &to = decompositions.of(edge.consumer);
       (alike(edge, from, to) ? worst.halo : worst.redistribution) += price_edge(edge, from, to);
     }
     return worst;
@@ -241,10 +271,12 @@ class Explaining {
     return cost;
   }
 
-  Seconds price_edge(const LayerEdge& edge, const Decomposition& from, const Decomposition& to) const {
+  Seconds price_edge(const LayerEdge& edge, const Decomposition& from,
+                     const Decomposition& to) const {
     Seconds most{};
     for (const int rank : ranks_) {
-      const Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input, to, plan_.execution, rank);
+      const Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input,
+                                         to, plan_.execution, rank);
       Seconds seconds{};
       for (const Step& step : program.steps) seconds += seconds_of(step, program);
       most = std::max(most, seconds);
@@ -269,14 +301,18 @@ class Explaining {
 
 }  // namespace
 
-std::vector<BlockExplanation> explain(const Plan& plan, const Network& network, const MachineProfile& machine, std::size_t others) {
+std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
+                                      const MachineProfile& machine, std::size_t others) {
   Explaining explaining(plan, network, machine);
   std::vector<BlockExplanation> result;
-  for (int block = 0; block < explaining.blocks(); ++block) result.push_back(explaining.explain(block, others));
+  for (int block = 0; block < explaining.blocks(); ++block)
+    result.push_back(explaining.explain(block, others));
   return result;
 }
 
-BlockExplanation explain_layer(const Plan& plan, const Network& network, const MachineProfile& machine, LayerIndex layer, std::size_t others) {
+BlockExplanation explain_layer(const Plan& plan, const Network& network,
+                               const MachineProfile& machine, LayerIndex layer,
+                               std::size_t others) {
   Explaining explaining(plan, network, machine);
   BlockExplanation result = explaining.explain(explaining.block_of(layer), others);
   explaining.play(result.block, result.chosen);

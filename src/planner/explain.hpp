@@ -11,11 +11,12 @@ namespace stratplan {
 /// A block under one decomposition, with the edges to its neighbours as the plan has them. Times are of one iteration, partners ready and nothing hidden: of
 /// the rank that has most to do in the block, and of each edge's.
 struct Alternative {
-  Decomposition decomposition;         ///< of the block's root
-  Seconds compute{};                   ///< kernels
-  Seconds sums{};                      ///< collectives that kernels wait for: of partial sums, statistics, the loss
-  Seconds reduction{};                 ///< of gradients; where they are shared out, also gathering parameters
-  Seconds halo{};                      ///< edges to neighbours whose tensors are cut alike: what windows reach beyond, and sums of gathered gradients
+  Decomposition decomposition;  ///< of the block's root
+  Seconds compute{};            ///< kernels
+  Seconds sums{};  ///< collectives that kernels wait for: of partial sums, statistics, the loss
+  Seconds reduction{};  ///< of gradients; where they are shared out, also gathering parameters
+  Seconds
+      halo{};  ///< edges to neighbours whose tensors are cut alike: what windows reach beyond, and sums of gathered gradients
   Seconds redistribution{};            ///< edges to neighbours whose tensors are cut otherwise
   Bytes memory{};                      ///< what persists, and what the backward phase reads
   std::optional<Prediction> played{};  ///< the whole plan with this decomposition here, simulated
@@ -25,14 +26,17 @@ struct Alternative {
 struct BlockExplanation {
   Block block;
   Alternative chosen;
-  std::vector<Alternative> others;  ///< by the sum of costs, the least first; other decompositions than the chosen one
-  std::size_t candidates = 0;       ///< legal decompositions of the block
+  std::vector<Alternative>
+      others;  ///< by the sum of costs, the least first; other decompositions than the chosen one
+  std::size_t candidates = 0;  ///< legal decompositions of the block
 };
 
 /// The blocks of a plan, each with up to `others` alternatives; of a plan that gives the layers of one block different decompositions, by the root's. Of few
 /// ranks candidates are ranked by their lowered programs; of many (wide_ranks) in closed form, and those shown are lowered on the ranks that stand for all.
-std::vector<BlockExplanation> explain(const Plan& plan, const Network& network, const MachineProfile& machine, std::size_t others);
+std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
+                                      const MachineProfile& machine, std::size_t others);
 /// The block that holds this layer, which is no input; each alternative is also played through.
-BlockExplanation explain_layer(const Plan& plan, const Network& network, const MachineProfile& machine, LayerIndex layer, std::size_t others);
+BlockExplanation explain_layer(const Plan& plan, const Network& network,
+                               const MachineProfile& machine, LayerIndex layer, std::size_t others);
 
 }  // namespace stratplan

@@ -41,7 +41,8 @@ void pass_on(int signal, siginfo_t* information, void*) {
   signal_seen = signal;
   // mpirun ends its ranks on SIGTERM, but hands SIGUSR1 on to them.
   if (stops_by_checkpoint && signal == SIGTERM) signal = SIGUSR1;
-  if (child_process > 0 && (signal != SIGINT || information->si_code != SI_KERNEL)) kill(child_process, signal);
+  if (child_process > 0 && (signal != SIGINT || information->si_code != SI_KERNEL))
+    kill(child_process, signal);
 }
 
 /// Passes SIGINT and SIGTERM, or what stands for a wish to stop, on to the child while it lives.
@@ -74,14 +75,18 @@ std::optional<double> machine_busy_seconds() {
   std::ifstream stat("/proc/stat");
   std::string label;
   double user = 0, nice = 0, system = 0, idle = 0, wait = 0, interrupt = 0, soft_interrupt = 0;
-  if (!(stat >> label >> user >> nice >> system >> idle >> wait >> interrupt >> soft_interrupt)) return {};
-  return (user + nice + system + interrupt + soft_interrupt) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  if (!(stat >> label >> user >> nice >> system >> idle >> wait >> interrupt >> soft_interrupt))
+    return {};
+  return (user + nice + system + interrupt + soft_interrupt) /
+         static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 double children_seconds() {
   rusage usage{};
   getrusage(RUSAGE_CHILDREN, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -98,10 +103,13 @@ double children_seconds() {
 /// Starts `command`; throws EnvironmentError if it cannot be executed.
 pid_t start(const std::vector<std::string>& command, int output) {
   std::vector<char*> pointers;
-  for (const std::string& argument : command) pointers.push_back(const_cast<char*>(argument.c_str()));
+  for (const std::string& argument : command)
+    pointers.push_back(const_cast<char*>(argument.c_str()));
   pointers.push_back(nullptr);
   std::array<int, 2> failure_pipe{};
-  if (pipe2(failure_pipe.data(), O_CLOEXEC) != 0) throw EnvironmentError(fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
+  if (pipe2(failure_pipe.data(), O_CLOEXEC) != 0)
+    throw EnvironmentError(
+        fmt::format("cannot start {}: {}", command.front(), std::strerror(errno)));
   const pid_t child = fork();
   if (child == 0) become(pointers, output, failure_pipe[1]);
   const int fork_error = errno;
@@ -109,10 +117,13 @@ pid_t start(const std::vector<std::string>& command, int output) {
   int reason = 0;
   const auto got = child > 0 ? read(failure_pipe[0], &reason, sizeof reason) : 0;
   close(failure_pipe[0]);
-  if (child < 0) throw EnvironmentError(fmt::format("cannot start {}: {}", command.front(), std::strerror(fork_error)));
+  if (child < 0)
+    throw EnvironmentError(
+        fmt::format("cannot start {}: {}", command.front(), std::strerror(fork_error)));
   if (got == sizeof reason) {
     waitpid(child, nullptr, 0);
-    throw EnvironmentError(fmt::format("cannot start {}: {}", command.front(), std::strerror(reason)));
+    throw EnvironmentError(
+        fmt::format("cannot start {}: {}", command.front(), std::strerror(reason)));
   }
   return child;
 }
@@ -129,7 +140,8 @@ bool ended(pid_t child, int& status, int options) {
 int end(pid_t child) {
   int status = 0;
   kill(child, SIGTERM);
-  for (const auto deadline = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < deadline;) {
+  for (const auto deadline = std::chrono::steady_clock::now() + patience;
+       std::chrono::steady_clock::now() < deadline;) {
     if (ended(child, status, WNOHANG)) return status;
     std::this_thread::sleep_for(look_interval);
   }
@@ -157,12 +169,15 @@ void interpret(std::optional<int> status, const Launch& launch, LaunchResult& re
   result.exit_code = static_cast<int>(ExitCode::Communication);
   if (!status) return;
   const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
-  const bool obeyed = code == static_cast<int>(ExitCode::Checkpointed) || (stops_by_checkpoint && code == 0);
+  const bool obeyed =
+      code == static_cast<int>(ExitCode::Checkpointed) || (stops_by_checkpoint && code == 0);
   if (result.interrupted && !obeyed)
     result.exit_code = 128 + signal_seen;
   else if (WIFSIGNALED(*status) && launch.ranks > 1)
-    throw CommunicationError(fmt::format("{} was killed by signal {} ({})", uses_mpirun(launch.ranks, launch.mpi) ? "mpirun" : "stratplan ranks",
-                                         WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+    throw CommunicationError(
+        fmt::format("{} was killed by signal {} ({})",
+                    uses_mpirun(launch.ranks, launch.mpi) ? "mpirun" : "stratplan ranks",
+                    WTERMSIG(*status), strsignal(WTERMSIG(*status))));
   else if (code > 128)
     result.killed_by = code - 128;
   else if (documented(code))
@@ -185,7 +200,8 @@ std::optional<std::string> find_on_path(const std::string& program) {
   std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string candidate = (folder.empty() ? "." : folder) + "/" + program;
-    if (access(candidate.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(candidate)) return candidate;
+    if (access(candidate.c_str(), X_OK) == 0 && std::filesystem::is_regular_file(candidate))
+      return candidate;
   }
   return {};
 }
@@ -193,11 +209,13 @@ std::optional<std::string> find_on_path(const std::string& program) {
 int usable_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+    return std::max(1, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
   std::set<std::string> cores;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (!CPU_ISSET(i, &allowed)) continue;
-    std::ifstream siblings(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
+    std::ifstream siblings(
+        fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", i));
     std::string hardware_threads;
     cores.insert(std::getline(siblings, hardware_threads) ? hardware_threads : std::to_string(i));
   }
@@ -215,14 +233,16 @@ std::vector<std::string> launch_command(const Launch& launch) {
     if (launch.ranks * launch.threads_per_rank > usable_cores()) {
       command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
     } else if (launch.threads_per_rank > 1) {
-      command.insert(command.end(), {"--map-by", fmt::format("slot:PE={}", launch.threads_per_rank), "--bind-to", "core"});
+      command.insert(command.end(), {"--map-by", fmt::format("slot:PE={}", launch.threads_per_rank),
+                                     "--bind-to", "core"});
     } else {
       command.insert(command.end(), {"--bind-to", "core"});
     }
   }
   command.push_back(own_executable());
   if (launch.ranks > 1 && !mpirun)
-    command.insert(command.end(), {"ranks", "-n", std::to_string(launch.ranks), "--threads", std::to_string(launch.threads_per_rank), "--"});
+    command.insert(command.end(), {"ranks", "-n", std::to_string(launch.ranks), "--threads",
+                                   std::to_string(launch.threads_per_rank), "--"});
   command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
   return command;
 }
@@ -235,7 +255,9 @@ LaunchResult launch(const Launch& launch) {
   int output = -1;
   if (launch.standard_output) {
     output = open(launch.standard_output->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (output < 0) throw EnvironmentError(fmt::format("cannot write {}: {}", launch.standard_output->string(), std::strerror(errno)));
+    if (output < 0)
+      throw EnvironmentError(fmt::format("cannot write {}: {}", launch.standard_output->string(),
+                                         std::strerror(errno)));
   }
 
   const auto busy_before = machine_busy_seconds();
@@ -257,7 +279,8 @@ LaunchResult launch(const Launch& launch) {
   const auto busy_after = machine_busy_seconds();
   if (busy_before && busy_after && result.wall.value > 0) {
     const double foreign = (*busy_after - *busy_before) - (children_seconds() - own_before);
-    result.foreign_load = std::max(0.0, foreign / (result.wall.value * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN))));
+    result.foreign_load = std::max(
+        0.0, foreign / (result.wall.value * static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN))));
   }
   return result;
 }

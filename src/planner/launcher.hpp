@@ -17,17 +17,21 @@ struct Launch {
   int threads_per_rank = 1;
   std::vector<std::string> arguments;                    ///< of this program, its name left out
   std::optional<std::filesystem::path> standard_output;  ///< a file; nothing: inherited
-  bool makes_checkpoints = false;                        ///< SIGTERM and SIGUSR1 ask its ranks for a checkpoint, instead of ending them
-  bool mpi = true;                                       ///< whether this program was built with it
-  std::function<bool()> hangs{};                         ///< asked all the time while the job runs: whether to end it (exit code 6); nothing: never
+  bool makes_checkpoints =
+      false;        ///< SIGTERM and SIGUSR1 ask its ranks for a checkpoint, instead of ending them
+  bool mpi = true;  ///< whether this program was built with it
+  std::function<bool()>
+      hangs{};  ///< asked all the time while the job runs: whether to end it (exit code 6); nothing: never
 };
 
 struct LaunchResult {
-  int exit_code = 0;         ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
+  int exit_code =
+      0;  ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
   bool interrupted = false;  ///< this process was asked to stop meanwhile
   int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
   Seconds wall{};
-  double foreign_load = 0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
+  double foreign_load =
+      0;  ///< fraction of this machine's cores that other processes kept busy meanwhile
 };
 
 /// Whether so many ranks are started by mpirun: there are several, `mpi` (Launch), and it is installed.

@@ -7,7 +7,8 @@
 
 namespace stratplan {
 
-LayoutEstimates::LayoutEstimates(const Network& network, const std::vector<Block>& blocks, const Execution& execution, const MachineProfile& machine)
+LayoutEstimates::LayoutEstimates(const Network& network, const std::vector<Block>& blocks,
+                                 const Execution& execution, const MachineProfile& machine)
     : network_(network), blocks_(blocks), execution_(execution), machine_(machine) {
   const std::vector<int> layers = layer_classes(network, execution);
   for (const Block& block : blocks) classes_.push_back(class_of(network, layers, block));
@@ -16,7 +17,8 @@ LayoutEstimates::LayoutEstimates(const Network& network, const std::vector<Block
 LayoutEstimate LayoutEstimates::of(const LayerDecompositions& layers) {
   LayoutEstimate sum;
   for (std::size_t block = 0; block < blocks_.size(); ++block) {
-    const LayoutEstimate own = of_block(block, layers[static_cast<std::size_t>(blocks_[block].root())]);
+    const LayoutEstimate own =
+        of_block(block, layers[static_cast<std::size_t>(blocks_[block].root())]);
     sum.step += own.step;
     sum.kernels += own.kernels;
     sum.memory += own.memory;
@@ -27,7 +29,8 @@ LayoutEstimate LayoutEstimates::of(const LayerDecompositions& layers) {
 LayoutEstimate LayoutEstimates::of_block(std::size_t block, const Decomposition& root) {
   const auto [found, fresh] = known_.try_emplace({classes_[block], root});
   if (!fresh) return found->second;
-  const BlockPieces pieces = BlockModel(network_, blocks_[block], execution_, machine_).pieces(root);
+  const BlockPieces pieces =
+      BlockModel(network_, blocks_[block], execution_, machine_).pieces(root);
   const Seconds kernels = pieces.forward + pieces.backward + pieces.update;
   Seconds step = kernels + machine_.step_overhead.median * static_cast<double>(pieces.steps);
   for (const BlockCollective& collective : pieces.collectives) step += price(collective, root.grid);
@@ -36,49 +39,61 @@ LayoutEstimate LayoutEstimates::of_block(std::size_t block, const Decomposition&
 
 Seconds LayoutEstimates::price(const BlockCollective& collective, const ProcessGrid& grid) {
   const GroupShape shape = shape_of_group(collective, grid);
-  return collective_cost(collective.op, collective.type, collective.bytes, shape, machine_.placement(grid.ranks()), machine_).seconds *
+  return collective_cost(collective.op, collective.type, collective.bytes, shape,
+                         machine_.placement(grid.ranks()), machine_)
+             .seconds *
          collective.times;
 }
 
-GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective, const ProcessGrid& grid) {
+GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective,
+                                           const ProcessGrid& grid) {
   std::vector<Dim> dims;
   for (const Dim dim : all_dims)
     if (collective.dims.contains(dim)) dims.push_back(dim);
   const auto [found, fresh] = shapes_.try_emplace({grid, dims, collective.samples});
   if (!fresh) return found->second;
   std::vector<int> group = grid.group(0, dims);
-  if (collective.samples > 0) std::erase_if(group, [&](int rank) { return grid.index(Dim::N, rank) >= collective.samples; });
+  if (collective.samples > 0)
+    std::erase_if(group, [&](int rank) { return grid.index(Dim::N, rank) >= collective.samples; });
   return found->second = shape_of(group, machine_.placement(grid.ranks()));
 }
 
 namespace {
 
 /// What a block makes again, and data that it loads again.
-std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex remade, const std::set<std::string>& all) {
+std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex remade,
+                                  const std::set<std::string>& all) {
   std::vector<std::string> names;
   if (remade >= 0) names.push_back(network.layer(remade).name);
   for (const LayerIndex layer : block.layers)
     for (const LayerIndex input : network.layer(layer).inputs)
-      if (network.layer(input).kind == LayerKind::Input && all.contains(network.layer(input).name)) names.push_back(network.layer(input).name);
+      if (network.layer(input).kind == LayerKind::Input && all.contains(network.layer(input).name))
+        names.push_back(network.layer(input).name);
   return names;
 }
 
 }  // namespace
 
-std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks, const LayerDecompositions& layers,
-                                const Execution& execution, const MachineProfile& machine) {
+std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks,
+                                const LayerDecompositions& layers, const Execution& execution,
+                                const MachineProfile& machine) {
   Execution all = execution;
   all.recompute = layers_to_recompute(network);
-  LayoutEstimates keeping(network, blocks, execution, machine), remaking(network, blocks, all, machine);
+  LayoutEstimates keeping(network, blocks, execution, machine),
+      remaking(network, blocks, all, machine);
   const std::vector<LayerIndex> remade = recomputable(network, blocks);
   std::vector<Remaking> found;
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     const Decomposition& root = layers[static_cast<std::size_t>(blocks[block].root())];
-    const LayoutEstimate kept = keeping.of_block(block, root), made = remaking.of_block(block, root);
+    const LayoutEstimate kept = keeping.of_block(block, root),
+                         made = remaking.of_block(block, root);
     if (kept.memory <= made.memory) continue;
-    found.push_back({names_of(network, blocks[block], remade[block], all.recompute), kept.memory - made.memory, made.step - kept.step});
+    found.push_back({names_of(network, blocks[block], remade[block], all.recompute),
+                     kept.memory - made.memory, made.step - kept.step});
   }
-  const auto yield = [](const Remaking& one) { return static_cast<double>(one.saved.value) / std::max(one.takes.value, 1e-12); };
+  const auto yield = [](const Remaking& one) {
+    return static_cast<double>(one.saved.value) / std::max(one.takes.value, 1e-12);
+  };
   std::ranges::stable_sort(found, std::ranges::greater{}, yield);
   return found;
 }

@@ -22,7 +22,8 @@ struct LayoutEstimate {
 class LayoutEstimates {
  public:
   /// All must outlive this.
-  LayoutEstimates(const Network& network, const std::vector<Block>& blocks, const Execution& execution, const MachineProfile& machine);
+  LayoutEstimates(const Network& network, const std::vector<Block>& blocks,
+                  const Execution& execution, const MachineProfile& machine);
 
   LayoutEstimate of(const LayerDecompositions& layers);
   LayoutEstimate of_block(std::size_t block, const Decomposition& root);
@@ -47,7 +48,8 @@ struct Remaking {
   Seconds takes{};
 };
 /// Of all blocks that would keep less, those first that save most for each second that they take.
-std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks, const LayerDecompositions& layers,
-                                const Execution& execution, const MachineProfile& machine);
+std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks,
+                                const LayerDecompositions& layers, const Execution& execution,
+                                const MachineProfile& machine);
 
 }  // namespace stratplan

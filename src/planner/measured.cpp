@@ -10,7 +10,9 @@ namespace {
 
 /// JSON has no infinity.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number(const Json& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity(); }
+double number(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::infinity();
+}
 
 Json to_json(const Measured& measured) {
   Json rounds = Json::array();
@@ -35,7 +37,8 @@ Measured measured_from(const Json& document) {
   measured.median = {document.at("median_seconds")};
   measured.p10 = {document.at("p10_seconds")};
   measured.p90 = {document.at("p90_seconds")};
-  for (const Json& round : document.at("round_seconds")) measured.rounds.push_back({round.get<double>()});
+  for (const Json& round : document.at("round_seconds"))
+    measured.rounds.push_back({round.get<double>()});
   measured.samples = document.at("samples");
   measured.foreign_load = document.at("foreign_load");
   measured.loss = number(document.at("loss"));
@@ -50,19 +53,22 @@ Measured measured_from(const Json& document) {
 
 }  // namespace
 
-void write_measurements(const std::filesystem::path& file, const std::string& key, const Measurements& measurements) {
+void write_measurements(const std::filesystem::path& file, const std::string& key,
+                        const Measurements& measurements) {
   Json plans = Json::object();
   for (const auto& [name, measured] : measurements) plans[name] = to_json(measured);
   write_file_atomically(file, Json{{"key", key}, {"plans", plans}}.dump(1) + "\n");
 }
 
-std::optional<Measurements> read_measurements(const std::filesystem::path& file, const std::string& key) {
+std::optional<Measurements> read_measurements(const std::filesystem::path& file,
+                                              const std::string& key) {
   if (!std::filesystem::exists(file)) return {};
   try {
     const Json document = read_json_file(file.string());
     if (document.at("key") != key) return {};
     Measurements measurements;
-    for (const auto& [name, measured] : document.at("plans").items()) measurements[name] = measured_from(measured);
+    for (const auto& [name, measured] : document.at("plans").items())
+      measurements[name] = measured_from(measured);
     return measurements;
   } catch (const InputError&) {
     return {};

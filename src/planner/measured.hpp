@@ -13,18 +13,19 @@ namespace stratplan {
 
 /// Real training with one plan.
 struct Measured {
-  Seconds median{};                ///< of the rounds' medians
-  Seconds p10{};                   ///< over the steps of all rounds
+  Seconds median{};  ///< of the rounds' medians
+  Seconds p10{};     ///< over the steps of all rounds
   Seconds p90{};
-  std::vector<Seconds> rounds;     ///< each one's median
+  std::vector<Seconds> rounds;  ///< each one's median
   std::size_t samples = 0;
-  double foreign_load = 0;         ///< the worst round's: fraction of the cores that other processes used
-  double loss = 0;                 ///< of the first step
+  double foreign_load = 0;  ///< the worst round's: fraction of the cores that other processes used
+  double loss = 0;          ///< of the first step
   double loss_difference = 0;      ///< from the undivided run's, relative
   double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
   std::string worst_tensor;
   double tolerance = 0;
-  std::int64_t turned = 0;         ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
+  std::int64_t turned =
+      0;  ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
   bool verified = false;
 };
 
@@ -32,8 +33,10 @@ struct Measured {
 using Measurements = std::map<std::string, Measured>;
 
 /// `key` stands for everything that the measurements depend on.
-void write_measurements(const std::filesystem::path& file, const std::string& key, const Measurements& measurements);
+void write_measurements(const std::filesystem::path& file, const std::string& key,
+                        const Measurements& measurements);
 /// Nothing if there is no such file, or if it was written under another key.
-std::optional<Measurements> read_measurements(const std::filesystem::path& file, const std::string& key);
+std::optional<Measurements> read_measurements(const std::filesystem::path& file,
+                                              const std::string& key);
 
 }  // namespace stratplan

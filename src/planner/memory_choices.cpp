@@ -33,7 +33,8 @@ constexpr int few_ranks = 64;
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide the batch. Nothing if levels do not divide so.
-std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing, const std::function<ProcessGrid::Factors(int)>& split) {
+std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
+                                        const std::function<ProcessGrid::Factors(int)>& split) {
   std::vector<ProcessGrid::Factors> levels(topology.size());
   for (std::size_t level = topology.size(); level-- > 0;) {
     const int shared = std::gcd(topology[level], sharing);
@@ -45,8 +46,11 @@ std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing, c
   return ProcessGrid(levels);
 }
 
-bool legal(const Network& network, const std::vector<Block>& blocks, const LayerDecompositions& layers) {
-  return std::ranges::none_of(blocks, [&](const Block& block) { return check(network, block, layers[at(block.root())]).has_value(); });
+bool legal(const Network& network, const std::vector<Block>& blocks,
+           const LayerDecompositions& layers) {
+  return std::ranges::none_of(blocks, [&](const Block& block) {
+    return check(network, block, layers[at(block.root())]).has_value();
+  });
 }
 
 std::set<std::string> first_of(const std::vector<Remaking>& all, std::size_t count) {
@@ -58,22 +62,33 @@ std::set<std::string> first_of(const std::vector<Remaking>& all, std::size_t cou
 }  // namespace
 
 std::string means_text(const Plan& plan) {
-  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state", "parameters, gradients and the optimizer's state"};
+  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state",
+                              "parameters, gradients and the optimizer's state"};
   std::vector<std::string> means;
-  if (plan.overrides.training.micro_batches > 1) means.push_back(fmt::format("{} micro-batches", plan.overrides.training.micro_batches));
-  if (plan.execution.sharding > 0) means.push_back(fmt::format("{} shared out", shared[at(plan.execution.sharding)]));
+  if (plan.overrides.training.micro_batches > 1)
+    means.push_back(fmt::format("{} micro-batches", plan.overrides.training.micro_batches));
+  if (plan.execution.sharding > 0)
+    means.push_back(fmt::format("{} shared out", shared[at(plan.execution.sharding)]));
   if (!plan.execution.recompute.empty())
-    means.push_back(fmt::format("{} layer{} made again", plan.execution.recompute.size(), plan.execution.recompute.size() == 1 ? "" : "s"));
+    means.push_back(fmt::format("{} layer{} made again", plan.execution.recompute.size(),
+                                plan.execution.recompute.size() == 1 ? "" : "s"));
   return means.empty() ? "no other means" : fmt::format("{}", fmt::join(means, ", "));
 }
 
 Seconds MemoryChoices::Choice::step_within(Bytes limit) const {
   if (kept.memory <= limit) return kept.step;
-  return kept.step + (remade.step - kept.step) * ((kept.memory - limit) / (kept.memory - remade.memory));
+  return kept.step +
+         (remade.step - kept.step) * ((kept.memory - limit) / (kept.memory - remade.memory));
 }
 
-MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const FreeMeans& free)
-    : network_(network), ranks_(ranks), machine_(machine), execution_(execution), free_(free), topology_(machine.topology(ranks)) {
+MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
+                             const Execution& execution, const FreeMeans& free)
+    : network_(network),
+      ranks_(ranks),
+      machine_(machine),
+      execution_(execution),
+      free_(free),
+      topology_(machine.topology(ranks)) {
   add_variants();
 }
 
@@ -83,7 +98,8 @@ void MemoryChoices::add_variants() {
   const std::int64_t most = free_.micro_batches ? most_micro_batches : 1;
   variants_.push_back({network_, fold(network_), {}});
   for (std::int64_t parts = 2; parts <= most; parts *= 2)
-    if (auto divided = with_micro_batches(network_, parts)) variants_.push_back({std::move(*divided), fold(network_), {}});
+    if (auto divided = with_micro_batches(network_, parts))
+      variants_.push_back({std::move(*divided), fold(network_), {}});
   std::vector<std::vector<Choice>> found(variants_.size());
   in_parallel(variants_.size(), [&](std::size_t v) {
     add_uniform_layouts(variants_[v]);
@@ -98,7 +114,9 @@ void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
   const auto in_filters = [](int parts) { return ProcessGrid::Factors{1, parts, 1, 1, 1, 1, 1}; };
   for (int sharing = 1; sharing <= ranks_; ++sharing) {
-    if (ranks_ % sharing != 0 || (sharing < ranks_ && ranks_ / sharing > variant.network.micro_batch())) continue;
+    if (ranks_ % sharing != 0 ||
+        (sharing < ranks_ && ranks_ / sharing > variant.network.micro_batch()))
+      continue;
     if (const auto grid = sharing_grid(topology_, sharing, in_space))
       add_layout(variant, grid->text(), uniform_plan(variant.network, {*grid, {}}).layers);
     const auto grid = sharing > 1 ? sharing_grid(topology_, sharing, in_filters) : std::nullopt;
@@ -106,8 +124,11 @@ void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   }
 }
 
-void MemoryChoices::add_layout(Variant& variant, const std::string& name, const LayerDecompositions& layers) const {
-  if (std::ranges::none_of(variant.layouts, [&](const auto& known) { return known.layers == layers; })) variant.layouts.push_back({name, layers});
+void MemoryChoices::add_layout(Variant& variant, const std::string& name,
+                               const LayerDecompositions& layers) const {
+  if (std::ranges::none_of(variant.layouts,
+                           [&](const auto& known) { return known.layers == layers; }))
+    variant.layouts.push_back({name, layers});
 }
 
 /// Each block's leanest candidate, where candidates are few: under the means that save most, and in one micro-batch as well, for several take a buffer more.
@@ -120,7 +141,8 @@ void MemoryChoices::add_leanest_layouts() {
     LayoutEstimates estimates(variant.network, variant.blocks, execution, machine_);
     std::vector<Decomposition> roots;
     for (std::size_t block = 0; block < variant.blocks.size(); ++block) {
-      const std::vector<Decomposition> legal = candidates(variant.network, variant.blocks[block], topology_).legal;
+      const std::vector<Decomposition> legal =
+          candidates(variant.network, variant.blocks[block], topology_).legal;
       if (legal.empty()) return;
       roots.push_back(*std::ranges::min_element(legal, {}, [&](const Decomposition& root) {
         const LayoutEstimate estimate = estimates.of_block(block, root);
@@ -160,13 +182,16 @@ Execution MemoryChoices::execution_of(const Network& network, int sharding, bool
 
 // ---------------------------------------------------------------- closed form
 
-std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v, std::size_t first) const {
+std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v,
+                                                            std::size_t first) const {
   const Variant& variant = variants_[v];
   std::vector<Choice> found;
   if (first == variant.layouts.size()) return found;
   for (const int sharding : stages()) {
-    const Execution keeping = execution_of(variant.network, sharding, false), remaking = execution_of(variant.network, sharding, free_.recompute);
-    LayoutEstimates kept(variant.network, variant.blocks, keeping, machine_), remade(variant.network, variant.blocks, remaking, machine_);
+    const Execution keeping = execution_of(variant.network, sharding, false),
+                    remaking = execution_of(variant.network, sharding, free_.recompute);
+    LayoutEstimates kept(variant.network, variant.blocks, keeping, machine_),
+        remade(variant.network, variant.blocks, remaking, machine_);
     for (std::size_t layout = first; layout < variant.layouts.size(); ++layout) {
       const LayerDecompositions& layers = variant.layouts[layout].layers;
       const LayoutEstimate whole = kept.of(layers);
@@ -179,20 +204,26 @@ std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v, std::
 void MemoryChoices::estimate(std::size_t v, std::size_t first) { add_choices(estimates(v, first)); }
 
 bool MemoryChoices::fits_as_given(Bytes limit) const {
-  return std::ranges::any_of(
-      choices_, [&](const Choice& choice) { return choice.variant == 0 && choice.sharding == execution_.sharding && choice.kept.memory <= limit; });
+  return std::ranges::any_of(choices_, [&](const Choice& choice) {
+    return choice.variant == 0 && choice.sharding == execution_.sharding &&
+           choice.kept.memory <= limit;
+  });
 }
 
 std::vector<MemoryChoices::Choice> MemoryChoices::promising(Bytes limit) const {
   std::vector<Choice> found;
-  std::ranges::copy_if(choices_, std::back_inserter(found), [&](const Choice& choice) { return choice.remade.memory <= limit; });
-  std::ranges::stable_sort(found, {}, [&](const Choice& choice) { return choice.step_within(limit); });
+  std::ranges::copy_if(choices_, std::back_inserter(found),
+                       [&](const Choice& choice) { return choice.remade.memory <= limit; });
+  std::ranges::stable_sort(found, {},
+                           [&](const Choice& choice) { return choice.step_within(limit); });
   return found;
 }
 
 std::vector<MemoryChoices::Choice> MemoryChoices::leanest() const {
   std::vector<Choice> found = choices_;
-  std::ranges::stable_sort(found, {}, [](const Choice& choice) { return std::pair(choice.remade.memory, choice.variant); });
+  std::ranges::stable_sort(found, {}, [](const Choice& choice) {
+    return std::pair(choice.remade.memory, choice.variant);
+  });
   if (found.size() > looked_at) found.resize(looked_at);
   return found;
 }
@@ -202,19 +233,24 @@ std::vector<MemoryChoices::Point> MemoryChoices::estimated_front() const {
   for (const Choice& choice : choices_) {
     for (const double part : {0.0, 0.5, 1.0}) {
       if (part > 0 && choice.remade.memory == choice.kept.memory) break;
-      points.push_back({choice,
-                        part,
-                        choice.kept.step + (choice.remade.step - choice.kept.step) * part,
-                        {choice.kept.memory.value + std::llround(static_cast<double>((choice.remade.memory - choice.kept.memory).value) * part)}});
+      points.push_back(
+          {choice,
+           part,
+           choice.kept.step + (choice.remade.step - choice.kept.step) * part,
+           {choice.kept.memory.value +
+            std::llround(static_cast<double>((choice.remade.memory - choice.kept.memory).value) *
+                         part)}});
     }
   }
-  std::ranges::stable_sort(points, {}, [](const Point& point) { return std::pair(point.step, point.memory); });
+  std::ranges::stable_sort(points, {},
+                           [](const Point& point) { return std::pair(point.step, point.memory); });
   std::vector<Point> front;
   for (const Point& point : points)
     if (front.empty() || point.memory < front.back().memory) front.push_back(point);
   if (front.size() <= most_points) return front;
   std::vector<Point> some;
-  for (std::size_t i = 0; i < most_points; ++i) some.push_back(front[i * (front.size() - 1) / (most_points - 1)]);
+  for (std::size_t i = 0; i < most_points; ++i)
+    some.push_back(front[i * (front.size() - 1) / (most_points - 1)]);
   return some;
 }
 
@@ -241,7 +277,8 @@ Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes li
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_of(plan, variant.network);
   if (kept <= limit || choice.remade.memory == choice.kept.memory) return kept;
-  const std::vector<Remaking> all = remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
+  const std::vector<Remaking> all =
+      remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
   const auto peak_with = [&](std::size_t count) {
     plan.execution.recompute = first_of(all, count);
     return peak_of(plan, variant.network);
@@ -275,11 +312,14 @@ MemoryChoices::Outcome MemoryChoices::play(const Point& point) const {
   const Variant& variant = variants_[point.choice.variant];
   Plan plan = plan_of(point.choice);
   if (point.remade > 0 && point.choice.remade.memory < point.choice.kept.memory) {
-    const std::vector<Remaking> all = remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
+    const std::vector<Remaking> all =
+        remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
     Bytes saved{}, whole{};
     for (const Remaking& one : all) whole += one.saved;
     std::size_t count = 0;
-    while (count < all.size() && static_cast<double>(saved.value) < point.remade * static_cast<double>(whole.value)) saved += all[count++].saved;
+    while (count < all.size() &&
+           static_cast<double>(saved.value) < point.remade * static_cast<double>(whole.value))
+      saved += all[count++].saved;
     plan.execution.recompute = first_of(all, count);
   }
   plan.prediction = choose_execution(plan, variant.network, machine_);
@@ -288,7 +328,8 @@ MemoryChoices::Outcome MemoryChoices::play(const Point& point) const {
 }
 
 Considered MemoryChoices::named(const Choice& choice, Plan plan) const {
-  std::string name = fmt::format("{}, {}", variants_[choice.variant].layouts[choice.layout].name, means_text(plan));
+  std::string name = fmt::format("{}, {}", variants_[choice.variant].layouts[choice.layout].name,
+                                 means_text(plan));
   return {std::move(name), {}, std::move(plan), {}};
 }
 
@@ -299,7 +340,8 @@ void MemoryChoices::keep(const std::vector<Outcome>& outcomes) {
   }
 }
 
-std::vector<MemoryChoices::Outcome> MemoryChoices::play_all(const std::vector<Choice>& choices, Bytes limit) {
+std::vector<MemoryChoices::Outcome> MemoryChoices::play_all(const std::vector<Choice>& choices,
+                                                            Bytes limit) {
   std::vector<Outcome> outcomes(choices.size());
   in_parallel(choices.size(), [&](std::size_t i) { outcomes[i] = play(choices[i], limit); });
   keep(outcomes);
@@ -309,7 +351,9 @@ std::vector<MemoryChoices::Outcome> MemoryChoices::play_all(const std::vector<Ch
 const Considered* MemoryChoices::best(Bytes limit) const {
   const Considered* best = nullptr;
   for (const Considered& tried : tried_)
-    if (tried.plan->prediction->memory <= limit && (!best || tried.plan->prediction->step < best->plan->prediction->step)) best = &tried;
+    if (tried.plan->prediction->memory <= limit &&
+        (!best || tried.plan->prediction->step < best->plan->prediction->step))
+      best = &tried;
   return best;
 }
 
@@ -323,10 +367,13 @@ void MemoryChoices::play_promising(Bytes limit) {
     left.erase(left.begin(), end);
     const std::vector<Outcome> outcomes = play_all(some, limit);
     double least = std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < some.size(); ++i) least = std::min(least, outcomes[i].memory / some[i].remade.memory);
+    for (std::size_t i = 0; i < some.size(); ++i)
+      least = std::min(least, outcomes[i].memory / some[i].remade.memory);
     beyond = std::max(beyond, least);
-    std::erase_if(left,
-                  [&](const Choice& choice) { return static_cast<double>(choice.remade.memory.value) * beyond > static_cast<double>(limit.value); });
+    std::erase_if(left, [&](const Choice& choice) {
+      return static_cast<double>(choice.remade.memory.value) * beyond >
+             static_cast<double>(limit.value);
+    });
   }
 }
 
@@ -349,7 +396,9 @@ void MemoryChoices::search_around(const Considered& best, Bytes limit, const Sea
   Variant& variant = variants_[v];
   Execution execution = execution_of(variant.network, best.plan->execution.sharding, false);
   execution.recompute = best.plan->execution.recompute;
-  const Bytes sum = LayoutEstimates(variant.network, variant.blocks, execution, machine_).of(best.plan->layers).memory;
+  const Bytes sum = LayoutEstimates(variant.network, variant.blocks, execution, machine_)
+                        .of(best.plan->layers)
+                        .memory;
   const Bytes beside = std::max(Bytes{0}, best.plan->prediction->memory - sum);
   std::vector<LayerDecompositions> known;
   for (const auto& layout : variant.layouts) known.push_back(layout.layers);
@@ -365,20 +414,23 @@ void MemoryChoices::search_around(const Considered& best, Bytes limit, const Sea
 }
 
 std::size_t MemoryChoices::variant_of(const Plan& plan) const {
-  const auto found = std::ranges::find_if(
-      variants_, [&](const Variant& variant) { return variant.network.training.micro_batches == plan.overrides.training.micro_batches; });
+  const auto found = std::ranges::find_if(variants_, [&](const Variant& variant) {
+    return variant.network.training.micro_batches == plan.overrides.training.micro_batches;
+  });
   return static_cast<std::size_t>(found - variants_.begin());
 }
 
 std::optional<MemoryChoices::Found> MemoryChoices::search_for(const Plan& plan) const {
-  const auto found = searched_.find({plan.overrides.training.micro_batches, plan.execution.sharding});
+  const auto found =
+      searched_.find({plan.overrides.training.micro_batches, plan.execution.sharding});
   return found == searched_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void MemoryChoices::trace_front() {
   add_leanest_layouts();
   std::vector<Point> points = estimated_front();
-  for (const Choice& choice : leanest()) points.push_back({choice, 1, choice.remade.step, choice.remade.memory});
+  for (const Choice& choice : leanest())
+    points.push_back({choice, 1, choice.remade.step, choice.remade.memory});
   std::vector<Outcome> outcomes(points.size());
   in_parallel(points.size(), [&](std::size_t i) { outcomes[i] = play(points[i]); });
   keep(outcomes);

@@ -26,10 +26,12 @@ class MemoryChoices {
     Seconds objective{}, lower_bound{};
   };
   /// `limit`: of what persists and is kept for the backward phase. `known`: legal layouts to start from.
-  using Search = std::function<Found(const Network&, const Execution&, Bytes limit, const std::vector<LayerDecompositions>& known)>;
+  using Search = std::function<Found(const Network&, const Execution&, Bytes limit,
+                                     const std::vector<LayerDecompositions>& known)>;
 
   /// All but `free` must outlive this. What is not free stays as `network` and `execution` say. Throws InfeasibleError if the machine has fewer ranks.
-  MemoryChoices(const Network& network, int ranks, const MachineProfile& machine, const Execution& execution, const FreeMeans& free);
+  MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
+                const Execution& execution, const FreeMeans& free);
 
   /// Another layout over all ranks to try.
   void know(const std::string& name, const LayerDecompositions& layers);
@@ -80,10 +82,13 @@ class MemoryChoices {
   using Setting = std::pair<std::int64_t, int>;  ///< micro-batches and sharding
 
   void add_variants();
-  void add_choices(const std::vector<Choice>& choices) { choices_.insert(choices_.end(), choices.begin(), choices.end()); }
+  void add_choices(const std::vector<Choice>& choices) {
+    choices_.insert(choices_.end(), choices.begin(), choices.end());
+  }
   void add_uniform_layouts(Variant& variant) const;
   void add_leanest_layouts();
-  void add_layout(Variant& variant, const std::string& name, const LayerDecompositions& layers) const;
+  void add_layout(Variant& variant, const std::string& name,
+                  const LayerDecompositions& layers) const;
   std::vector<int> stages() const;
   Execution execution_of(const Network& network, int sharding, bool remake) const;
   /// Of layouts from `first` on.

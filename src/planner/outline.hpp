@@ -7,7 +7,8 @@ namespace stratplan {
 
 struct Outline {
   Bytes memory{};  ///< what adds up of it: persistent, and saved for the backward phase
-  Seconds step{};  ///< kernels and redistributions one after the other, without the reduction of gradients
+  Seconds
+      step{};  ///< kernels and redistributions one after the other, without the reduction of gradients
 };
 Outline outline_of(const Plan& plan, const Network& network, const MachineProfile& machine);
 

@@ -20,7 +20,8 @@ class LayerClock {
       arrived_ = now_ + cost;
       return;
     }
-    const bool waits = std::ranges::any_of(step.reads, [&](BufferId read) { return std::ranges::count(arriving_, read) > 0; });
+    const bool waits = std::ranges::any_of(
+        step.reads, [&](BufferId read) { return std::ranges::count(arriving_, read) > 0; });
     if (waits) now_ = std::max(now_, arrived_);
     now_ += cost;
   }
@@ -32,14 +33,18 @@ class LayerClock {
 };
 
 /// By layer; of the rank that takes longest for it.
-std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs, const std::set<LayerIndex>& layers, const MachineProfile& machine) {
+std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs,
+                                            const std::set<LayerIndex>& layers,
+                                            const MachineProfile& machine) {
   std::map<LayerIndex, Seconds> longest;
   for (const Program& program : programs) {
     std::map<LayerIndex, LayerClock> clocks;
     for (const Step& step : program.steps)
       if (step.phase == Phase::Forward && layers.contains(step.layer))
-        clocks[step.layer].add(step, cost_of(step, program, machine).seconds + machine.step_overhead.median);
-    for (const auto& [layer, clock] : clocks) longest[layer] = std::max(longest[layer], clock.now());
+        clocks[step.layer].add(
+            step, cost_of(step, program, machine).seconds + machine.step_overhead.median);
+    for (const auto& [layer, clock] : clocks)
+      longest[layer] = std::max(longest[layer], clock.now());
   }
   return longest;
 }
@@ -53,7 +58,8 @@ Prediction play(Plan& plan, const Network& network, const MachineProfile& machin
 
 }  // namespace
 
-std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, const MachineProfile& machine) {
+std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network,
+                                     const MachineProfile& machine) {
   Plan cut = plan;
   cut.execution.slabs = layers_for_slabs(network, plan.layers);
   if (cut.execution.slabs.empty()) return {};
@@ -67,8 +73,8 @@ std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network, c
   return paying;
 }
 
-Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine, const std::optional<Bytes>& memory_limit,
-                            bool thorough) {
+Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
+                            const std::optional<Bytes>& memory_limit, bool thorough) {
   const bool fixed = plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0;
   // Over many ranks a look costs more than it tells: that kernels go on beside messages is taken for the better.
   const bool many = plan.ranks > most_ranks_of_their_own;

@@ -28,10 +28,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Seconds since(Clock::time_point start) { return {std::chrono::duration<double>(Clock::now() - start).count()}; }
+Seconds since(Clock::time_point start) {
+  return {std::chrono::duration<double>(Clock::now() - start).count()};
+}
 
 /// Rounded up, so that what is printed would do.
-std::string mebibytes(Bytes bytes) { return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20); }
+std::string mebibytes(Bytes bytes) {
+  return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
+}
 std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f} ms", seconds.value * 1e3); }
 
 /// What the search chooses from on some number of ranks.
@@ -47,8 +51,10 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   for (const Block& block : space.blocks) {
     Candidates found = candidates(network, block, topology);
     if (found.legal.empty()) {
-      throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}: {}", ranks, network.layer(block.root()).name,
-                                        found.rejected.empty() ? "there are none" : found.rejected.front().reason));
+      throw InfeasibleError(
+          fmt::format("no decomposition over {} ranks is legal for layer {}: {}", ranks,
+                      network.layer(block.root()).name,
+                      found.rejected.empty() ? "there are none" : found.rejected.front().reason));
     }
     space.legal += found.legal.size();
     space.rejected += found.rejected.size();
@@ -62,10 +68,17 @@ constexpr double alike = 1 + 1e-12;
 
 class Planning {
  public:
-  Planning(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options)
-      : network_(network), source_(source), ranks_(ranks), machine_(machine), options_(options), fingerprint_(machine.fingerprint()) {
+  Planning(const Network& network, const std::string& source, int ranks,
+           const MachineProfile& machine, const PlanningOptions& options)
+      : network_(network),
+        source_(source),
+        ranks_(ranks),
+        machine_(machine),
+        options_(options),
+        fingerprint_(machine.fingerprint()) {
     result_.memory_limit = options.memory_limit;
-    if (!result_.memory_limit && machine.device.memory.value > 0) result_.memory_limit = machine.device.memory;
+    if (!result_.memory_limit && machine.device.memory.value > 0)
+      result_.memory_limit = machine.device.memory;
   }
 
   PlanningResult run() {
@@ -90,7 +103,8 @@ class Planning {
   /// Over more ranks than can be tried one by one, on a machine of which rates are known rather than kernels.
   void run_widely() {
     price_baselines();
-    const WideOutcome outcome = search_over_all(network_, options_.execution, {}, layouts_over_all());
+    const WideOutcome outcome =
+        search_over_all(network_, options_.execution, {}, layouts_over_all());
     result_.blocks = fold(network_).size();
     result_.candidates = outcome.candidates;
     result_.rejections = outcome.rejections;
@@ -109,10 +123,12 @@ class Planning {
     return known;
   }
 
-  WideOutcome search_over_all(const Network& network, const Execution& execution, std::optional<Bytes> limit,
+  WideOutcome search_over_all(const Network& network, const Execution& execution,
+                              std::optional<Bytes> limit,
                               const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    const WideOutcome outcome = search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
+    const WideOutcome outcome =
+        search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
     result_.search_seconds += since(start);
     return outcome;
   }
@@ -122,14 +138,16 @@ class Planning {
     plan.ranks = ranks_;
     plan.layers = layers;
     const std::size_t place = result_.searched.size();
-    add_searched(priced(place == 0 ? "searched" : fmt::format("searched, {}", place + 1), std::move(plan)));
+    add_searched(
+        priced(place == 0 ? "searched" : fmt::format("searched, {}", place + 1), std::move(plan)));
   }
 
   // ---------------------------------------------------------------- where memory is short
 
   /// The best as given needs too much: what it would take, and that nothing is known yet of what fits.
   void remember_without_limit(Considered considered) {
-    if (!considered.plan->prediction) considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
+    if (!considered.plan->prediction)
+      considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
     result_.without_limit = considered.plan->prediction;
     result_.objective = {};
     result_.optimal = false;
@@ -141,33 +159,39 @@ class Planning {
     MemoryChoices choices(network_, ranks_, machine_, options_.execution, options_.free);
     for (const auto* list : {&beyond_limit_, &result_.searched, &result_.baselines})
       for (const Considered& considered : *list)
-        if (considered.plan && considered.plan->ranks == ranks_) choices.know(considered.name, considered.plan->layers);
+        if (considered.plan && considered.plan->ranks == ranks_)
+          choices.know(considered.name, considered.plan->layers);
     if (result_.without_limit) {
       const Bytes limit = *result_.memory_limit;
       if (is_wide(ranks_, machine_) && choices.fits_as_given(limit)) search_again(limit);
-      choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room, const std::vector<LayerDecompositions>& known) {
+      choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room,
+                             const std::vector<LayerDecompositions>& known) {
         return search_within(network, execution, room, known);
       });
     }
     if (options_.front) choices.trace_front();
     for (const Considered& tried : choices.tried()) {
       Considered considered{tried.name, {}, labelled(*tried.plan, tried.name), {}};
-      if (!fits(considered.plan->prediction->memory)) considered.infeasible = too_much(considered.plan->prediction->memory);
+      if (!fits(considered.plan->prediction->memory))
+        considered.infeasible = too_much(considered.plan->prediction->memory);
       result_.fitted.push_back(std::move(considered));
     }
-    if (fastest(result_.searched) || fastest(result_.baselines) || fastest(result_.fitted)) return state_search_of_fitted(choices);
+    if (fastest(result_.searched) || fastest(result_.baselines) || fastest(result_.fitted))
+      return state_search_of_fitted(choices);
     throw InfeasibleError(why_nothing_fits(choices));
   }
 
   /// As given, for what fits.
   void search_again(Bytes limit) {
-    const WideOutcome outcome = search_over_all(network_, options_.execution, limit, layouts_over_all());
+    const WideOutcome outcome =
+        search_over_all(network_, options_.execution, limit, layouts_over_all());
     for (const LayerDecompositions& layers : outcome.found) add_found(layers);
     std::erase_if(result_.searched, [](const Considered& searched) { return !searched.usable(); });
     if (!result_.searched.empty()) state_objective(outcome.objective, outcome.lower_bound);
   }
 
-  MemoryChoices::Found search_within(const Network& network, const Execution& execution, Bytes limit, const std::vector<LayerDecompositions>& known) {
+  MemoryChoices::Found search_within(const Network& network, const Execution& execution,
+                                     Bytes limit, const std::vector<LayerDecompositions>& known) {
     if (is_wide(ranks_, machine_)) {
       WideOutcome outcome = search_over_all(network, execution, limit, known);
       return {std::move(outcome.found), outcome.objective, outcome.lower_bound};
@@ -186,14 +210,17 @@ class Planning {
     const Considered* fitted = fastest(result_.fitted);
     if (!fitted) return;
     for (const auto* list : {&result_.searched, &result_.baselines})
-      if (const Considered* other = fastest(*list); other && !better(*fitted->plan, *other->plan)) return;
-    if (const auto found = choices.search_for(*fitted->plan); found && !found->layers.empty()) state_objective(found->objective, found->lower_bound);
+      if (const Considered* other = fastest(*list); other && !better(*fitted->plan, *other->plan))
+        return;
+    if (const auto found = choices.search_for(*fitted->plan); found && !found->layers.empty())
+      state_objective(found->objective, found->lower_bound);
   }
 
   std::string why_nothing_fits(MemoryChoices& choices) {
     remember_peak(choices.least_memory());
     constexpr int times = 64, most = 16384;
-    std::string enough = fmt::format("; no power of two times as many would do, up to {}", std::min(most, times * ranks_));
+    std::string enough = fmt::format("; no power of two times as many would do, up to {}",
+                                     std::min(most, times * ranks_));
     for (int more = 2 * ranks_; more <= std::min(most, times * ranks_); more *= 2) {
       const auto leaner = least_memory_on(more);
       if (!leaner) break;
@@ -201,14 +228,17 @@ class Planning {
       enough = fmt::format("; {} ranks would do", more);
       break;
     }
-    return fmt::format("{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}", network_.name, network_.batch,
-                       mebibytes(*result_.memory_limit), ranks_, mebibytes(*least_peak_), enough);
+    return fmt::format(
+        "{} with batch {} does not fit into {} per rank on {} ranks: the leanest plan needs {}{}",
+        network_.name, network_.batch, mebibytes(*result_.memory_limit), ranks_,
+        mebibytes(*least_peak_), enough);
   }
 
   /// Nothing if the machine has fewer ranks.
   std::optional<Bytes> least_memory_on(int ranks) const {
     try {
-      return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free).least_memory();
+      return MemoryChoices(network_, ranks, machine_, options_.execution, options_.free)
+          .least_memory();
     } catch (const InfeasibleError&) {
       return {};
     }
@@ -217,10 +247,12 @@ class Planning {
   /// Of plans as long and as lean only the best is kept; of as long ones that which is recommended, if it is among them.
   void trace_front() {
     std::vector<const Considered*> all;
-    for (const auto* list : {&result_.searched, &result_.baselines, &result_.fitted, &beyond_limit_})
+    for (const auto* list :
+         {&result_.searched, &result_.baselines, &result_.fitted, &beyond_limit_})
       for (const Considered& considered : *list)
         if (considered.plan && considered.plan->prediction) all.push_back(&considered);
-    std::ranges::stable_sort(all, [](const Considered* a, const Considered* b) { return better(*a->plan, *b->plan); });
+    std::ranges::stable_sort(
+        all, [](const Considered* a, const Considered* b) { return better(*a->plan, *b->plan); });
     for (const Considered* considered : all) {
       if (result_.front.empty()) {
         result_.front.push_back(*considered);
@@ -228,7 +260,8 @@ class Planning {
       }
       const Considered& last = result_.front.back();
       if (considered->plan->prediction->memory >= last.plan->prediction->memory) continue;
-      const bool as_long = considered->plan->prediction->step.value <= last.plan->prediction->step.value * alike;
+      const bool as_long =
+          considered->plan->prediction->step.value <= last.plan->prediction->step.value * alike;
       if (as_long && last.usable()) continue;
       if (as_long) result_.front.pop_back();
       result_.front.push_back(*considered);
@@ -237,7 +270,8 @@ class Planning {
 
   Plan plan_of(const Space& space, const std::vector<int>& assignment, int ranks) const {
     std::vector<Decomposition> roots;
-    for (std::size_t i = 0; i < assignment.size(); ++i) roots.push_back(space.candidates[i][static_cast<std::size_t>(assignment[i])]);
+    for (std::size_t i = 0; i < assignment.size(); ++i)
+      roots.push_back(space.candidates[i][static_cast<std::size_t>(assignment[i])]);
     Plan plan;
     plan.ranks = ranks;
     plan.layers = spread_all(network_, space.blocks, roots);
@@ -265,10 +299,13 @@ class Planning {
     return plan;
   }
 
-  Bytes peak_of(const Plan& plan) const { return peak_memory(modelled_programs(plan, network_), machine_).total(); }
+  Bytes peak_of(const Plan& plan) const {
+    return peak_memory(modelled_programs(plan, network_), machine_).total();
+  }
 
   /// `sum`: its outline, if it is known already.
-  Considered priced(const std::string& name, Plan plan, bool thorough = true, std::optional<Outline> sum = {}) {
+  Considered priced(const std::string& name, Plan plan, bool thorough = true,
+                    std::optional<Outline> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
     if (!sum) sum = outline(*considered.plan);
     if (const auto memory = far_too_much(sum)) {
@@ -276,7 +313,8 @@ class Planning {
       considered.infeasible = too_much(*memory);
       return considered;
     }
-    considered.plan->prediction = choose_execution(*considered.plan, network_, machine_, result_.memory_limit, thorough);
+    considered.plan->prediction =
+        choose_execution(*considered.plan, network_, machine_, result_.memory_limit, thorough);
     const Bytes memory = considered.plan->prediction->memory;
     remember_peak(memory);
     if (!fits(memory)) considered.infeasible = too_much(memory);
@@ -289,17 +327,20 @@ class Planning {
   }
 
   std::optional<Outline> outline(const Plan& plan) const {
-    return ranks_ > most_ranks_of_their_own ? std::optional(outline_of(plan, network_, machine_)) : std::nullopt;
+    return ranks_ > most_ranks_of_their_own ? std::optional(outline_of(plan, network_, machine_))
+                                            : std::nullopt;
   }
 
   /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
   std::optional<Bytes> far_too_much(const std::optional<Outline>& sum) const {
-    const bool far = sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
+    const bool far =
+        sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
     return far ? std::optional(sum->memory) : std::nullopt;
   }
 
   std::string too_much(Bytes memory) const {
-    return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory), mebibytes(*result_.memory_limit));
+    return fmt::format("needs {} per rank, the limit is {}", mebibytes(memory),
+                       mebibytes(*result_.memory_limit));
   }
 
   bool fits(Bytes memory) const { return !result_.memory_limit || memory <= *result_.memory_limit; }
@@ -321,12 +362,14 @@ class Planning {
     if (!found) return;
     state_objective(found->cost, found->lower_bound);
     Considered considered = priced("searched", plan_of(space, found->assignment, ranks_));
-    considered.usable() ? add_searched(std::move(considered)) : remember_without_limit(std::move(considered));
+    considered.usable() ? add_searched(std::move(considered))
+                        : remember_without_limit(std::move(considered));
   }
 
   /// The table's memory adds up what persists and what backward reads; transient buffers and gaps come on top. So where the plan as lowered exceeds the
   /// limit, the search is asked again for less, until it fits or nothing leaner is left.
-  void search_with_weight(const Space& space, const PlanTable& table, double weight, const std::string& name) {
+  void search_with_weight(const Space& space, const PlanTable& table, double weight,
+                          const std::string& name) {
     const WeightedTable weighted(table, weight);
     const Bytes least = least_memory(weighted);
     std::optional<Bytes> limit = result_.memory_limit;
@@ -354,24 +397,28 @@ class Planning {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
     result_.optimal = cost.value <= result_.lower_bound.value * alike;
-    result_.gap = result_.optimal || result_.lower_bound.value <= 0 ? 0 : cost / result_.lower_bound - 1;
+    result_.gap =
+        result_.optimal || result_.lower_bound.value <= 0 ? 0 : cost / result_.lower_bound - 1;
   }
 
   void add_searched(Considered considered) {
     for (Considered& known : result_.searched) {
-      if (known.plan->layers == considered.plan->layers) return known.aliases.push_back(considered.name);
+      if (known.plan->layers == considered.plan->layers)
+        return known.aliases.push_back(considered.name);
     }
     result_.searched.push_back(std::move(considered));
   }
 
   void price_baselines() {
     const Fits plan_fits = [&](const Plan& plan) { return fits(peak_of(plan)); };
-    std::vector<Baseline> all = baselines(network_, ranks_, machine_, options_.execution, plan_fits);
+    std::vector<Baseline> all =
+        baselines(network_, ranks_, machine_, options_.execution, plan_fits);
     if (ranks_ > most_ranks_of_their_own) keep_best_on_fewer_ranks(all);
     std::vector<Considered> prices = priced(all);
     for (Considered& considered : prices) {
       for (Considered& searched : result_.searched) {
-        if (considered.plan && searched.plan->layers == considered.plan->layers) searched.aliases.push_back(considered.name);
+        if (considered.plan && searched.plan->layers == considered.plan->layers)
+          searched.aliases.push_back(considered.name);
       }
       result_.baselines.push_back(std::move(considered));
     }
@@ -390,19 +437,23 @@ class Planning {
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::erase_if(order, [&](std::size_t i) { return !all[i].plan; });
-    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return outlines[i] ? outlines[i]->step : Seconds{0}; });
+    std::ranges::stable_sort(
+        order, {}, [&](std::size_t i) { return outlines[i] ? outlines[i]->step : Seconds{0}; });
     std::optional<Seconds> best;
     const auto price = [&](std::size_t i) {
       if (best && outlines[i] && outlines[i]->step > *best * far_longer)
-        prices[i].infeasible = fmt::format("not played through: estimated at {} without reductions, the best of the others takes {} in all",
-                                           milliseconds(outlines[i]->step), milliseconds(*best));
+        prices[i].infeasible = fmt::format(
+            "not played through: estimated at {} without reductions, the best of the others takes "
+            "{} in all",
+            milliseconds(outlines[i]->step), milliseconds(*best));
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, outlines[i]);
     };
     const std::size_t some = std::min(first, order.size());
     in_parallel(some, [&](std::size_t i) { price(order[i]); });
     for (const Considered& considered : prices)
-      if (considered.usable() && (!best || considered.plan->prediction->step < *best)) best = considered.plan->prediction->step;
+      if (considered.usable() && (!best || considered.plan->prediction->step < *best))
+        best = considered.plan->prediction->step;
     in_parallel(order.size() - some, [&](std::size_t i) { price(order[some + i]); });
     for (std::size_t i = 0; i < all.size(); ++i) prices[i].aliases = std::move(all[i].aliases);
     return prices;
@@ -412,15 +463,20 @@ class Planning {
   void keep_best_on_fewer_ranks(std::vector<Baseline>& all) const {
     std::string best;
     Seconds least{};
-    const auto fewer = [&](const Baseline& baseline) { return baseline.plan && baseline.plan->ranks < ranks_; };
+    const auto fewer = [&](const Baseline& baseline) {
+      return baseline.plan && baseline.plan->ranks < ranks_;
+    };
     for (const Baseline& baseline : all) {
       if (!fewer(baseline)) continue;
-      const Seconds step = simulate({lower(network_, baseline.plan->layers, baseline.plan->execution, 0)}, machine_).total;
+      const Seconds step =
+          simulate({lower(network_, baseline.plan->layers, baseline.plan->execution, 0)}, machine_)
+              .total;
       if (!best.empty() && step >= least) continue;
       least = step;
       best = baseline.name;
     }
-    std::erase_if(all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
+    std::erase_if(
+        all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
   }
 
   /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no better than doing it on one.
@@ -432,26 +488,32 @@ class Planning {
   static const Considered* fastest(const std::vector<Considered>& list) {
     const Considered* best = nullptr;
     for (const Considered& considered : list)
-      if (considered.usable() && (!best || better(*considered.plan, *best->plan))) best = &considered;
+      if (considered.usable() && (!best || better(*considered.plan, *best->plan)))
+        best = &considered;
     return best;
   }
 
   void recommend() {
     const Considered* best = nullptr;
     for (const auto* list : {&result_.searched, &result_.baselines, &result_.fitted})
-      if (const Considered* found = fastest(*list); found && (!best || better(*found->plan, *best->plan))) best = found;
+      if (const Considered* found = fastest(*list);
+          found && (!best || better(*found->plan, *best->plan)))
+        best = found;
     SP_ASSERT(best, "baselines={}", result_.baselines.size());
     result_.recommended = *best->plan;
     result_.recommended.name = "recommended";
     result_.chosen = best->name;
     if (result_.searched.empty()) {
       result_.reranking =
-          fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_, mebibytes(*result_.memory_limit), best->name);
+          fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_,
+                      mebibytes(*result_.memory_limit), best->name);
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
-      result_.reranking =
-          fmt::format("played through, \"{}\" takes {} per step on {} of the ranks; what the search put first takes {} on {}", best->name,
-                      milliseconds(best->plan->prediction->step), best->plan->ranks, milliseconds(first.prediction->step), first.ranks);
+      result_.reranking = fmt::format(
+          "played through, \"{}\" takes {} per step on {} of the ranks; what the search put first "
+          "takes {} on {}",
+          best->name, milliseconds(best->plan->prediction->step), best->plan->ranks,
+          milliseconds(first.prediction->step), first.ranks);
     }
   }
 
@@ -462,34 +524,41 @@ class Planning {
   const PlanningOptions& options_;
   std::string fingerprint_;
   std::mutex least_peak_guard_;
-  std::optional<Bytes> least_peak_;       ///< of all plans looked at
-  std::vector<Considered> beyond_limit_;  ///< the best as given, if it needs more memory than there is
+  std::optional<Bytes> least_peak_;  ///< of all plans looked at
+  std::vector<Considered>
+      beyond_limit_;  ///< the best as given, if it needs more memory than there is
   PlanningResult result_;
 };
 
 }  // namespace
 
-PlanningResult plan(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options) {
+PlanningResult plan(const Network& network, const std::string& source, int ranks,
+                    const MachineProfile& machine, const PlanningOptions& options) {
   return Planning(network, source, ranks, machine, options).run();
 }
 
 namespace {
 
 bool is_same(const Plan& a, const Plan& b) {
-  return a.layers == b.layers && a.execution.recompute == b.execution.recompute && a.execution.sharding == b.execution.sharding;
+  return a.layers == b.layers && a.execution.recompute == b.execution.recompute &&
+         a.execution.sharding == b.execution.sharding;
 }
 
 }  // namespace
 
 Network network_of(const Plan& plan, const Network& network) {
-  return plan.overrides.training == network.training ? network : with_micro_batches(network, plan.overrides.training.micro_batches).value();
+  return plan.overrides.training == network.training
+             ? network
+             : with_micro_batches(network, plan.overrides.training.micro_batches).value();
 }
 
 std::vector<const Plan*> plans_to_measure(const PlanningResult& result) {
   std::vector<const Plan*> plans{&result.recommended};
   const auto add = [&](const Considered& considered) {
     if (!considered.usable()) return;
-    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) { return is_same(*plan, *considered.plan); });
+    const bool known = std::any_of(plans.begin(), plans.end(), [&](const Plan* plan) {
+      return is_same(*plan, *considered.plan);
+    });
     if (!known) plans.push_back(&*considered.plan);
   };
   for (const Considered& searched : result.searched) add(searched);

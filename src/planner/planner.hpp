@@ -27,15 +27,17 @@ struct PlanningOptions {
 
 /// A plan that was considered, or would have been.
 struct Considered {
-  std::string name;                  ///< "searched", "searched, communication x2", or the baseline's
+  std::string name;  ///< "searched", "searched, communication x2", or the baseline's
   std::vector<std::string> aliases;  ///< under which other names the same plan came up
   std::optional<Plan> plan;          ///< with its prediction
-  std::string infeasible;            ///< why it can not be used: no such plan, or more memory than the limit (then there is a plan)
+  std::string
+      infeasible;  ///< why it can not be used: no such plan, or more memory than the limit (then there is a plan)
   bool usable() const { return plan && infeasible.empty(); }
 };
 
 struct PlanningResult {
-  Plan recommended;       ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
+  Plan
+      recommended;  ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
   std::string chosen;     ///< the name of the one that it is
   std::string reranking;  ///< what the simulator changed about the search's choice; empty: nothing
   std::optional<Bytes> memory_limit;  ///< that applied
@@ -50,19 +52,24 @@ struct PlanningResult {
   std::size_t rejections = 0;  ///< illegal ones
   Seconds search_seconds{};    ///< time spent searching, the costs that it asked for included
 
-  std::vector<Considered> searched;  ///< of different weights on communication; the first has the true ones
+  std::vector<Considered>
+      searched;  ///< of different weights on communication; the first has the true ones
   std::vector<Considered> baselines;
-  std::vector<Considered> fitted;    ///< in other micro-batches, with sharding or recomputation: where the limit binds, or for the front
+  std::vector<Considered>
+      fitted;  ///< in other micro-batches, with sharding or recomputation: where the limit binds, or for the front
 
-  std::optional<Prediction> without_limit;  ///< of the fastest plan with the means as given, if it needs more than the limit
-  std::vector<Considered> front;            ///< if wanted: what nothing considered is both faster and leaner than; the fastest first, the recommended among them
+  std::optional<Prediction>
+      without_limit;  ///< of the fastest plan with the means as given, if it needs more than the limit
+  std::vector<Considered>
+      front;  ///< if wanted: what nothing considered is both faster and leaner than; the fastest first, the recommended among them
 };
 
 /// `network` in the micro-batches of a plan that was made for it.
 Network network_of(const Plan& plan, const Network& network);
 
 /// Throws InfeasibleError with the reason, and what would do: the least memory, the least ranks.
-PlanningResult plan(const Network& network, const std::string& source, int ranks, const MachineProfile& machine, const PlanningOptions& options = {});
+PlanningResult plan(const Network& network, const std::string& source, int ranks,
+                    const MachineProfile& machine, const PlanningOptions& options = {});
 
 /// What is worth measuring next: the recommended plan, other plans that the search found, and the baselines, all usable.
 std::vector<const Plan*> plans_to_measure(const PlanningResult& result);

@@ -16,7 +16,8 @@ int rank_by_digits(int ranks, const Last& last) {
   int rank = 0;
   std::size_t place = 0;
   for (int prime = 2; ranks > 1; ++prime)
-    for (; ranks % prime == 0; ranks /= prime) rank = rank * prime + (last(place++) ? prime - 1 : 0);
+    for (; ranks % prime == 0; ranks /= prime)
+      rank = rank * prime + (last(place++) ? prime - 1 : 0);
   return rank;
 }
 
@@ -30,19 +31,22 @@ std::vector<int> modelled_ranks(int ranks) {
   }
   // The first blocks are the longest; where every other digit is the last, the rank has neighbours on both sides of most dimensions and half of its partners far off.
   modelled = {0, ranks - 1};
-  for (const std::size_t turn : {0, 1}) modelled.insert(rank_by_digits(ranks, [&](std::size_t place) { return place % 2 == turn; }));
+  for (const std::size_t turn : {0, 1})
+    modelled.insert(rank_by_digits(ranks, [&](std::size_t place) { return place % 2 == turn; }));
   return {modelled.begin(), modelled.end()};
 }
 
 std::vector<Program> programs_of(const Plan& plan, const Network& network) {
   std::vector<Program> programs;
-  for (int rank = 0; rank < plan.ranks; ++rank) programs.push_back(lower(network, plan.layers, plan.execution, rank));
+  for (int rank = 0; rank < plan.ranks; ++rank)
+    programs.push_back(lower(network, plan.layers, plan.execution, rank));
   return programs;
 }
 
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network) {
   std::vector<Program> programs;
-  for (const int rank : modelled_ranks(plan.ranks)) programs.push_back(lower(network, plan.layers, plan.execution, rank));
+  for (const int rank : modelled_ranks(plan.ranks))
+    programs.push_back(lower(network, plan.layers, plan.execution, rank));
   return programs;
 }
 
@@ -54,7 +58,8 @@ Prediction predict(const Plan& plan, const Network& network, const MachineProfil
   return predict(modelled_programs(plan, network), machine);
 }
 
-std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs, const MachineProfile& machine) {
+std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
+                                                           const MachineProfile& machine) {
   std::map<std::string, std::string> fastest;
   std::set<Kernel> known;
   for (const Program& program : programs) {
@@ -62,7 +67,8 @@ std::map<std::string, std::string> fastest_implementations(const std::vector<Pro
       const auto* compute = std::get_if<ComputeStep>(&step.body);
       if (!compute || !known.insert(compute->kernel).second) continue;
       const auto measured = machine.kernels.find(compute->kernel.key());
-      if (measured != machine.kernels.end() && !measured->second.choice.empty()) fastest.emplace(measured->first, measured->second.choice);
+      if (measured != machine.kernels.end() && !measured->second.choice.empty())
+        fastest.emplace(measured->first, measured->second.choice);
     }
   }
   return fastest;

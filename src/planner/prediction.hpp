@@ -22,7 +22,8 @@ Prediction predict(const std::vector<Program>& programs, const MachineProfile& m
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 
 /// Execution::implementations, as far as they were measured.
-std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs, const MachineProfile& machine);
+std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
+                                                           const MachineProfile& machine);
 
 /// Whether no step's price is a mere estimate.
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine);

@@ -25,19 +25,25 @@ class Reader {
     for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i], fmt::format("/nodes/{}", i));
     if (document_.contains("edges")) {
       const Json& edges = array(document_, "edges", "");
-      for (std::size_t i = 0; i < edges.size(); ++i) read_edge(edges[i], fmt::format("/edges/{}", i));
+      for (std::size_t i = 0; i < edges.size(); ++i)
+        read_edge(edges[i], fmt::format("/edges/{}", i));
     }
-    if (document_.contains("memory_limit")) bare_.memory_limit = Bytes{bytes(document_["memory_limit"], "/memory_limit")};
+    if (document_.contains("memory_limit"))
+      bare_.memory_limit = Bytes{bytes(document_["memory_limit"], "/memory_limit")};
     return std::move(bare_);
   }
 
  private:
-  [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const { throw InputError(file_, pointer, expected); }
+  [[noreturn]] void fail(const std::string& pointer, const std::string& expected) const {
+    throw InputError(file_, pointer, expected);
+  }
 
-  void check_keys(const Json& object, const std::string& pointer, const std::set<std::string>& known) const {
+  void check_keys(const Json& object, const std::string& pointer,
+                  const std::set<std::string>& known) const {
     if (!object.is_object()) fail(pointer, "expected an object");
     for (const auto& [key, value] : object.items()) {
-      if (!known.contains(key)) fail((Json::json_pointer(pointer) / key).to_string(), "unknown key");
+      if (!known.contains(key))
+        fail((Json::json_pointer(pointer) / key).to_string(), "unknown key");
     }
   }
 
@@ -48,7 +54,8 @@ class Reader {
   }
 
   double cost(const Json& number, const std::string& pointer) const {
-    if (!number.is_number() || !std::isfinite(number.get<double>()) || number.get<double>() < 0) fail(pointer, "expected a number of at least 0");
+    if (!number.is_number() || !std::isfinite(number.get<double>()) || number.get<double>() < 0)
+      fail(pointer, "expected a number of at least 0");
     return number.get<double>();
   }
 
@@ -61,25 +68,33 @@ class Reader {
 
   void read_node(const Json& json, const std::string& pointer) {
     check_keys(json, pointer, {"name", "cost", "memory"});
-    if (!json.contains("name") || !json["name"].is_string()) fail(pointer, "expected a key \"name\" with a text");
+    if (!json.contains("name") || !json["name"].is_string())
+      fail(pointer, "expected a key \"name\" with a text");
     DenseTable::Node node{json["name"].get<std::string>(), {}, {}};
-    if (!index_.emplace(node.name, bare_.table.nodes()).second) fail(pointer + "/name", fmt::format("a second node \"{}\"", node.name));
+    if (!index_.emplace(node.name, bare_.table.nodes()).second)
+      fail(pointer + "/name", fmt::format("a second node \"{}\"", node.name));
     const Json& costs = array(json, "cost", pointer);
     if (costs.empty()) fail(pointer + "/cost", "expected at least one candidate");
-    for (std::size_t i = 0; i < costs.size(); ++i) node.cost.push_back(cost(costs[i], fmt::format("{}/cost/{}", pointer, i)));
+    for (std::size_t i = 0; i < costs.size(); ++i)
+      node.cost.push_back(cost(costs[i], fmt::format("{}/cost/{}", pointer, i)));
     if (json.contains("memory")) {
       bare_.has_memory = true;
       const Json& memory = array(json, "memory", pointer);
-      if (memory.size() != costs.size()) fail(pointer + "/memory", fmt::format("expected {} numbers, one per cost", costs.size()));
-      for (std::size_t i = 0; i < memory.size(); ++i) node.memory.push_back(bytes(memory[i], fmt::format("{}/memory/{}", pointer, i)));
+      if (memory.size() != costs.size())
+        fail(pointer + "/memory", fmt::format("expected {} numbers, one per cost", costs.size()));
+      for (std::size_t i = 0; i < memory.size(); ++i)
+        node.memory.push_back(bytes(memory[i], fmt::format("{}/memory/{}", pointer, i)));
     }
     bare_.table.add_node(std::move(node));
   }
 
   int end_of_edge(const Json& json, const std::string& key, const std::string& pointer) const {
-    if (!json.contains(key) || !json[key].is_string()) fail(pointer, fmt::format("expected a key \"{}\" with a node's name", key));
+    if (!json.contains(key) || !json[key].is_string())
+      fail(pointer, fmt::format("expected a key \"{}\" with a node's name", key));
     const auto found = index_.find(json[key].get<std::string>());
-    if (found == index_.end()) fail(pointer + "/" + key, fmt::format("there is no node \"{}\"", json[key].get<std::string>()));
+    if (found == index_.end())
+      fail(pointer + "/" + key,
+           fmt::format("there is no node \"{}\"", json[key].get<std::string>()));
     return found->second;
   }
 
@@ -88,13 +103,18 @@ class Reader {
     const int from = end_of_edge(json, "from", pointer), to = end_of_edge(json, "to", pointer);
     if (from == to) fail(pointer + "/to", "expected another node than \"from\"");
     const Json& rows = array(json, "cost", pointer);
-    const auto height = static_cast<std::size_t>(bare_.table.candidates(from)), width = static_cast<std::size_t>(bare_.table.candidates(to));
-    if (rows.size() != height) fail(pointer + "/cost", fmt::format("expected {} rows, one per candidate of \"from\"", height));
+    const auto height = static_cast<std::size_t>(bare_.table.candidates(from)),
+               width = static_cast<std::size_t>(bare_.table.candidates(to));
+    if (rows.size() != height)
+      fail(pointer + "/cost",
+           fmt::format("expected {} rows, one per candidate of \"from\"", height));
     std::vector<std::vector<double>> costs(height);
     for (std::size_t i = 0; i < height; ++i) {
       const std::string row = fmt::format("{}/cost/{}", pointer, i);
-      if (!rows[i].is_array() || rows[i].size() != width) fail(row, fmt::format("expected {} numbers, one per candidate of \"to\"", width));
-      for (std::size_t j = 0; j < width; ++j) costs[i].push_back(cost(rows[i][j], fmt::format("{}/{}", row, j)));
+      if (!rows[i].is_array() || rows[i].size() != width)
+        fail(row, fmt::format("expected {} numbers, one per candidate of \"to\"", width));
+      for (std::size_t j = 0; j < width; ++j)
+        costs[i].push_back(cost(rows[i][j], fmt::format("{}/{}", row, j)));
     }
     bare_.table.add_edge(from, to, costs);
   }
@@ -107,18 +127,27 @@ class Reader {
 
 }  // namespace
 
-BareTable read_bare_table(const Json& document, const std::string& file) { return Reader(document, file).read(); }
+BareTable read_bare_table(const Json& document, const std::string& file) {
+  return Reader(document, file).read();
+}
 
 Json solve(const BareTable& bare) {
   const auto start = std::chrono::steady_clock::now();
   const auto result = search(bare.table, bare.memory_limit);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!result) {
-    throw InfeasibleError(fmt::format("no assignment fits memory_limit {}: the least that would do is {}", bare.memory_limit->value, least_memory(bare.table).value));
+    throw InfeasibleError(
+        fmt::format("no assignment fits memory_limit {}: the least that would do is {}",
+                    bare.memory_limit->value, least_memory(bare.table).value));
   }
   Json assignment = Json::object();
-  for (int node = 0; node < bare.table.nodes(); ++node) assignment[bare.table.node_name(node)] = result->assignment[static_cast<std::size_t>(node)];
-  Json answer{{"cost", result->cost.value}, {"assignment", assignment}, {"optimal", result->optimal()}, {"gap", result->optimal() ? 0.0 : result->gap()}};
+  for (int node = 0; node < bare.table.nodes(); ++node)
+    assignment[bare.table.node_name(node)] = result->assignment[static_cast<std::size_t>(node)];
+  Json answer{{"cost", result->cost.value},
+              {"assignment", assignment},
+              {"optimal", result->optimal()},
+              {"gap", result->optimal() ? 0.0 : result->gap()}};
   if (bare.has_memory) answer["memory"] = result->memory.value;
   answer["seconds"] = seconds;
   return answer;

@@ -8,7 +8,8 @@ namespace stratplan {
 class WeightedTable final : public CostTable {
  public:
   /// `table` must outlive this.
-  WeightedTable(const PlanTable& table, double communication) : table_(table), communication_(communication) {}
+  WeightedTable(const PlanTable& table, double communication)
+      : table_(table), communication_(communication) {}
 
   int nodes() const override { return table_.nodes(); }
   std::string node_name(int node) const override { return table_.node_name(node); }
@@ -18,7 +19,9 @@ class WeightedTable final : public CostTable {
     const LayerCost& cost = table_.layer_cost(node, candidate);
     return cost.forward + cost.backward + cost.update + cost.communication * communication_;
   }
-  Bytes node_memory(int node, int candidate) const override { return table_.node_memory(node, candidate); }
+  Bytes node_memory(int node, int candidate) const override {
+    return table_.node_memory(node, candidate);
+  }
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override {
     return table_.edge_cost(edge, from_candidate, to_candidate) * communication_;
   }

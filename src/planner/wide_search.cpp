@@ -24,7 +24,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class WideSearch {
  public:
-  WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine, const Execution& execution,
+  WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks,
+             const MachineProfile& machine, const Execution& execution,
              std::optional<Bytes> memory_limit)
       : network_(network),
         blocks_(blocks),
@@ -41,7 +42,8 @@ class WideSearch {
     outcome_.rejections = table_.rejections();
     for (int node = 0; node < table_.nodes(); ++node)
       if (table_.memory(node).empty())
-        throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}", space_.ranks(), table_.node_name(node)));
+        throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}",
+                                          space_.ranks(), table_.node_name(node)));
     for (const LayerDecompositions& layers : known) remember(layers);
     table_.set_objective({all_hidden(), hidden_, 0});
     add_families();
@@ -75,7 +77,9 @@ class WideSearch {
     return begins;
   }
 
-  bool fits(const Assignment& assignment) const { return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit; }
+  bool fits(const Assignment& assignment) const {
+    return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
+  }
 
   /// The bound is tight under weights that leave none of the best plans much below the others (cutting planes: J. Kelley, The cutting-plane method for solving
   /// convex programs, 1960). Each look finds another such plan, until the gap is closed or looks no longer help.
@@ -101,9 +105,11 @@ class WideSearch {
     for (const Assignment& plan : cuts_) times.push_back(table_.seconds_by_begin(plan));
     std::vector<double> begins(at(table_.nodes()), 0), by_plan(times.size(), 0), by_begin(begins);
     for (int move = 0; move < moves; ++move) {
-      const std::vector<double>& plan = times[at(static_cast<int>(std::ranges::min_element(by_plan) - by_plan.begin()))];
+      const std::vector<double>& plan =
+          times[at(static_cast<int>(std::ranges::min_element(by_plan) - by_plan.begin()))];
       for (std::size_t begin = 0; begin < begins.size(); ++begin) by_begin[begin] += plan[begin];
-      const auto begin = static_cast<std::size_t>(std::ranges::max_element(by_begin) - by_begin.begin());
+      const auto begin =
+          static_cast<std::size_t>(std::ranges::max_element(by_begin) - by_begin.begin());
       begins[begin] += 1.0 / moves;
       for (std::size_t i = 0; i < times.size(); ++i) by_plan[i] += times[i][begin];
     }
@@ -116,7 +122,10 @@ class WideSearch {
     const auto bracketed = bracket(table_, seeds_, options_, few_);
     if (!bracketed) return {};
     // What fits is charged for no more memory than there is.
-    lower_bound_ = std::max(lower_bound_, bracketed->lower_bound - price_ * static_cast<double>(options_.memory_limit.value_or(Bytes{0}).value));
+    lower_bound_ =
+        std::max(lower_bound_,
+                 bracketed->lower_bound -
+                     price_ * static_cast<double>(options_.memory_limit.value_or(Bytes{0}).value));
     seeds_.push_back(bracketed->assignment);
     keep(bracketed->assignment);
     if (gap() > good_enough) keep(polished(bracketed->assignment));
@@ -124,7 +133,8 @@ class WideSearch {
   }
 
   void keep(const Assignment& assignment) {
-    if (std::ranges::none_of(found_, [&](const Found& found) { return found.assignment == assignment; }))
+    if (std::ranges::none_of(found_,
+                             [&](const Found& found) { return found.assignment == assignment; }))
       found_.push_back({assignment, table_.seconds(assignment)});
   }
 
@@ -145,18 +155,25 @@ class WideSearch {
     const double before = std::ranges::max(by_begin);
     const auto here = by_begin.begin() + node;
     const double earlier = node > 0 ? *std::max_element(by_begin.begin(), here) : 0,
-                 later = node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
+                 later =
+                     node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
     const ClosedTable::Parts old = table_.parts(node, assignment[at(node)]);
     const std::vector<double> edges = edges_with(assignment, node);
-    const Bytes room = options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) - memory_of(table_, assignment);
+    const Bytes room =
+        options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) -
+        memory_of(table_, assignment);
     double least = before * (1 - 1e-9);
     int chosen = -1;
     for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
       const ClosedTable::Parts part = table_.parts(node, candidate);
-      const double reduction = part.reduction - old.reduction, hideable = hidden_ * (part.hideable - old.hideable);
-      const double seconds = part.critical - old.critical + edges[at(candidate)] - edges[at(assignment[at(node)])] +
+      const double reduction = part.reduction - old.reduction,
+                   hideable = hidden_ * (part.hideable - old.hideable);
+      const double seconds = part.critical - old.critical + edges[at(candidate)] -
+                             edges[at(assignment[at(node)])] +
                              std::max({earlier, *here + reduction, later + reduction - hideable});
-      const bool fits = table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <= room.value;
+      const bool fits =
+          table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <=
+          room.value;
       if (seconds >= least || !fits) continue;
       least = seconds;
       chosen = candidate;
@@ -173,7 +190,8 @@ class WideSearch {
       if (from != node && to != node) continue;
       const int other = from == node ? to : from;
       const std::vector<double> no_limits(sum.size(), std::numeric_limits<double>::infinity());
-      const std::vector<double> costs = table_.through_one(edge, to == node, assignment[at(other)], no_limits);
+      const std::vector<double> costs =
+          table_.through_one(edge, to == node, assignment[at(other)], no_limits);
       for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += costs[i];
     }
     return sum;
@@ -185,10 +203,12 @@ class WideSearch {
     constexpr int most_raises = 12, most_bisections = 3;
     const Assignment free = best_at_price(0);
     if (fits(free)) return;
-    const double as_much_as_time = table_.seconds(free) / static_cast<double>(memory_of(table_, free).value);
+    const double as_much_as_time =
+        table_.seconds(free) / static_cast<double>(memory_of(table_, free).value);
     double low = 0;
     price_ = as_much_as_time * least_part;
-    for (int raise = 0; raise < most_raises && !fits(best_at_price(price_)); ++raise) price_ = growth * (low = price_);
+    for (int raise = 0; raise < most_raises && !fits(best_at_price(price_)); ++raise)
+      price_ = growth * (low = price_);
     for (int bisection = 0; bisection < most_bisections; ++bisection) {
       const double middle = low > 0 ? std::sqrt(low * price_) : price_ / growth;
       (fits(best_at_price(middle)) ? price_ : low) = middle;
@@ -198,7 +218,8 @@ class WideSearch {
   /// Among few; it is known from then on.
   Assignment best_at_price(double price) {
     table_.set_objective({{}, hidden_, price});
-    Assignment start = *std::ranges::min_element(seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
+    Assignment start = *std::ranges::min_element(
+        seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
     seeds_.push_back(best_among(table_, few_, start));
     return seeds_.back();
   }
@@ -220,15 +241,18 @@ class WideSearch {
     constexpr std::size_t most = 4;
     std::vector<std::pair<double, std::size_t>> families;  // ascending
     for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-      const double limit = families.size() == most ? families.back().first : std::numeric_limits<double>::infinity();
+      const double limit =
+          families.size() == most ? families.back().first : std::numeric_limits<double>::infinity();
       double seconds = 0;
       for (int node = 0; node < table_.nodes() && seconds < limit; ++node) {
         const auto candidate = nearest(node, grid);
-        seconds += candidate ? table_.node_costs(node)[at(*candidate)] : std::numeric_limits<double>::infinity();
+        seconds += candidate ? table_.node_costs(node)[at(*candidate)]
+                             : std::numeric_limits<double>::infinity();
       }
       if (seconds >= limit) continue;
       if (families.size() == most) families.pop_back();
-      families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)), {seconds, grid});
+      families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)),
+                      {seconds, grid});
     }
     for (const auto& [seconds, grid] : families) {
       Assignment assignment;
@@ -239,7 +263,9 @@ class WideSearch {
 
   /// Candidates that are simply split: by two dimensions at most within the innermost level, and outside.
   void choose_few() {
-    const auto dims = [](const Factors& factors) { return std::ranges::count_if(factors, [](int parts) { return parts > 1; }); };
+    const auto dims = [](const Factors& factors) {
+      return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
+    };
     std::vector<std::size_t> simple;
     for (std::size_t grid = 0; grid < space_.size(); ++grid)
       if (dims(space_.inner(grid)) <= 2 && dims(space_.outer(grid)) <= 2) simple.push_back(grid);
@@ -255,11 +281,14 @@ class WideSearch {
   /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat the work.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, Landing::ReduceScatter)) return candidate;
-    constexpr std::array<DimSet, 3> groups{DimSet{Dim::D, Dim::H, Dim::W}, DimSet{Dim::F, Dim::C}, DimSet{Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}};
+    constexpr std::array<DimSet, 3> groups{DimSet{Dim::D, Dim::H, Dim::W}, DimSet{Dim::F, Dim::C},
+                                           DimSet{Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}};
     for (const DimSet dims : groups) {
-      const auto fewer = space_.find(repeated(space_.outer(grid), dims), repeated(space_.inner(grid), dims));
+      const auto fewer =
+          space_.find(repeated(space_.outer(grid), dims), repeated(space_.inner(grid), dims));
       if (!fewer) continue;
-      if (const auto candidate = table_.find(node, *fewer, Landing::ReduceScatter)) return candidate;
+      if (const auto candidate = table_.find(node, *fewer, Landing::ReduceScatter))
+        return candidate;
     }
     return {};
   }
@@ -275,7 +304,8 @@ class WideSearch {
 
   LayerDecompositions layers_of(const Assignment& assignment) const {
     std::vector<Decomposition> roots;
-    for (int node = 0; node < table_.nodes(); ++node) roots.push_back(table_.decomposition(node, assignment[at(node)]));
+    for (int node = 0; node < table_.nodes(); ++node)
+      roots.push_back(table_.decomposition(node, assignment[at(node)]));
     return spread_all(network_, blocks_, roots);
   }
 
@@ -296,10 +326,13 @@ class WideSearch {
 
 }  // namespace
 
-bool is_wide(int ranks, const MachineProfile& machine) { return ranks >= wide_ranks && machine.kernels.empty(); }
+bool is_wide(int ranks, const MachineProfile& machine) {
+  return ranks >= wide_ranks && machine.kernels.empty();
+}
 
 void fill(ClosedTable& table) {
-  in_parallel(at(table.classes()), [&](std::size_t block_class) { table.fill(static_cast<int>(block_class)); });
+  in_parallel(at(table.classes()),
+              [&](std::size_t block_class) { table.fill(static_cast<int>(block_class)); });
 }
 
 std::vector<Dim> usable_dims(const Network& network) {
@@ -307,14 +340,18 @@ std::vector<Dim> usable_dims(const Network& network) {
   for (const Dim dim : all_dims) {
     const bool spatial = dim == Dim::D || dim == Dim::H || dim == Dim::W;
     const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
-    if (!spatial || std::ranges::any_of(network.layers, [&](const Layer& layer) { return layer.output[axis] > 1 || layer.input[axis] > 1; }))
+    if (!spatial || std::ranges::any_of(network.layers, [&](const Layer& layer) {
+          return layer.output[axis] > 1 || layer.input[axis] > 1;
+        }))
       dims.push_back(dim);
   }
   return dims;
 }
 
-WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine,
-                          const Execution& execution, std::optional<Bytes> memory_limit, const std::vector<LayerDecompositions>& known) {
+WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks,
+                          const MachineProfile& machine, const Execution& execution,
+                          std::optional<Bytes> memory_limit,
+                          const std::vector<LayerDecompositions>& known) {
   return WideSearch(network, blocks, ranks, machine, execution, memory_limit).run(known);
 }
 

@@ -27,7 +27,9 @@ std::vector<Dim> usable_dims(const Network& network);
 
 /// `known`: plans over all ranks; what is found is no worse than those of them that use canonical grids. Nothing found: none that fits the limit.
 /// Throws InfeasibleError if some layer has no legal decomposition.
-WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks, const MachineProfile& machine,
-                          const Execution& execution, std::optional<Bytes> memory_limit, const std::vector<LayerDecompositions>& known);
+WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks,
+                          const MachineProfile& machine, const Execution& execution,
+                          std::optional<Bytes> memory_limit,
+                          const std::vector<LayerDecompositions>& known);
 
 }  // namespace stratplan

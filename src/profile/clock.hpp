@@ -13,7 +13,10 @@ concept Clock = requires(T& clock) {
 };
 
 struct SteadyClock {
-  Seconds now() const { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
+  Seconds now() const {
+    return {
+        std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+  }
 };
 
 }  // namespace stratplan

@@ -15,8 +15,12 @@ namespace stratplan {
 namespace {
 
 /// There are many tables, and a cluster's network is quieter than two processes that share a core.
-constexpr StoppingRule cluster_rule{
-    .least_samples = 10, .least_expensive = 2, .most_samples = 200, .enough = {0.002}, .patience = {0.02}, .precision = 0.05};
+constexpr StoppingRule cluster_rule{.least_samples = 10,
+                                    .least_expensive = 2,
+                                    .most_samples = 200,
+                                    .enough = {0.002},
+                                    .patience = {0.02},
+                                    .precision = 0.05};
 
 /// 1, 2, 4, ... below `most`, and `most` itself.
 std::vector<int> doubling(int least, int most) {
@@ -30,7 +34,8 @@ std::vector<int> neighbours(int rank, int count, int ranks) {
   if (count == 1) return {rank ^ 1};
   std::set<int> peers;
   for (int distance = 1; distance <= count / 2; ++distance)
-    for (const int peer : {(rank + distance) % ranks, (rank - distance + ranks) % ranks}) peers.insert(peer);
+    for (const int peer : {(rank + distance) % ranks, (rank - distance + ranks) % ranks})
+      peers.insert(peer);
   return {peers.begin(), peers.end()};
 }
 
@@ -39,7 +44,8 @@ std::vector<int> neighbours(int rank, int count, int ranks) {
 std::string ExchangePattern::name() const {
   switch (kind) {
     case Kind::Within: return "pairs within a node";
-    case Kind::Across: return fmt::format("{} pair{} per node across", count, count == 1 ? "" : "s");
+    case Kind::Across:
+      return fmt::format("{} pair{} per node across", count, count == 1 ? "" : "s");
     case Kind::Peers: break;
   }
   return fmt::format("{} peer{}", count, count == 1 ? "" : "s");
@@ -50,9 +56,12 @@ std::vector<int> ExchangePattern::peers(int rank, const ClusterLayout& layout) c
   switch (kind) {
     case Kind::Within: {
       const bool last_of_odd = (place ^ 1) >= layout.ranks_per_node;
-      return last_of_odd ? std::vector<int>{} : std::vector{node * layout.ranks_per_node + (place ^ 1)};
+      return last_of_odd ? std::vector<int>{}
+                         : std::vector{node * layout.ranks_per_node + (place ^ 1)};
     }
-    case Kind::Across: return place < count ? std::vector{(node ^ 1) * layout.ranks_per_node + place} : std::vector<int>{};
+    case Kind::Across:
+      return place < count ? std::vector{(node ^ 1) * layout.ranks_per_node + place}
+                           : std::vector<int>{};
     case Kind::Peers: break;
   }
   return neighbours(rank, count, layout.ranks);
@@ -65,7 +74,8 @@ std::vector<ExchangePattern> exchange_patterns(const ClusterLayout& layout) {
   if (layout.ranks_per_node > 1) patterns.push_back({Within, layout.ranks_per_node / 2});
   if (layout.nodes() > 1)
     for (const int pairs : doubling(1, layout.ranks_per_node)) patterns.push_back({Across, pairs});
-  for (int peers = 1; peers <= std::min(most_peers, layout.ranks - 1); peers *= 2) patterns.push_back({Peers, peers});
+  for (int peers = 1; peers <= std::min(most_peers, layout.ranks - 1); peers *= 2)
+    patterns.push_back({Peers, peers});
   return patterns;
 }
 
@@ -86,7 +96,8 @@ std::vector<GroupLayout> group_layouts(const ClusterLayout& layout) {
   return groups;
 }
 
-std::string collective_key(Collective op, DataType type, const GroupLayout& group, const ClusterLayout& layout) {
+std::string collective_key(Collective op, DataType type, const GroupLayout& group,
+                           const ClusterLayout& layout) {
   std::vector<int> ranks;
   for (int i = 0; i < group.size; ++i) ranks.push_back(i * group.stride);
   const Topology topology = layout.topology();
@@ -100,18 +111,24 @@ class ClusterProfiler {
  public:
   ClusterProfiler(const ClusterLayout& layout, Bytes largest, Backend& backend, const Team& team,
                   const std::function<void(const std::string&)>& progress)
-      : layout_(layout), largest_(largest), team_(team), progress_(progress), links_(backend, team, largest, cluster_rule) {}
+      : layout_(layout),
+        largest_(largest),
+        team_(team),
+        progress_(progress),
+        links_(backend, team, largest, cluster_rule) {}
 
   SizeTable one_way(const ExchangePattern& pattern) {
     const std::vector<int> peers = pattern.peers(team_.rank(), layout_);
     const int partner = peers.empty() ? team_.size() : peers.front();
-    return table("messages one way, " + pattern.name(), {4}, largest_, [&](Bytes bytes) { return links_.one_way(partner, bytes); });
+    return table("messages one way, " + pattern.name(), {4}, largest_,
+                 [&](Bytes bytes) { return links_.one_way(partner, bytes); });
   }
 
   SizeTable exchange(const ExchangePattern& pattern) {
     const int messages = pattern.kind == ExchangePattern::Kind::Peers ? pattern.count : 1;
-    return table("exchange, " + pattern.name(), {4}, largest_ / messages,
-                 [&](Bytes bytes) { return links_.exchange(pattern.peers(team_.rank(), layout_), bytes); });
+    return table("exchange, " + pattern.name(), {4}, largest_ / messages, [&](Bytes bytes) {
+      return links_.exchange(pattern.peers(team_.rank(), layout_), bytes);
+    });
   }
 
   SizeTable collective(Collective op, const GroupLayout& group) {
@@ -135,12 +152,14 @@ class ClusterProfiler {
 };
 
 /// What a node sends out at most, over the numbers of pairs that were tried.
-double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges, const ClusterLayout& layout) {
+double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges,
+                        const ClusterLayout& layout) {
   double most = 0;
   for (const ExchangePattern& pattern : exchange_patterns(layout)) {
     if (pattern.kind != ExchangePattern::Kind::Across) continue;
     const auto& [bytes, measurement] = exchanges.at(pattern.name()).points.back();
-    most = std::max(most, pattern.count * static_cast<double>(bytes.value) / measurement.median.value);
+    most =
+        std::max(most, pattern.count * static_cast<double>(bytes.value) / measurement.median.value);
   }
   return most;
 }
@@ -150,24 +169,31 @@ double shared_by_a_node(const std::map<std::string, SizeTable>& exchanges, const
 std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int rank) {
   std::set<CollectiveGroup> groups;
   for (const GroupLayout& group : group_layouts(layout))
-    if (std::vector<int> ranks = group_of(rank, layout.ranks, group.size, group.stride); ranks.size() > 1) groups.insert({Track::Halo, std::move(ranks)});
+    if (std::vector<int> ranks = group_of(rank, layout.ranks, group.size, group.stride);
+        ranks.size() > 1)
+      groups.insert({Track::Halo, std::move(ranks)});
   return {groups.begin(), groups.end()};
 }
 
-MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend, const Team& team, const MachineProfile& base, const Json& provenance,
+MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend,
+                               const Team& team, const MachineProfile& base, const Json& provenance,
                                const std::function<void(const std::string& what)>& progress) {
   using enum ExchangePattern::Kind;
   if (team.size() != layout.ranks || layout.ranks < 2)
-    throw EnvironmentError(fmt::format("links are measured between at least 2 ranks; {} were started", team.size()));
+    throw EnvironmentError(
+        fmt::format("links are measured between at least 2 ranks; {} were started", team.size()));
   MachineProfile machine;
   machine.name = base.name;
   machine.measured_ranks = layout.ranks;
   machine.device.memory = base.device.memory;
   describe_device(machine, profile_device(backend, team), backend);
-  machine.levels = {{"node", layout.nodes(), {}, 0}, {backend.device() ? "gpu" : base.levels.back().name, layout.ranks_per_node, {}, 0}};
+  machine.levels = {
+      {"node", layout.nodes(), {}, 0},
+      {backend.device() ? "gpu" : base.levels.back().name, layout.ranks_per_node, {}, 0}};
 
   ClusterProfiler profiler(layout, largest, backend, team, progress);
-  for (const ExchangePattern& pattern : exchange_patterns(layout)) machine.exchanges[pattern.name()] = profiler.exchange(pattern);
+  for (const ExchangePattern& pattern : exchange_patterns(layout))
+    machine.exchanges[pattern.name()] = profiler.exchange(pattern);
   const bool several_nodes = layout.nodes() > 1, several_per_node = layout.ranks_per_node > 1;
   if (several_nodes) {
     describe_link(machine.levels[0], profiler.one_way({Across, 1}));
@@ -180,8 +206,10 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
   machine.both_ways = machine.exchanges.at(innermost.name());
   describe_link(machine.levels.back(), machine.one_way);
   for (const GroupLayout& group : group_layouts(layout))
-    for (const Collective op : {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
-      machine.collectives[collective_key(op, DataType::F32, group, layout)] = profiler.collective(op, group);
+    for (const Collective op :
+         {Collective::AllReduce, Collective::AllGather, Collective::ReduceScatter})
+      machine.collectives[collective_key(op, DataType::F32, group, layout)] =
+          profiler.collective(op, group);
   machine.provenance = provenance;
   machine.provenance["backend"] = describe_backend(backend.name());
   if (const auto info = backend.device()) machine.provenance["device"] = info->name;

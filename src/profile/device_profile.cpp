@@ -33,11 +33,13 @@ Program tiny_program(const Team& team) {
 }
 
 /// Executes it and takes off what the kernels themselves take.
-Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel, const StoppingRule& rule) {
+Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds kernel,
+                                  const StoppingRule& rule) {
   const Program program = tiny_program(team);
   Measurement overhead = sample_program(program, backend, team, rule);
   const double steps = static_cast<double>(program.steps.size());
-  for (Seconds* value : {&overhead.median, &overhead.p10, &overhead.p90}) *value = std::max(*value / steps - kernel, Seconds{});
+  for (Seconds* value : {&overhead.median, &overhead.p10, &overhead.p90})
+    *value = std::max(*value / steps - kernel, Seconds{});
   return overhead;
 }
 
@@ -49,7 +51,10 @@ class RateProbe {
   RateProbe(Backend& backend, const Team& team, Bytes largest)
       : backend_(backend), team_(team), buffers_(backend, largest, kernel_arena), clock_(backend) {}
 
-  Seconds measure(const Kernel& kernel) { return summarize(sample_kernel(kernel, {}, backend_, buffers_, clock_, team_, rule).seconds).median; }
+  Seconds measure(const Kernel& kernel) {
+    return summarize(sample_kernel(kernel, {}, backend_, buffers_, clock_, team_, rule).seconds)
+        .median;
+  }
 
   /// The best of work / time.
   template <class Work>
@@ -86,18 +91,23 @@ bool computes_on(Backend& backend, Kernel kernel, DataType type) {
 
 DeviceProfile profile_device(Backend& backend, const Team& team) {
   // The largest are for devices that have only begun when a processor is done with the smallest.
-  std::vector<Kernel> products{square_convolution(1, 64, 14, 3),    square_convolution(2, 64, 56, 3),     square_convolution(4, 256, 14, 3),
-                               square_convolution(512, 1024, 1, 1), square_convolution(2048, 2048, 1, 1), square_convolution(4096, 4096, 1, 1)};
-  const std::vector<Kernel> copies{copy_of({1 << 18}), copy_of({1 << 20}), copy_of({8 << 20}), copy_of({64 << 20})};
+  std::vector<Kernel> products{
+      square_convolution(1, 64, 14, 3),     square_convolution(2, 64, 56, 3),
+      square_convolution(4, 256, 14, 3),    square_convolution(512, 1024, 1, 1),
+      square_convolution(2048, 2048, 1, 1), square_convolution(4096, 4096, 1, 1)};
+  const std::vector<Kernel> copies{copy_of({1 << 18}), copy_of({1 << 20}), copy_of({8 << 20}),
+                                   copy_of({64 << 20})};
   std::vector<Kernel> all = products;
   all.insert(all.end(), copies.begin(), copies.end());
   RateProbe probe(backend, team, largest_operands(all));
   const auto flops = [](const Kernel& kernel) { return kernel.flops().value; };
   DeviceProfile profile;
   profile.flops_per_s = probe.best(products, flops);
-  profile.bytes_per_s = probe.best(copies, [](const Kernel& kernel) { return static_cast<double>(kernel.bytes().value); });
+  profile.bytes_per_s = probe.best(
+      copies, [](const Kernel& kernel) { return static_cast<double>(kernel.bytes().value); });
   profile.launch = probe.measure(tiny());
-  for (const auto& [type, math] : {std::pair(DataType::F16, Math::Fp16), std::pair(DataType::BF16, Math::Bf16)}) {
+  for (const auto& [type, math] :
+       {std::pair(DataType::F16, Math::Fp16), std::pair(DataType::BF16, Math::Bf16)}) {
     if (!backend.device() || !computes_on(backend, products.front(), type)) continue;
     for (Kernel& product : products) product.type = type;
     profile.math_flops_per_s[static_cast<std::size_t>(math)] = probe.best(products, flops);
@@ -106,9 +116,11 @@ DeviceProfile profile_device(Backend& backend, const Team& team) {
   return profile;
 }
 
-void describe_device(MachineProfile& machine, const DeviceProfile& profile, const Backend& backend) {
+void describe_device(MachineProfile& machine, const DeviceProfile& profile,
+                     const Backend& backend) {
   const auto info = backend.device();
-  machine.device = {profile.flops_per_s, profile.bytes_per_s, profile.launch, info ? info->memory : machine.device.memory};
+  machine.device = {profile.flops_per_s, profile.bytes_per_s, profile.launch,
+                    info ? info->memory : machine.device.memory};
   machine.device.math_flops_per_s = profile.math_flops_per_s;
   machine.step_overhead = profile.step_overhead;
 }

@@ -9,11 +9,12 @@
 namespace stratplan {
 
 struct DeviceProfile {
-  double flops_per_s = 0;    ///< the best of some large convolutions
-  double bytes_per_s = 0;    ///< the best of some copies
-  std::array<double, math_count> math_flops_per_s{};  ///< by Math, the same products on numbers of 16 bits; 0: not on this backend, or no device of its own
-  Seconds launch{};          ///< the least of kernels
-  Measurement step_overhead; ///< of the executor, beyond the kernel's own time
+  double flops_per_s = 0;  ///< the best of some large convolutions
+  double bytes_per_s = 0;  ///< the best of some copies
+  std::array<double, math_count>
+      math_flops_per_s{};  ///< by Math, the same products on numbers of 16 bits; 0: not on this backend, or no device of its own
+  Seconds launch{};        ///< the least of kernels
+  Measurement step_overhead;  ///< of the executor, beyond the kernel's own time
 };
 
 /// The same on all ranks.

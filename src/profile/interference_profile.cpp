@@ -42,11 +42,15 @@ class Emulation {
   class Runs {
    public:
     Runs(Emulation& emulation, const Kernel& kernel)
-        : emulation_(emulation), kernel_(kernel), prepared_(emulation.backend_.prepare(kernel)), runs_(kernel_, *prepared_, emulation.backend_, emulation.buffers_) {
+        : emulation_(emulation),
+          kernel_(kernel),
+          prepared_(emulation.backend_.prepare(kernel)),
+          runs_(kernel_, *prepared_, emulation.backend_, emulation.buffers_) {
       runs_.launch(0);  // for the first time
       runs_.batch(1);
       const Seconds one = alone();
-      runs_.batch(std::clamp(static_cast<int>(std::ceil(stretch.value / std::max(one.value, 1e-9))), 1, most_runs));
+      runs_.batch(std::clamp(static_cast<int>(std::ceil(stretch.value / std::max(one.value, 1e-9))),
+                             1, most_runs));
       alone();
     }
     Runs(const Runs&) = delete;
@@ -97,14 +101,16 @@ class Emulation {
     beside.kernels = timed(run);
     backend_.synchronize(Track::Gradient);
     const Seconds lasted = backend_.elapsed(traffic_begins_, traffic_ends_);
-    beside.copied_bytes_per_s = static_cast<double>(traffic.bytes.value) / std::max(lasted.value, 1e-9);
+    beside.copied_bytes_per_s =
+        static_cast<double>(traffic.bytes.value) / std::max(lasted.value, 1e-9);
     return backend_.elapsed(traffic_begins_, ends_) <= lasted;
   }
 
   Backend& backend_;
   KernelBuffers buffers_;
   DeviceMemory to_, from_;
-  Backend::Event begins_ = Backend::none, ends_ = Backend::none, traffic_begins_ = Backend::none, traffic_ends_ = Backend::none;
+  Backend::Event begins_ = Backend::none, ends_ = Backend::none, traffic_begins_ = Backend::none,
+                 traffic_ends_ = Backend::none;
 };
 
 /// Medians over the rounds of each row's samples.
@@ -120,7 +126,8 @@ Samples sample(Emulation& emulation, const Kernel& kernel, double bytes_per_s) {
     const Seconds alone = runs.alone();
     samples.alone.push_back(alone.value);
     for (std::size_t row = 0; row < block_counts.size(); ++row) {
-      const Emulation::Beside beside = runs.beside({.blocks = block_counts[row], .bytes = {}, .bytes_per_s = bytes_per_s}, alone);
+      const Emulation::Beside beside = runs.beside(
+          {.blocks = block_counts[row], .bytes = {}, .bytes_per_s = bytes_per_s}, alone);
       samples.beside[row].push_back(beside.kernels.value);
       samples.copied[row].push_back(beside.copied_bytes_per_s);
     }
@@ -130,18 +137,24 @@ Samples sample(Emulation& emulation, const Kernel& kernel, double bytes_per_s) {
 
 }  // namespace
 
-std::vector<Kernel> kernels_interfered_with() { return {square_convolution(32, 256, 28, 3), copy_of({64 << 20})}; }
+std::vector<Kernel> kernels_interfered_with() {
+  return {square_convolution(32, 256, 28, 3), copy_of({64 << 20})};
+}
 
-std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels, double bytes_per_s) {
+std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels,
+                                               double bytes_per_s) {
   if (!backend.emulates_traffic() || backend.clock() == 0) return {};
   std::vector<Interference> rows;
-  for (const int blocks : block_counts) rows.push_back({.blocks = blocks, .bytes_per_s = bytes_per_s, .copied_bytes_per_s = 0, .slowdowns = {}});
+  for (const int blocks : block_counts)
+    rows.push_back(
+        {.blocks = blocks, .bytes_per_s = bytes_per_s, .copied_bytes_per_s = 0, .slowdowns = {}});
   Emulation emulation(backend, kernels);
   for (const Kernel& kernel : kernels) {
     const Samples samples = sample(emulation, kernel, bytes_per_s);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       rows[row].slowdowns[kernel.key()] = median(samples.beside[row]) / median(samples.alone);
-      rows[row].copied_bytes_per_s += median(samples.copied[row]) / static_cast<double>(kernels.size());
+      rows[row].copied_bytes_per_s +=
+          median(samples.copied[row]) / static_cast<double>(kernels.size());
     }
   }
   return rows;
@@ -149,7 +162,8 @@ std::vector<Interference> profile_interference(Backend& backend, std::span<const
 
 double hidden_beside_traffic(std::span<const Interference> rows) {
   const auto row = std::ranges::find(rows, usual_blocks, &Interference::blocks);
-  SP_ASSERT(row != rows.end() && !row->slowdowns.empty(), "no slowdowns beside {} blocks among {} rows", usual_blocks, rows.size());
+  SP_ASSERT(row != rows.end() && !row->slowdowns.empty(),
+            "no slowdowns beside {} blocks among {} rows", usual_blocks, rows.size());
   double done = 0;
   for (const auto& [kernel, slowdown] : row->slowdowns) done += std::min(1 / slowdown, 1.0);
   return done / static_cast<double>(row->slowdowns.size());

@@ -17,7 +17,8 @@ inline constexpr double emulated_link_bytes_per_s = 450e9;
 
 /// The kernels, alone and beside 8, 16 and 32 blocks that copy so many bytes per second together, in turns. Nothing if the backend emulates no traffic, or does not
 /// know its clock, by which the blocks keep their rate. Throws EnvironmentError: no memory.
-std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels, double bytes_per_s = emulated_link_bytes_per_s);
+std::vector<Interference> profile_interference(Backend& backend, std::span<const Kernel> kernels,
+                                               double bytes_per_s = emulated_link_bytes_per_s);
 
 /// MachineProfile::hidden as 16 blocks would have it, of the numbers of blocks that were measured the middle one: as long as a sum is under way kernels get
 /// 1 / slowdown done; the mean over the kernels. Requires such a row.

@@ -10,7 +10,8 @@ namespace {
 /// What every rank runs.
 std::string rank_command(const BatchJob& request) {
   const std::string backend = request.backend.empty() ? "" : " --backend " + request.backend;
-  return fmt::format("\"{}\" profile --links --ranks-per-node {} -o \"{}\"{}", request.program, request.ranks_per_node, request.output, backend);
+  return fmt::format("\"{}\" profile --links --ranks-per-node {} -o \"{}\"{}", request.program,
+                     request.ranks_per_node, request.output, backend);
 }
 
 /// How the batch system is asked for nodes and time, and what it starts the ranks with.
@@ -19,16 +20,20 @@ std::string directives_and_launch(const BatchJob& request) {
   switch (request.system) {
     case BatchSystem::Slurm:
       return fmt::format(
-          "#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n#SBATCH --exclusive\n#SBATCH --time={}\n{}\nsrun",
-          nodes, per_node, request.minutes, request.backend.empty() ? "" : fmt::format("#SBATCH --gpus-per-node={}\n", per_node));
+          "#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes={}\n#SBATCH "
+          "--ntasks-per-node={}\n#SBATCH --exclusive\n#SBATCH --time={}\n{}\nsrun",
+          nodes, per_node, request.minutes,
+          request.backend.empty() ? "" : fmt::format("#SBATCH --gpus-per-node={}\n", per_node));
     case BatchSystem::Lsf:
       return fmt::format(
           "#BSUB -J stratplan-profile\n#BSUB -nnodes {}\n#BSUB -W {}\n\n"
-          "jsrun --nrs {} --rs_per_host 1 --tasks_per_rs {} --cpu_per_rs ALL_CPUS --gpu_per_rs ALL_GPUS --launch_distribution packed",
+          "jsrun --nrs {} --rs_per_host 1 --tasks_per_rs {} --cpu_per_rs ALL_CPUS --gpu_per_rs "
+          "ALL_GPUS --launch_distribution packed",
           nodes, request.minutes, nodes, per_node);
     case BatchSystem::Flux:
       return fmt::format(
-          "#flux: --job-name=stratplan-profile\n#flux: --nodes={}\n#flux: --exclusive\n#flux: --time-limit={}m\n\nflux run --nodes={} --ntasks={} "
+          "#flux: --job-name=stratplan-profile\n#flux: --nodes={}\n#flux: --exclusive\n#flux: "
+          "--time-limit={}m\n\nflux run --nodes={} --ntasks={} "
           "--exclusive",
           nodes, request.minutes, nodes, nodes * per_node);
   }
@@ -38,6 +43,8 @@ std::string directives_and_launch(const BatchJob& request) {
 
 }  // namespace
 
-std::string job_script(const BatchJob& request) { return "#!/bin/bash\n" + directives_and_launch(request) + " " + rank_command(request) + "\n"; }
+std::string job_script(const BatchJob& request) {
+  return "#!/bin/bash\n" + directives_and_launch(request) + " " + rank_command(request) + "\n";
+}
 
 }  // namespace stratplan

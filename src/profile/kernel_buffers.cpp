@@ -11,7 +11,9 @@ namespace stratplan {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-constexpr Bytes aligned(Bytes bytes) { return {(bytes.value + alignment - 1) / alignment * alignment}; }
+constexpr Bytes aligned(Bytes bytes) {
+  return {(bytes.value + alignment - 1) / alignment * alignment};
+}
 
 /// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no time.
 constexpr std::int64_t most_sets = 512;
@@ -29,23 +31,27 @@ int in_place(const Kernel& kernel, std::size_t read) {
   const KernelKind kind = kernel.kind;
   if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
   if (kind == KernelKind::RunningAverage) return read == 1 ? 0 : -1;
-  if (is_update(kind) && read != 1 && kernel.operands().reads[read].type == DataType::F32) return read == 0 ? 0 : static_cast<int>(read) - 1;
+  if (is_update(kind) && read != 1 && kernel.operands().reads[read].type == DataType::F32)
+    return read == 0 ? 0 : static_cast<int>(read) - 1;
   return -1;
 }
 
 /// Whether what lies in the buffers that are written matters.
 bool reads_its_writes(const Kernel& kernel) {
-  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale || is_update(kernel.kind) || kernel.accumulate;
+  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale ||
+         is_update(kernel.kind) || kernel.accumulate;
 }
 
 /// Operands that random numbers would not do for.
 bool is_special(const Kernel& kernel, const Operand& operand) {
-  return operand.type != DataType::F32 && !is_narrow(operand.type) && kernel.kind != KernelKind::CopyRegion;
+  return operand.type != DataType::F32 && !is_narrow(operand.type) &&
+         kernel.kind != KernelKind::CopyRegion;
 }
 
 std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
   std::vector<std::int32_t> values(static_cast<std::size_t>(count));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::size_t>(classes));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::size_t>(classes));
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(std::int32_t)};
 }
@@ -53,9 +59,11 @@ std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
 /// Sums and sums of squares of samples with mean 0.1 and second moment 1.01.
 std::vector<std::byte> sums(const Kernel& kernel) {
   const double terms = static_cast<double>(kernel.sets.set_samples * kernel.sets.positions);
-  const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]), sets = static_cast<std::size_t>(kernel.sets.sets);
+  const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]),
+             sets = static_cast<std::size_t>(kernel.sets.sets);
   std::vector<double> values(sets * 2 * channels);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
   const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
   return {bytes, bytes + values.size() * sizeof(double)};
 }
@@ -77,7 +85,8 @@ std::vector<std::byte> bytes_of(std::initializer_list<double> values) {
 }  // namespace
 
 DeviceMemory allocate(Backend& backend, Bytes bytes) {
-  return {static_cast<std::byte*>(backend.allocate(std::max(bytes, Bytes{alignment}))), [&backend](std::byte* memory) { backend.release(memory); }};
+  return {static_cast<std::byte*>(backend.allocate(std::max(bytes, Bytes{alignment}))),
+          [&backend](std::byte* memory) { backend.release(memory); }};
 }
 
 Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 10) {
@@ -87,15 +96,19 @@ Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 1
     if (signs && random() % 2) number = -number;
   }
   for (const DataType type : {DataType::F16, DataType::BF16})
-    narrow(type, numbers_.data(), narrow_.try_emplace(type, numbers_.size()).first->second.data(), std::ssize(numbers_));
+    narrow(type, numbers_.data(), narrow_.try_emplace(type, numbers_.size()).first->second.data(),
+           std::ssize(numbers_));
 }
 
 void Noise::write(void* device, Bytes bytes, DataType type) const {
   // Piece by piece from a source that stays in the second-level cache: large single copies would go round the caches.
-  const void* numbers = is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
-  const Bytes piece{std::ssize(numbers_) * (is_narrow(type) ? size_of(type) : size_of(DataType::F32))};
+  const void* numbers =
+      is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
+  const Bytes piece{std::ssize(numbers_) *
+                    (is_narrow(type) ? size_of(type) : size_of(DataType::F32))};
   for (Bytes done{}; done < bytes; done += piece)
-    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers, std::min(piece, bytes - done));
+    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers,
+                    std::min(piece, bytes - done));
   backend_.synchronize(Track::Compute);
 }
 
@@ -103,16 +116,19 @@ void Noise::read(const void* device, Bytes bytes) const {
   std::vector<float> scratch(numbers_.size());
   const Bytes piece{static_cast<std::int64_t>(scratch.size() * sizeof(float))};
   for (Bytes done{}; done < bytes; done += piece)
-    backend_.download(Track::Compute, scratch.data(), static_cast<const std::byte*>(device) + done.value, std::min(piece, bytes - done));
+    backend_.download(Track::Compute, scratch.data(),
+                      static_cast<const std::byte*>(device) + done.value,
+                      std::min(piece, bytes - done));
   backend_.synchronize(Track::Compute);
 }
 
 std::vector<RecentUse> recent_uses(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {
-    case ConvolutionBackwardFilter: return {{1, false}};      // x was saved; dy has just been read for the other gradient
-    case BatchNormForward: return {{0, false}};               // x, for the statistics
-    case BatchNormBackward:  // x, dy and the activation, for the sums
+    case ConvolutionBackwardFilter:
+      return {{1, false}};  // x was saved; dy has just been read for the other gradient
+    case BatchNormForward: return {{0, false}};  // x, for the statistics
+    case BatchNormBackward:                      // x, dy and the activation, for the sums
       if (kernel.activation != Activation::None) return {{0, false}, {1, false}, {5, false}};
       return {{0, false}, {1, false}};
     case ReluBackward:
@@ -156,9 +172,12 @@ KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
 void KernelBuffers::arrange(const Kernel& kernel) {
   const Operands operands = kernel.operands();
   const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
-  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value, arena_.value);
-  const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1, reads_its_writes(kernel) ? 16 : most_sets);
-  if (const DataType type = is_narrow(kernel.type) ? kernel.type : DataType::F32; type != read_as_) {
+  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value,
+            arena_.value);
+  const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1,
+                                                     reads_its_writes(kernel) ? 16 : most_sets);
+  if (const DataType type = is_narrow(kernel.type) ? kernel.type : DataType::F32;
+      type != read_as_) {
     noise_.write(reads_.get(), arena_, type);
     read_as_ = type;
   }
@@ -175,7 +194,9 @@ void KernelBuffers::arrange(const Kernel& kernel) {
     place = set_bytes * i;
     for (std::size_t read = 0; read < operands.reads.size(); ++read) {
       const int written = in_place(kernel, read);
-      set.reads.push_back(written < 0 ? reads_.get() + place.value : static_cast<std::byte*>(set.writes[static_cast<std::size_t>(written)]));
+      set.reads.push_back(
+          written < 0 ? reads_.get() + place.value
+                      : static_cast<std::byte*>(set.writes[static_cast<std::size_t>(written)]));
       place += aligned(operands.reads[read].bytes());
     }
   }
@@ -185,16 +206,20 @@ void KernelBuffers::arrange(const Kernel& kernel) {
 
 /// Puts valid contents in place of noise for one operand of all sets; copies, where a single one would stay in the caches.
 void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
-  const auto copies = static_cast<std::size_t>(
-      std::clamp<std::int64_t>(special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1, std::ssize(sets_)));
+  const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1,
+      std::ssize(sets_)));
   const std::size_t first = special_.size();
   std::vector<std::byte> contents;
   const bool is_last = read + 1 == kernel.operands().reads.size();
   if (kernel.kind == KernelKind::MaxPoolBackward)
     contents = pool_indices(kernel);
-  else if (is_last && ((kernel.scaled && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale))
+  else if (is_last &&
+           ((kernel.scaled && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale ||
+            kernel.kind == KernelKind::AdjustLossScale))
     contents = bytes_of({0});  // overflows
-  else if ((is_last && kernel.scaled) || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale)
+  else if ((is_last && kernel.scaled) || kernel.kind == KernelKind::Unscale ||
+           kernel.kind == KernelKind::AdjustLossScale)
     contents = bytes_of({1, 0});  // the scale of the loss
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
     contents = class_sums(kernel);
@@ -203,13 +228,16 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   else if (kernel.kind == KernelKind::RunningAverage)
     contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
   else
-    contents = operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
-  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(), contents.size(), operand.bytes().value);
+    contents =
+        operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
+  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(),
+            contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {
     special_.push_back(allocate(backend_, operand.bytes()));
     backend_.upload(Track::Compute, special_.back().get(), contents.data(), operand.bytes());
   }
-  for (std::size_t i = 0; i < sets_.size(); ++i) sets_[i].reads[read] = special_[first + i % copies].get();
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    sets_[i].reads[read] = special_[first + i % copies].get();
   backend_.synchronize(Track::Compute);
 }
 
@@ -218,7 +246,8 @@ std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
   Kernel forward = kernel;
   forward.kind = KernelKind::MaxPoolForward;
   const Operands operands = forward.operands();
-  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()), y = allocate(backend_, operands.writes[0].bytes()),
+  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()),
+                     y = allocate(backend_, operands.writes[0].bytes()),
                      index = allocate(backend_, operands.writes[1].bytes());
   noise_.write(x.get(), operands.reads[0].bytes());
   const auto prepared = backend_.prepare(forward);

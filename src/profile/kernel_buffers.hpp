@@ -56,7 +56,9 @@ class KernelBuffers {
   /// At least this much.
   void* workspace(Bytes bytes);
   /// What kernels know of the training step that they are in.
-  const StepNumbers* first_step() const { return reinterpret_cast<const StepNumbers*>(step_.get()); }
+  const StepNumbers* first_step() const {
+    return reinterpret_cast<const StepNumbers*>(step_.get());
+  }
 
  private:
   void place_special(const Kernel& kernel, std::size_t read, const Operand& operand);

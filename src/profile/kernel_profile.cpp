@@ -36,7 +36,8 @@ namespace {
 /// Measures bunch by bunch, and collects.
 class KernelVisits {
  public:
-  KernelVisits(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress)
+  KernelVisits(const std::vector<Kernel>& kernels, Backend& backend, const Team& team,
+               const Progress& progress)
       : kernels_(kernels),
         backend_(backend),
         team_(team),
@@ -45,7 +46,8 @@ class KernelVisits {
         clock_(backend),
         watch_(backend, team),
         samples_(kernels.size()) {
-    for (KernelSamples& samples : samples_) samples.seconds.resize(static_cast<std::size_t>(team.size()));
+    for (KernelSamples& samples : samples_)
+      samples.seconds.resize(static_cast<std::size_t>(team.size()));
   }
 
   /// One bunch that begins with this kernel. Returns where the next one begins.
@@ -85,18 +87,26 @@ class KernelVisits {
   Bunch measure(std::size_t begin, std::size_t end) {
     Bunch bunch;
     const Seconds began = clock_.now();
-    for (std::size_t i = begin; i < end && (i == begin || team_.greatest((clock_.now() - began).value) < bunch_time.value); ++i) {
-      if (progress_) progress_((done_ + bunch.size()) / kernel_visits, kernels_.size(), kernels_[i].key());
+    for (std::size_t i = begin;
+         i < end && (i == begin || team_.greatest((clock_.now() - began).value) < bunch_time.value);
+         ++i) {
+      if (progress_)
+        progress_((done_ + bunch.size()) / kernel_visits, kernels_.size(), kernels_[i].key());
       const bool first = samples_[i].implementation.empty();
       const std::string choice = first ? choose(kernels_[i]) : samples_[i].choice;
-      bunch.push_back(sample_kernel(kernels_[i], choice, backend_, buffers_, clock_, team_, kernel_rule, first));
+      bunch.push_back(sample_kernel(kernels_[i], choice, backend_, buffers_, clock_, team_,
+                                    kernel_rule, first));
     }
     return bunch;
   }
 
   /// The fastest of the backend's choices by a few samples each, which are then forgotten: they picked the winner. What its rule prefers stays unless clearly beaten.
   std::string choose(const Kernel& kernel) {
-    constexpr StoppingRule trial{.least_samples = 3, .least_expensive = 1, .most_samples = 10, .enough = {0.003}, .patience = {0.03}};
+    constexpr StoppingRule trial{.least_samples = 3,
+                                 .least_expensive = 1,
+                                 .most_samples = 10,
+                                 .enough = {0.003},
+                                 .patience = {0.03}};
     constexpr double clearly = 0.97;
     std::string best;
     Seconds least{};
@@ -110,7 +120,8 @@ class KernelVisits {
   }
 
   /// Nothing if it does not run on some rank's device, which only shows when it is run.
-  std::optional<Seconds> try_out(const Kernel& kernel, const std::string& choice, const StoppingRule& rule) {
+  std::optional<Seconds> try_out(const Kernel& kernel, const std::string& choice,
+                                 const StoppingRule& rule) {
     std::unique_ptr<PreparedKernel> prepared;
     bool fails = false;
     try {
@@ -120,7 +131,10 @@ class KernelVisits {
       fails = true;
     }
     if (team_.greatest(fails ? 1 : 0) > 0) return std::nullopt;
-    return summarize(sample_kernel(kernel, *prepared, choice, backend_, buffers_, clock_, team_, rule).seconds).median;
+    return summarize(
+               sample_kernel(kernel, *prepared, choice, backend_, buffers_, clock_, team_, rule)
+                   .seconds)
+        .median;
   }
 
   /// Launched, then captured and replayed.
@@ -135,7 +149,8 @@ class KernelVisits {
 
   static void add(KernelSamples& all, const KernelSamples& more) {
     for (std::size_t rank = 0; rank < more.seconds.size(); ++rank)
-      all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(), more.seconds[rank].end());
+      all.seconds[rank].insert(all.seconds[rank].end(), more.seconds[rank].begin(),
+                               more.seconds[rank].end());
     all.implementation = more.implementation;
     all.choice = more.choice;
     all.workspace = more.workspace;
@@ -156,7 +171,8 @@ class KernelVisits {
 
 }  // namespace
 
-KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend, const Team& team, const Progress& progress) {
+KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
+                              const Team& team, const Progress& progress) {
   if (kernels.empty()) return {};
   KernelVisits visits(kernels, backend, team, progress);
   for (std::size_t visit = 0; visit < kernel_visits; ++visit)

@@ -6,8 +6,13 @@
 
 namespace stratplan {
 
-KernelRuns::KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers)
-    : kernel_(kernel), prepared_(prepared), backend_(backend), buffers_(buffers), workspace_(buffers.workspace(prepared.workspace())) {
+KernelRuns::KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend,
+                       KernelBuffers& buffers)
+    : kernel_(kernel),
+      prepared_(prepared),
+      backend_(backend),
+      buffers_(buffers),
+      workspace_(buffers.workspace(prepared.workspace())) {
   buffers.arrange(kernel);
   context_.layer = "profile";
   context_.global = kernel.y;
@@ -27,7 +32,8 @@ void KernelRuns::batch(int most) {
   at_once_ = sets < most ? most - most % sets : most;
   captured_.clear();
   // Only whole batches: a set that ends one and begins the next would be in the caches.
-  if (backend_.captures()) captured_.resize(static_cast<std::size_t>(std::clamp(sets / at_once_, 1, most_captured)));
+  if (backend_.captures())
+    captured_.resize(static_cast<std::size_t>(std::clamp(sets / at_once_, 1, most_captured)));
 }
 
 void KernelRuns::enqueue(int batch) {

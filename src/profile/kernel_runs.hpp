@@ -13,7 +13,8 @@ namespace stratplan {
 class KernelRuns {
  public:
   /// All must outlive this. Arranges the buffers for the kernel, which must stay so while this lives.
-  KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend, KernelBuffers& buffers);
+  KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& backend,
+             KernelBuffers& buffers);
 
   /// A single one.
   void launch(int run);
@@ -44,7 +45,9 @@ class KernelRuns {
  private:
   void enqueue(int batch);
   int batches_of_sample() const { return !captured_.empty() && at_once_ > 1 ? 2 : 1; }
-  std::unique_ptr<CapturedWork>& captured(int batch) { return captured_[static_cast<std::size_t>(batch) % captured_.size()]; }
+  std::unique_ptr<CapturedWork>& captured(int batch) {
+    return captured_[static_cast<std::size_t>(batch) % captured_.size()];
+  }
 
   const Kernel& kernel_;
   PreparedKernel& prepared_;

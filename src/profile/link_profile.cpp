@@ -17,7 +17,8 @@ SizeTable measure_by_size(Bytes least, Bytes largest, const MeasureSize& measure
       const auto& [smaller, before] = table.points.back();
       const double growth = now.median / before.median;
       const Bytes between{smaller.value * 2};
-      if (between < bytes && (growth < 1 || growth > 1.5 * (bytes / smaller))) table.points.emplace_back(between, measure(between));
+      if (between < bytes && (growth < 1 || growth > 1.5 * (bytes / smaller)))
+        table.points.emplace_back(between, measure(between));
     }
     table.points.emplace_back(bytes, now);
     if (bytes >= largest || now.median >= slow_message) return table;
@@ -37,18 +38,22 @@ void describe_link(Level& level, const SizeTable& one_way) {
   const auto& [most, longest] = one_way.points.back();
   level.latency = latency.median;
   if (longest.median > latency.median) {
-    level.bandwidth_bytes_per_s = static_cast<double>((most - least).value) / (longest.median - latency.median).value;
+    level.bandwidth_bytes_per_s =
+        static_cast<double>((most - least).value) / (longest.median - latency.median).value;
   } else if (level.bandwidth_bytes_per_s == 0) {
     level.bandwidth_bytes_per_s = static_cast<double>(most.value) / longest.median.value;
   }
 }
 
-LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const Team& team, const LinkProgress& progress) {
+LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const Team& team,
+                          const LinkProgress& progress) {
   LinkProfile profile;
-  if (team.size() == 1 || (request.largest_message.value == 0 && request.collectives.empty())) return profile;
+  if (team.size() == 1 || (request.largest_message.value == 0 && request.collectives.empty()))
+    return profile;
   const int rank = team.rank(), partner = rank ^ 1;
   LinkProfiler profiler(backend, team, largest_measured);
-  const auto table = [&](const std::string& what, Bytes least, Bytes largest, const MeasureSize& measure) {
+  const auto table = [&](const std::string& what, Bytes least, Bytes largest,
+                         const MeasureSize& measure) {
     constexpr int most_attempts = 3;
     auto best = least_disturbed(team, most_attempts, [&](int) {
       if (progress) progress(what);
@@ -58,14 +63,19 @@ LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const
     return std::move(best.result);
   };
   if (request.largest_message.value > 0) {
-    profile.one_way = table("messages one way", {4}, request.largest_message, [&](Bytes bytes) { return profiler.one_way(partner, bytes); });
-    profile.both_ways = table("messages both ways", {4}, request.largest_message, [&](Bytes bytes) { return profiler.exchange({partner}, bytes); });
+    profile.one_way = table("messages one way", {4}, request.largest_message,
+                            [&](Bytes bytes) { return profiler.one_way(partner, bytes); });
+    profile.both_ways = table("messages both ways", {4}, request.largest_message,
+                              [&](Bytes bytes) { return profiler.exchange({partner}, bytes); });
   }
   for (const CollectiveRequest& collective : request.collectives) {
-    SP_ASSERT(collective.group_size <= team.size(), "a group of {} of {} ranks", collective.group_size, team.size());
+    SP_ASSERT(collective.group_size <= team.size(), "a group of {} of {} ranks",
+              collective.group_size, team.size());
     const std::string key = collective_key(collective.op, collective.type, collective.group_size);
     const Bytes least{std::max<std::int64_t>(8, collective.group_size * size_of(collective.type))};
-    profile.collectives[key] = table(key, least, collective.largest, [&](Bytes bytes) { return profiler.collective(collective, 1, bytes); });
+    profile.collectives[key] = table(key, least, collective.largest, [&](Bytes bytes) {
+      return profiler.collective(collective, 1, bytes);
+    });
   }
   return profile;
 }

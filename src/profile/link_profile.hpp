@@ -18,12 +18,14 @@ void describe_link(Level& level, const SizeTable& one_way);
 struct LinkProfile {
   SizeTable one_way, both_ways;                  ///< empty unless asked for
   std::map<std::string, SizeTable> collectives;  ///< by collective_key
-  double foreign_load = 0;                       ///< worst share of the machine that others had during a table that was kept
+  double foreign_load =
+      0;  ///< worst share of the machine that others had during a table that was kept
 };
 
 using LinkProgress = std::function<void(const std::string& what)>;
 
 /// What the request asks of messages and collectives; the same on all ranks. A link of 1 Gbit/s takes about a minute.
-LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const Team& team, const LinkProgress& progress);
+LinkProfile profile_links(const ProfileRequest& request, Backend& backend, const Team& team,
+                          const LinkProgress& progress);
 
 }  // namespace stratplan

@@ -12,7 +12,10 @@ constexpr Bytes arena{128 << 20};
 }  // namespace
 
 MessageBuffers::MessageBuffers(Backend& backend, Bytes largest)
-    : noise_(backend, false), size_(std::max(largest, arena)), sent_(allocate(backend, size_)), received_(allocate(backend, size_)) {
+    : noise_(backend, false),
+      size_(std::max(largest, arena)),
+      sent_(allocate(backend, size_)),
+      received_(allocate(backend, size_)) {
   noise_.write(sent_.get(), size_);
   noise_.write(received_.get(), size_);
 }
@@ -25,11 +28,13 @@ std::int64_t MessageBuffers::offset(int run, Bytes bytes) const {
 std::vector<int> group_of(int rank, int ranks, int group_size, int stride) {
   const int span = group_size * stride, begin = rank / span * span;
   std::vector<int> group;
-  for (int i = 0; i < group_size && begin + span <= ranks; ++i) group.push_back(begin + rank % stride + i * stride);
+  for (int i = 0; i < group_size && begin + span <= ranks; ++i)
+    group.push_back(begin + rank % stride + i * stride);
   return group;
 }
 
-LinkProfiler::LinkProfiler(Backend& backend, const Team& team, Bytes largest, const StoppingRule& rule)
+LinkProfiler::LinkProfiler(Backend& backend, const Team& team, Bytes largest,
+                           const StoppingRule& rule)
     : backend_(backend), team_(team), rule_(rule), buffers_(backend, largest) {}
 
 Measurement LinkProfiler::one_way(int partner, Bytes bytes) {
@@ -65,14 +70,19 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
   const std::vector<int> ranks = group_of(team_.rank(), team_.size(), request.group_size, stride);
   const std::int64_t elements = bytes.value / size_of(request.type);
   std::vector<std::int64_t> counts;
-  for (int i = 0; i < request.group_size; ++i) counts.push_back(block(elements, request.group_size, i).size());
+  for (int i = 0; i < request.group_size; ++i)
+    counts.push_back(block(elements, request.group_size, i).size());
   return measure(bytes, !ranks.empty(), [&](Communicator& communicator) -> Run {
     return [&, this, group = ranks.empty() ? 0 : communicator.group(ranks)](int run) {
       void *sent = buffers_.sent(run, bytes), *received = buffers_.received(run, bytes);
       switch (request.op) {
-        case Collective::AllReduce: return communicator.all_reduce(Track::Halo, group, sent, elements, request.type);
-        case Collective::ReduceScatter: return communicator.reduce_scatter(Track::Halo, group, sent, received, counts, request.type);
-        case Collective::AllGather: return communicator.all_gather(Track::Halo, group, sent, received, counts, request.type);
+        case Collective::AllReduce:
+          return communicator.all_reduce(Track::Halo, group, sent, elements, request.type);
+        case Collective::ReduceScatter:
+          return communicator.reduce_scatter(Track::Halo, group, sent, received, counts,
+                                             request.type);
+        case Collective::AllGather:
+          return communicator.all_gather(Track::Halo, group, sent, received, counts, request.type);
       }
     };
   });
@@ -80,13 +90,15 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
 
 /// One parcel this way or that; the next one leaves behind it.
 void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes) {
-  const Communicator::Parcel parcel{partner, mine ? buffers_.sent(run, bytes) : buffers_.received(run, bytes), bytes};
+  const Communicator::Parcel parcel{
+      partner, mine ? buffers_.sent(run, bytes) : buffers_.received(run, bytes), bytes};
   const std::span<const Communicator::Parcel> one(&parcel, 1), none;
   communicator.exchange(Track::Halo, mine ? one : none, mine ? none : one, 0);
 }
 
 /// Along all ways, one after the other.
-Measurement LinkProfiler::measure(Bytes bytes, bool takes_part, const std::function<Run(Communicator&)>& along) {
+Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
+                                  const std::function<Run(Communicator&)>& along) {
   Measurement best;
   std::map<std::string, Seconds> medians;
   for (const auto& [name, communicator] : team_.ways()) {
@@ -101,7 +113,8 @@ Measurement LinkProfiler::measure(Bytes bytes, bool takes_part, const std::funct
 }
 
 /// What a device's streams do by themselves is put on them many times before it is waited for, as a program does; starting and waiting take time of their own.
-Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool takes_part, const Run& run) {
+Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool takes_part,
+                                  const Run& run) {
   const int at_once = communicator.captured() ? backend_.runs_per_timing() : 1;
   const auto pack = [&](int i) {
     for (int j = 0; j < at_once && takes_part; ++j) buffers_.pack(i * at_once + j, bytes);

@@ -30,11 +30,16 @@ class MessageBuffers {
 class LinkProfiler {
  public:
   /// Messages are quickly measured, unless they are slow.
-  static constexpr StoppingRule usual_rule{
-      .least_samples = 20, .least_expensive = 2, .most_samples = 2000, .enough = {0.02}, .patience = {0.2}, .precision = 0.02};
+  static constexpr StoppingRule usual_rule{.least_samples = 20,
+                                           .least_expensive = 2,
+                                           .most_samples = 2000,
+                                           .enough = {0.02},
+                                           .patience = {0.2},
+                                           .precision = 0.02};
 
   /// `largest`: bytes that one rank sends, and those that it receives, in one operation.
-  LinkProfiler(Backend& backend, const Team& team, Bytes largest, const StoppingRule& rule = usual_rule);
+  LinkProfiler(Backend& backend, const Team& team, Bytes largest,
+               const StoppingRule& rule = usual_rule);
 
   // Each is called by all ranks. Ranks without a part in it only watch.
 
@@ -49,7 +54,8 @@ class LinkProfiler {
  private:
   using Run = std::function<void(int run)>;
   void send(Communicator& communicator, int partner, bool mine, int run, Bytes bytes);
-  Measurement measure(Bytes bytes, bool takes_part, const std::function<Run(Communicator& communicator)>& along);
+  Measurement measure(Bytes bytes, bool takes_part,
+                      const std::function<Run(Communicator& communicator)>& along);
   Measurement measure(Communicator& communicator, Bytes bytes, bool takes_part, const Run& run);
 
   Backend& backend_;

@@ -10,16 +10,21 @@
 namespace stratplan {
 namespace {
 
-Seconds seconds(const timeval& time) { return {static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec)}; }
+Seconds seconds(const timeval& time) {
+  return {static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec)};
+}
 
 /// The first line of /proc/stat: cpu user nice system idle iowait irq softirq steal ..., in ticks.
 Seconds busy_time() {
   std::ifstream file("/proc/stat");
   std::string cpu;
-  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0, stolen = 0;
-  file >> cpu >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >> stolen;
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft_interrupts = 0,
+         stolen = 0;
+  file >> cpu >> user >> nice >> system >> idle >> waiting >> interrupts >> soft_interrupts >>
+      stolen;
   if (!file) return {};
-  return {(user + nice + system + interrupts + soft_interrupts + stolen) / static_cast<double>(::sysconf(_SC_CLK_TCK))};
+  return {(user + nice + system + interrupts + soft_interrupts + stolen) /
+          static_cast<double>(::sysconf(_SC_CLK_TCK))};
 }
 
 }  // namespace

@@ -65,19 +65,24 @@ struct Guarded {
   double foreign = 0;      ///< share of the machine that others used meanwhile
   double clock_share = 1;  ///< as ClockWatch has it
   /// In multiples of what is tolerated.
-  double disturbance() const { return std::max(foreign / tolerated_foreign_load, (1 - clock_share) / (1 - tolerated_clock_share)); }
+  double disturbance() const {
+    return std::max(foreign / tolerated_foreign_load,
+                    (1 - clock_share) / (1 - tolerated_clock_share));
+  }
 };
 
 /// Calls measure(attempt) until others left the machine alone and the device kept its clock, if one is watched, at most so many times; the least disturbed attempt
 /// counts. Called by all ranks.
 template <class Measure>
-auto least_disturbed(const Team& team, int attempts, Measure measure, ClockWatch* watch = nullptr) -> Guarded<decltype(measure(0))> {
+auto least_disturbed(const Team& team, int attempts, Measure measure, ClockWatch* watch = nullptr)
+    -> Guarded<decltype(measure(0))> {
   const auto attempt_once = [&](int attempt) {
     const double clock = watch ? watch->read() : 0;
     const LoadGuard guard(team);
     auto result = measure(attempt);
     const double foreign = guard.foreign();
-    return Guarded<decltype(measure(0))>{std::move(result), foreign, watch ? watch->share(clock, watch->read()) : 1};
+    return Guarded<decltype(measure(0))>{std::move(result), foreign,
+                                         watch ? watch->share(clock, watch->read()) : 1};
   };
   auto best = attempt_once(0);
   for (int attempt = 1; attempt < attempts && best.disturbance() > 1; ++attempt) {

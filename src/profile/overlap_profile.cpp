@@ -26,16 +26,25 @@ Program program_of(const Team& team, bool sums, int kernels) {
   program.ranks = team.size();
   if (sums) {
     const Bytes bucket = Execution{}.bucket_bytes;
-    CollectiveStep sum{Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())), DataType::F32, 0, bucket.value / 4, {}};
+    CollectiveStep sum{
+        Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())),
+        DataType::F32,         0,
+        bucket.value / 4,      {}};
     std::iota(sum.group.begin(), sum.group.end(), 0);
     const BufferId gradients = add_flat(program, "gradients", bucket);
-    program.steps.push_back({.phase = Phase::Backward, .track = Track::Gradient, .reads = {gradients}, .writes = {gradients}, .body = std::move(sum)});
+    program.steps.push_back({.phase = Phase::Backward,
+                             .track = Track::Gradient,
+                             .reads = {gradients},
+                             .writes = {gradients},
+                             .body = std::move(sum)});
   }
   const Kernel kernel = square_convolution(1, 64, 28, 3);  // about a millisecond on a core of 2020
   Step step{.reads = {}, .writes = {}, .body = ComputeStep{kernel, whole(kernel.y), kernel.y}};
   const Operands tensors = kernel.operands();
-  for (const Operand& read : tensors.reads) step.reads.push_back(add_flat(program, "read", read.bytes()));
-  for (const Operand& write : tensors.writes) step.writes.push_back(add_flat(program, "written", write.bytes()));
+  for (const Operand& read : tensors.reads)
+    step.reads.push_back(add_flat(program, "read", read.bytes()));
+  for (const Operand& write : tensors.writes)
+    step.writes.push_back(add_flat(program, "written", write.bytes()));
   program.steps.insert(program.steps.end(), static_cast<std::size_t>(kernels), step);
   plan_buffers(program);
   return program;
@@ -56,7 +65,8 @@ double measure_hidden(Backend& backend, const Team& team) {
   const Seconds in_turn = time_of(program_of(team, true, kernels), false, backend, team);
   const Seconds at_once = time_of(program_of(team, true, kernels), true, backend, team);
   const double saved = (in_turn - at_once) / std::min(sum, kernel * kernels);
-  constexpr double noise = 0.1;  // cores that share memory hide nothing, and come out at -0.1 to 0.1
+  constexpr double noise =
+      0.1;  // cores that share memory hide nothing, and come out at -0.1 to 0.1
   return saved < noise ? 0 : std::min(saved, 1.0);
 }
 

@@ -7,7 +7,8 @@
 
 namespace stratplan {
 
-std::vector<Kernel> heaviest_kernels(std::span<const Program> programs, const MachineProfile& machine, double share) {
+std::vector<Kernel> heaviest_kernels(std::span<const Program> programs,
+                                     const MachineProfile& machine, double share) {
   struct Load {
     Kernel kernel;
     Seconds seconds{};
@@ -20,13 +21,15 @@ std::vector<Kernel> heaviest_kernels(std::span<const Program> programs, const Ma
       if (!compute) continue;
       const auto measured = machine.kernels.find(compute->kernel.key());
       if (measured == machine.kernels.end()) continue;
-      by_key.try_emplace(measured->first, Load{compute->kernel}).first->second.seconds += measured->second.mean();
+      by_key.try_emplace(measured->first, Load{compute->kernel}).first->second.seconds +=
+          measured->second.mean();
       all += measured->second.mean();
     }
   }
   std::vector<Load> loads;
   for (const auto& [key, load] : by_key) loads.push_back(load);
-  std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.seconds > b.seconds; });
+  std::stable_sort(loads.begin(), loads.end(),
+                   [](const Load& a, const Load& b) { return a.seconds > b.seconds; });
   std::vector<Kernel> heaviest;
   Seconds covered{};
   for (const Load& load : loads) {
@@ -37,7 +40,8 @@ std::vector<Kernel> heaviest_kernels(std::span<const Program> programs, const Ma
   return heaviest;
 }
 
-double pace(const std::vector<Kernel>& kernels, const MachineProfile& before, const MachineProfile& now) {
+double pace(const std::vector<Kernel>& kernels, const MachineProfile& before,
+            const MachineProfile& now) {
   SP_ASSERT(!kernels.empty(), "no kernels to tell by");
   Seconds then{}, today{};
   for (const Kernel& kernel : kernels) {

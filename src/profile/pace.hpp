@@ -13,9 +13,11 @@ inline constexpr double telling_share = 0.6;
 
 /// The kernels that take most of the programs' computing time by the profile, the heaviest first, until they have `share` of it. Kernels that were not measured
 /// are left out.
-std::vector<Kernel> heaviest_kernels(std::span<const Program> programs, const MachineProfile& machine, double share);
+std::vector<Kernel> heaviest_kernels(std::span<const Program> programs,
+                                     const MachineProfile& machine, double share);
 
 /// How long these kernels take by `now`, one run of each, relative to `before`. Both have measured them all.
-double pace(const std::vector<Kernel>& kernels, const MachineProfile& before, const MachineProfile& now);
+double pace(const std::vector<Kernel>& kernels, const MachineProfile& before,
+            const MachineProfile& now);
 
 }  // namespace stratplan

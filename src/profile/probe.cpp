@@ -5,11 +5,13 @@
 
 namespace stratplan {
 
-Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent, std::int64_t window) {
+Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent,
+                          std::int64_t window) {
   Kernel kernel;
   kernel.kind = KernelKind::ConvolutionForward;
   kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
-  for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {window, 1, 1, window / 2, window / 2};
+  for (const std::size_t axis : {1, 2})
+    kernel.windows[axis] = {window, 1, 1, window / 2, window / 2};
   return kernel;
 }
 
@@ -21,7 +23,8 @@ Kernel copy_of(Bytes bytes) {
   return kernel;
 }
 
-Measurement sample_program(const Program& program, Backend& backend, const Team& team, const StoppingRule& rule) {
+Measurement sample_program(const Program& program, Backend& backend, const Team& team,
+                           const StoppingRule& rule) {
   const Network network;
   SyntheticData data(1);
   Executor executor(network, program, backend, team.between_backends(), data, {});
@@ -30,7 +33,8 @@ Measurement sample_program(const Program& program, Backend& backend, const Team&
     executor.run(0);  // the next one captures, and is the rehearsal
   }
   SteadyClock clock;
-  return sample(clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
+  return sample(
+      clock, team, rule, true, [](int) {}, [&](int run) { executor.run(run); });
 }
 
 }  // namespace stratplan

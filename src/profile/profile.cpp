@@ -16,10 +16,14 @@ namespace stratplan {
 namespace {
 
 /// What remains of an earlier profile.
-MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request, const Backend& backend) {
-  const auto known = [&](const char* key) { return base.provenance.is_object() ? base.provenance.value(key, std::string()) : std::string(); };
+MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request,
+                          const Backend& backend) {
+  const auto known = [&](const char* key) {
+    return base.provenance.is_object() ? base.provenance.value(key, std::string()) : std::string();
+  };
   const auto device = backend.device();
-  const bool same = known("backend") == describe_backend(backend.name()) && (!device || known("device") == device->name);
+  const bool same = known("backend") == describe_backend(backend.name()) &&
+                    (!device || known("device") == device->name);
   if (same && serves(base, request.ranks, request.threads_per_rank)) return base;
   MachineProfile fresh;
   fresh.name = base.name;
@@ -30,7 +34,10 @@ MachineProfile start_from(const MachineProfile& base, const ProfileRequest& requ
 
 /// Ranks that have a device each; a single one meets itself in its memory.
 std::vector<Level> level_of_devices(const DeviceRates& device, int ranks) {
-  return {{.name = "gpu", .ranks = ranks, .latency = device.launch, .bandwidth_bytes_per_s = device.bytes_per_s}};
+  return {{.name = "gpu",
+           .ranks = ranks,
+           .latency = device.launch,
+           .bandwidth_bytes_per_s = device.bytes_per_s}};
 }
 
 /// What a single rank can tell of sums beside kernels.
@@ -40,13 +47,15 @@ void emulate_interference(MachineProfile& machine, Backend& backend) {
 }
 
 /// No estimate shall exceed what was seen: rates are raised to the best of all kernels.
-void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const std::map<std::string, Measurement>& measured) {
+void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
+                 const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {
     const Seconds seconds = measured.at(kernel.key()).median;
     if (seconds <= device.launch * 10) continue;
     double& rate = !is_narrow(kernel.type)
                        ? device.flops_per_s
-                       : device.math_flops_per_s[static_cast<std::size_t>(kernel.type == DataType::F16 ? Math::Fp16 : Math::Bf16)];
+                       : device.math_flops_per_s[static_cast<std::size_t>(
+                             kernel.type == DataType::F16 ? Math::Fp16 : Math::Bf16)];
     rate = std::max(rate, kernel.flops().value / (seconds - device.launch).value);
   }
 }
@@ -55,16 +64,20 @@ void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels, const 
 
 std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank) {
   std::set<CollectiveGroup> groups;
-  for (const CollectiveRequest& collective : request.collectives) groups.insert({Track::Halo, group_of(rank, request.ranks, collective.group_size, 1)});
-  if (request.hidden) groups.insert({Track::Gradient, group_of(rank, request.ranks, request.ranks, 1)});
+  for (const CollectiveRequest& collective : request.collectives)
+    groups.insert({Track::Halo, group_of(rank, request.ranks, collective.group_size, 1)});
+  if (request.hidden)
+    groups.insert({Track::Gradient, group_of(rank, request.ranks, request.ranks, 1)});
   std::erase_if(groups, [](const CollectiveGroup& group) { return group.ranks.size() < 2; });
   return {groups.begin(), groups.end()};
 }
 
-MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team, const MachineProfile& base, const Json& provenance,
+MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
+                           const MachineProfile& base, const Json& provenance,
                            const Progress& progress) {
   if (team.size() != request.ranks)
-    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started", request.ranks, team.size()));
+    throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started",
+                                       request.ranks, team.size()));
   MachineProfile machine = start_from(base, request, backend);
   const bool anew = machine.measured_ranks == 0;
   machine.assumed = false;
@@ -109,7 +122,8 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   }
   if (!machine.interference.empty())
     machine.provenance["hidden"] =
-        "emulated: what kernels get done beside 16 blocks of the same device that copy memory at the rate of a link; nobody communicated";
+        "emulated: what kernels get done beside 16 blocks of the same device that copy memory at "
+        "the rate of a link; nobody communicated";
   return machine;
 }
 

@@ -18,16 +18,19 @@ namespace {
 class Needs {
  public:
   void add(const Step& step) {
-    if (const auto* compute = std::get_if<ComputeStep>(&step.body)) kernels_.insert(compute->kernel);
+    if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+      kernels_.insert(compute->kernel);
     if (const auto* load = std::get_if<LoadStep>(&step.body)) kernels_.insert(load_kernel(*load));
     if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
-      Bytes& largest = collectives_[{collective->op, collective->type, static_cast<int>(collective->group.size())}];
+      Bytes& largest = collectives_[{collective->op, collective->type,
+                                     static_cast<int>(collective->group.size())}];
       largest = std::max(largest, collective->bytes());
       sums_gradients_ |= step.track == Track::Gradient;
     }
     if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
       for (const auto* messages : {&exchange->sends, &exchange->receives})
-        for (const Message& message : *messages) largest_message_ = std::max(largest_message_, message.bytes);
+        for (const Message& message : *messages)
+          largest_message_ = std::max(largest_message_, message.bytes);
     }
   }
 
@@ -36,7 +39,8 @@ class Needs {
     std::set<std::string> keys;
     for (const Kernel& kernel : kernels_) {
       const std::string key = kernel.key();
-      if (!known.kernels.contains(key) && keys.insert(key).second) request.kernels.push_back(kernel);
+      if (!known.kernels.contains(key) && keys.insert(key).second)
+        request.kernels.push_back(kernel);
     }
     // Whoever reduces with a group will reduce, scatter and gather other things with it under another plan.
     std::set<int> sizes;
@@ -46,17 +50,20 @@ class Needs {
     for (const auto& [key, largest] : collectives_) {
       const auto& [op, type, size] = key;
       const auto table = known.collectives.find(collective_key(op, type, size));
-      if (table == known.collectives.end() || !covers(table->second, largest)) request.collectives.push_back({op, type, size, largest});
+      if (table == known.collectives.end() || !covers(table->second, largest))
+        request.collectives.push_back({op, type, size, largest});
     }
-    if (largest_message_.value > 0 && !(covers(known.one_way, largest_message_) && covers(known.both_ways, largest_message_)))
+    if (largest_message_.value > 0 &&
+        !(covers(known.one_way, largest_message_) && covers(known.both_ways, largest_message_)))
       request.largest_message = largest_message_;
   }
 
  private:
-  static constexpr std::array<std::pair<Collective, DataType>, 4> usual_{{{Collective::AllReduce, DataType::F32},
-                                                                          {Collective::AllReduce, DataType::F64},
-                                                                          {Collective::ReduceScatter, DataType::F32},
-                                                                          {Collective::AllGather, DataType::F32}}};
+  static constexpr std::array<std::pair<Collective, DataType>, 4> usual_{
+      {{Collective::AllReduce, DataType::F32},
+       {Collective::AllReduce, DataType::F64},
+       {Collective::ReduceScatter, DataType::F32},
+       {Collective::AllGather, DataType::F32}}};
   std::set<Kernel> kernels_;
   std::map<std::tuple<Collective, DataType, int>, Bytes> collectives_;
   Bytes largest_message_{};
@@ -70,16 +77,18 @@ bool serves(const MachineProfile& machine, int ranks, int threads_per_rank) {
 }
 
 bool covers(const SizeTable& table, Bytes bytes) {
-  return !table.points.empty() &&
-         (table.points.back().first >= std::min(bytes, largest_measured) || table.points.back().second.median >= slow_message);
+  return !table.points.empty() && (table.points.back().first >= std::min(bytes, largest_measured) ||
+                                   table.points.back().second.median >= slow_message);
 }
 
-ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine, int threads_per_rank) {
+ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine,
+                       int threads_per_rank) {
   ProfileRequest request;
   request.threads_per_rank = threads_per_rank;
   Needs needs;
   for (const Program& program : programs) {
-    SP_ASSERT(&program == &programs.front() || program.ranks == request.ranks, "programs for {} and for {} ranks", request.ranks, program.ranks);
+    SP_ASSERT(&program == &programs.front() || program.ranks == request.ranks,
+              "programs for {} and for {} ranks", request.ranks, program.ranks);
     request.ranks = program.ranks;
     for (const Step& step : program.steps) needs.add(step);
   }
@@ -95,9 +104,11 @@ namespace {
 
 Json to_json(const Kernel& kernel) {
   Json windows = Json::array();
-  for (const Window& w : kernel.windows) windows.push_back({w.kernel, w.stride, w.dilation, w.pad_before, w.pad_after});
+  for (const Window& w : kernel.windows)
+    windows.push_back({w.kernel, w.stride, w.dilation, w.pad_before, w.pad_after});
   Json scales = Json::array();
-  for (const Scale& s : kernel.scales) scales.push_back({s.factor, static_cast<std::int64_t>(s.linear), s.phase});
+  for (const Scale& s : kernel.scales)
+    scales.push_back({s.factor, static_cast<std::int64_t>(s.linear), s.phase});
   const StatisticsSets& sets = kernel.sets;
   return {{"kind", name_of(kernel.kind)},
           {"x", kernel.x.extent},
@@ -110,7 +121,9 @@ Json to_json(const Kernel& kernel) {
           {"groups", kernel.groups},
           {"type", name_of(kernel.type)},
           {"scalar", kernel.scalar},
-          {"sets", {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch, sets.positions}},
+          {"sets",
+           {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch,
+            sets.positions}},
           {"region", kernel.region.extent},
           {"from", kernel.from},
           {"to", kernel.to},
@@ -163,7 +176,10 @@ Kernel kernel_from(const Json& json) {
 }
 
 Json to_json(const CollectiveRequest& request) {
-  return {{"op", name_of(request.op)}, {"type", name_of(request.type)}, {"group_size", request.group_size}, {"largest_bytes", request.largest.value}};
+  return {{"op", name_of(request.op)},
+          {"type", name_of(request.type)},
+          {"group_size", request.group_size},
+          {"largest_bytes", request.largest.value}};
 }
 
 CollectiveRequest collective_from(const Json& json) {
@@ -175,7 +191,8 @@ CollectiveRequest collective_from(const Json& json) {
 
 /// Reads each element of a list; whatever is wrong with one is reported with its place.
 template <class T, class Read>
-std::vector<T> list_from(const Json& document, const char* key, const std::string& file, Read read) {
+std::vector<T> list_from(const Json& document, const char* key, const std::string& file,
+                         Read read) {
   std::vector<T> list;
   const Json& elements = document.at(key);
   for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -192,7 +209,8 @@ std::vector<T> list_from(const Json& document, const char* key, const std::strin
 
 Json to_json(const ProfileRequest& request) {
   Json collectives = Json::array(), kernels = Json::array();
-  for (const CollectiveRequest& collective : request.collectives) collectives.push_back(to_json(collective));
+  for (const CollectiveRequest& collective : request.collectives)
+    collectives.push_back(to_json(collective));
   for (const Kernel& kernel : request.kernels) kernels.push_back(to_json(kernel));
   return {{"ranks", request.ranks},
           {"threads_per_rank", request.threads_per_rank},
@@ -211,7 +229,8 @@ ProfileRequest request_from_json(const Json& document, const std::string& file) 
     request.device = document.at("device").get<bool>();
     request.hidden = document.at("hidden").get<bool>();
     request.largest_message = {document.at("largest_message_bytes").get<std::int64_t>()};
-    request.collectives = list_from<CollectiveRequest>(document, "collectives", file, collective_from);
+    request.collectives =
+        list_from<CollectiveRequest>(document, "collectives", file, collective_from);
     request.kernels = list_from<Kernel>(document, "kernels", file, kernel_from);
   } catch (const nlohmann::json::exception& error) {
     throw InputError(file, "", error.what());

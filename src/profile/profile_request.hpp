@@ -20,13 +20,16 @@ struct CollectiveRequest {
 struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
-  bool device = false;               ///< rates of the device, step overhead
-  bool hidden = false;               ///< how much of sums kernels can hide
-  Bytes largest_message{};           ///< 0: one_way and both_ways are known well enough
+  bool device = false;      ///< rates of the device, step overhead
+  bool hidden = false;      ///< how much of sums kernels can hide
+  Bytes largest_message{};  ///< 0: one_way and both_ways are known well enough
   std::vector<CollectiveRequest> collectives;
-  std::vector<Kernel> kernels;       ///< distinct keys
+  std::vector<Kernel> kernels;  ///< distinct keys
 
-  bool empty() const { return !device && !hidden && largest_message.value == 0 && collectives.empty() && kernels.empty(); }
+  bool empty() const {
+    return !device && !hidden && largest_message.value == 0 && collectives.empty() &&
+           kernels.empty();
+  }
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
@@ -35,7 +38,8 @@ bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 
 /// What the programs (of all ranks, of any number of plans on equally many ranks) need and the profile lacks. Where the ranks exchange messages both message tables
 /// are asked for, and for each size of group the tables of sums and gathers that training needs.
-ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine, int threads_per_rank = 1);
+ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine,
+                       int threads_per_rank = 1);
 
 /// Whether a table answers for so many bytes: it reaches there, or it ends where the rest is plain bandwidth.
 bool covers(const SizeTable& table, Bytes bytes);

@@ -13,8 +13,9 @@ namespace stratplan {
 /// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes along, and its samples do not count. The
 /// first run is a rehearsal if wanted, unless it outlasts the rule's patience: beside that its start is nothing. Seconds, by rank; the same on all ranks.
 template <Clock AnyClock, class Prepare, class Run>
-std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run,
-                                              bool rehearse = true) {
+std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
+                                              const StoppingRule& rule, bool takes_part,
+                                              Prepare prepare, Run run, bool rehearse = true) {
   int runs = 0;
   const auto timed = [&] {
     prepare(runs);
@@ -38,7 +39,8 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
       spent = std::max(spent, Seconds{all[rank][round]});
       if (all[rank][round + 1] == 0) continue;
       ++participants;
-      samples[rank].insert(samples[rank].end(), all[rank].begin(), all[rank].begin() + static_cast<std::ptrdiff_t>(round));
+      samples[rank].insert(samples[rank].end(), all[rank].begin(),
+                           all[rank].begin() + static_cast<std::ptrdiff_t>(round));
       for (std::size_t i = 0; i < round; ++i) sums[i] += all[rank][i];
     }
     for (const double sum : sums) means.push_back(sum / participants);
@@ -59,7 +61,8 @@ std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
 
 /// Their summary.
 template <Clock AnyClock, class Prepare, class Run>
-Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part, Prepare prepare, Run run) {
+Measurement sample(AnyClock& clock, const Team& team, const StoppingRule& rule, bool takes_part,
+                   Prepare prepare, Run run) {
   return summarize(take_samples(clock, team, rule, takes_part, prepare, run));
 }
 

@@ -8,7 +8,8 @@
 namespace stratplan {
 
 double quantile(std::span<const double> samples, double fraction) {
-  SP_ASSERT(!samples.empty() && 0 <= fraction && fraction <= 1, "samples={} fraction={}", samples.size(), fraction);
+  SP_ASSERT(!samples.empty() && 0 <= fraction && fraction <= 1, "samples={} fraction={}",
+            samples.size(), fraction);
   std::vector<double> sorted(samples.begin(), samples.end());
   std::sort(sorted.begin(), sorted.end());
   const double place = fraction * static_cast<double>(sorted.size() - 1);
@@ -38,7 +39,8 @@ Measurement summarize(const std::vector<std::vector<double>>& samples_of_ranks) 
     measurement.samples = std::max(measurement.samples, static_cast<int>(samples.size()));
   }
   SP_ASSERT(ranks > 0);
-  for (Seconds* value : {&measurement.median, &measurement.p10, &measurement.p90}) *value = *value / ranks;
+  for (Seconds* value : {&measurement.median, &measurement.p10, &measurement.p90})
+    *value = *value / ranks;
   return measurement;
 }
 

@@ -16,7 +16,8 @@ concept StreamTime = Clock<T> && requires(T& clock) {
 class StreamClock {
  public:
   /// `backend` must outlive this.
-  explicit StreamClock(Backend& backend) : backend_(backend), last_(backend.record(Track::Compute)) {}
+  explicit StreamClock(Backend& backend)
+      : backend_(backend), last_(backend.record(Track::Compute)) {}
 
   Seconds now() {
     const Backend::Event event = backend_.record(Track::Compute, spare_);

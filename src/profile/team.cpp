@@ -5,7 +5,8 @@
 
 namespace stratplan {
 
-Team::Team(Communicator& communicator, std::vector<Way> ways) : communicator_(communicator), ways_(std::move(ways)), all_(all_ranks(communicator)) {
+Team::Team(Communicator& communicator, std::vector<Way> ways)
+    : communicator_(communicator), ways_(std::move(ways)), all_(all_ranks(communicator)) {
   if (ways_.empty()) ways_.push_back({"", communicator});
 }
 
@@ -16,7 +17,8 @@ std::vector<std::vector<double>> Team::gather(const std::vector<double>& mine) c
   communicator_.all_gather(Track::Compute, all_, mine.data(), all.data(), counts, DataType::F64);
   communicator_.synchronize(Track::Compute);
   std::vector<std::vector<double>> by_rank;
-  for (auto begin = all.begin(); by_rank.size() < static_cast<std::size_t>(size()); begin += std::ssize(mine))
+  for (auto begin = all.begin(); by_rank.size() < static_cast<std::size_t>(size());
+       begin += std::ssize(mine))
     by_rank.emplace_back(begin, begin + std::ssize(mine));
   return by_rank;
 }

@@ -9,10 +9,13 @@
 namespace stratplan {
 namespace {
 
-std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
+}
 
 std::vector<std::string> row_of(const TunedPlan& tuned) {
-  const Seconds predicted = tuned.plan && tuned.plan->prediction ? tuned.plan->prediction->step : Seconds{0};
+  const Seconds predicted =
+      tuned.plan && tuned.plan->prediction ? tuned.plan->prediction->step : Seconds{0};
   const std::string prediction = predicted.value > 0 ? milliseconds(predicted) : "-";
   if (!tuned.measured) return {tuned.name, prediction, "-", "-", "-", "-", "-", "-", tuned.not_run};
   const Measured& measured = *tuned.measured;
@@ -31,7 +34,8 @@ std::string faster_remark(const AutotuneResult& result) {
   std::string text;
   const Seconds ours = result.plans.front().measured->median;
   for (const TunedPlan* tuned : result.faster())
-    text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name, milliseconds(tuned->measured->median),
+    text += fmt::format("{}{} ({} ms, {})", text.empty() ? "" : ", ", tuned->name,
+                        milliseconds(tuned->measured->median),
                         signed_percent(tuned->measured->median / ours - 1));
   return text.empty() ? text
                       : "Measured faster than the recommended plan in every round: " + text +
@@ -48,32 +52,45 @@ std::string disturbed_remark(const AutotuneResult& result) {
   }
   if (names.empty()) return {};
   return fmt::format(
-      "Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their times; measure again when it is quiet.", 100 * worst,
-      joined(names));
+      "Other processes used up to {:.0f} % of the machine during runs of {}: do not trust their "
+      "times; measure again when it is quiet.",
+      100 * worst, joined(names));
 }
 
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
   const Json& p = request.provenance;
-  const auto text = [&](const char* key) { return p.contains(key) && p.at(key).is_string() ? p.at(key).get<std::string>() : std::string("unknown"); };
-  const auto command = p.contains("command") ? p.at("command").get<std::vector<std::string>>() : std::vector<std::string>{};
+  const auto text = [&](const char* key) {
+    return p.contains(key) && p.at(key).is_string() ? p.at(key).get<std::string>()
+                                                    : std::string("unknown");
+  };
+  const auto command = p.contains("command") ? p.at("command").get<std::vector<std::string>>()
+                                             : std::vector<std::string>{};
   std::string section = "## Machine and command\n\n";
   section += fmt::format("- command: `{}`\n", fmt::join(command, " "));
-  section += fmt::format("- program: {} {}, {}, {}\n", text("program"), text("version"), text("build_type"), text("compiler"));
-  section += fmt::format("- date: {}; host: {}; system: {}; device: {}\n", text("date"), text("host"), text("system"), text("device"));
+  section += fmt::format("- program: {} {}, {}, {}\n", text("program"), text("version"),
+                         text("build_type"), text("compiler"));
+  section += fmt::format("- date: {}; host: {}; system: {}; device: {}\n", text("date"),
+                         text("host"), text("system"), text("device"));
   if (p.contains("libraries"))
-    for (const auto& [part, description] : p.at("libraries").items()) section += fmt::format("- {}: {}\n", part, description.get<std::string>());
-  section +=
-      fmt::format("- profile: {}, measured with {} ranks of {} threads at once, {} kernels, fingerprint {} (machine.json)\n", result.machine.name,
-                  result.machine.measured_ranks, result.machine.threads_per_rank, result.machine.kernels.size(), result.machine.fingerprint());
+    for (const auto& [part, description] : p.at("libraries").items())
+      section += fmt::format("- {}: {}\n", part, description.get<std::string>());
+  section += fmt::format(
+      "- profile: {}, measured with {} ranks of {} threads at once, {} kernels, fingerprint {} "
+      "(machine.json)\n",
+      result.machine.name, result.machine.measured_ranks, result.machine.threads_per_rank,
+      result.machine.kernels.size(), result.machine.fingerprint());
   section += fmt::format("- backend {}, seed {}\n", request.backend, request.seed);
   return section;
 }
 
 std::string section_of_search(const PlanningResult& planning) {
   std::string section = fmt::format(
-      "{} decompositions of {} blocks were considered ({} more were illegal); the search's choice is {}.\n", planning.candidates, planning.blocks,
-      planning.rejections,
-      planning.optimal ? "proven best for the sum of costs" : fmt::format("at most {:.2f} % from the best sum of costs", 100 * planning.gap));
+      "{} decompositions of {} blocks were considered ({} more were illegal); the search's choice "
+      "is {}.\n",
+      planning.candidates, planning.blocks, planning.rejections,
+      planning.optimal
+          ? "proven best for the sum of costs"
+          : fmt::format("at most {:.2f} % from the best sum of costs", 100 * planning.gap));
   if (!planning.reranking.empty()) section += "\n" + planning.reranking + "\n";
   return section;
 }
@@ -85,17 +102,21 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
   for (const Seconds round : measured.rounds) rounds.push_back(milliseconds(round));
   std::string section = fmt::format("### {}\n\n", tuned.name);
   section += fmt::format(
-      "Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step loss {:.9g}. Worst gradient: {}, tolerance "
+      "Medians of the rounds: {} ms, {} steps in all; foreign load at most {:.1f} %. First-step "
+      "loss {:.9g}. Worst gradient: {}, tolerance "
       "{:.1e}.\n\n",
-      joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss, measured.worst_tensor, measured.tolerance);
+      joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss,
+      measured.worst_tensor, measured.tolerance);
   if (measured.turned > 0)
     section += fmt::format(
-        "Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the gradients were compared on the same side.\n\n",
+        "Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the "
+        "gradients were compared on the same side.\n\n",
         measured.turned);
-  for (const auto& adjustment : tuned.plan->adjustments) section += "- adjusted " + adjustment + "\n";
+  for (const auto& adjustment : tuned.plan->adjustments)
+    section += "- adjusted " + adjustment + "\n";
   if (!tuned.plan->adjustments.empty()) section += "\n";
-  return section + to_markdown(kind_table(compared.comparison)) + "\nFarthest off:\n\n" + to_markdown(worst_layers(network, compared.comparison, 5)) +
-         "\n";
+  return section + to_markdown(kind_table(compared.comparison)) + "\nFarthest off:\n\n" +
+         to_markdown(worst_layers(network, compared.comparison, 5)) + "\n";
 }
 
 }  // namespace
@@ -121,18 +142,25 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   const std::string overlap = overlap_text(result.planning.recommended.execution);
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);
-  if (!memory.empty()) lines.push_back(fmt::format("The recommended plan, to need less memory: {}.", memory));
+  if (!memory.empty())
+    lines.push_back(fmt::format("The recommended plan, to need less memory: {}.", memory));
   for (const TunedPlan& tuned : result.plans)
-    if (!tuned.aliases.empty()) lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
+    if (!tuned.aliases.empty())
+      lines.push_back(fmt::format("{} is also {}.", tuned.name, joined(tuned.aliases)));
   const std::string faster = faster_remark(result);
   if (!faster.empty()) lines.push_back(faster);
   const std::string disturbed = disturbed_remark(result);
   if (!disturbed.empty()) lines.push_back(disturbed);
   for (const TunedPlan& tuned : result.plans)
     if (tuned.measured && !tuned.measured->verified)
-      lines.push_back(fmt::format("{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).", tuned.name,
-                                  tuned.measured->worst_tensor, tuned.measured->gradient_difference, tuned.measured->tolerance));
-  if (result.reused) lines.push_back("Plans and program are those of an earlier call, so its measurements were kept; --fresh measures again.");
+      lines.push_back(fmt::format(
+          "{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).",
+          tuned.name, tuned.measured->worst_tensor, tuned.measured->gradient_difference,
+          tuned.measured->tolerance));
+  if (result.reused)
+    lines.push_back(
+        "Plans and program are those of an earlier call, so its measurements were kept; --fresh "
+        "measures again.");
   return lines;
 }
 
@@ -141,7 +169,8 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans) {
     if (!tuned.measured) continue;
     const std::string file = (tuned.folder / "timings.json").string();
-    comparisons.push_back({&tuned, compare({*tuned.plan, result.network}, read_timings(file), result.machine, file)});
+    comparisons.push_back(
+        {&tuned, compare({*tuned.plan, result.network}, read_timings(file), result.machine, file)});
   }
   return comparisons;
 }
@@ -150,29 +179,40 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
 std::string memory_line(const TunedPlan& recommended) {
   const Bytes predicted = recommended.plan->prediction->memory;
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;
-  if (taken.value == 0) return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
-  return fmt::format("Memory per rank: {} predicted for tensors and scratch memory; training took {}, what libraries keep for themselves included.\n\n",
-                     readable(predicted), readable(taken));
+  if (taken.value == 0)
+    return fmt::format("Memory per rank: {} predicted.\n\n", readable(predicted));
+  return fmt::format(
+      "Memory per rank: {} predicted for tensors and scratch memory; training took {}, what "
+      "libraries keep for themselves included.\n\n",
+      readable(predicted), readable(taken));
 }
 
 std::string accuracy_report(const AutotuneResult& result, const AutotuneRequest& request) {
   const Plan& recommended = result.planning.recommended;
   const auto comparisons = compare_plans(result);
-  std::string report = fmt::format("# {} on {} ranks, batch {}\n\n", result.network.name, request.ranks, result.network.batch);
+  std::string report = fmt::format("# {} on {} ranks, batch {}\n\n", result.network.name,
+                                   request.ranks, result.network.batch);
   report +=
-      "Step times in milliseconds, predicted before the first run; measured: the median over the rounds. Error: predicted / measured - 1. Loss and "
+      "Step times in milliseconds, predicted before the first run; measured: the median over the "
+      "rounds. Error: predicted / measured - 1. Loss and "
       "gradients of the "
-      "first step are held against an undivided run of the same network: the loss relatively, each gradient tensor in norm; shown is the tensor "
+      "first step are held against an undivided run of the same network: the loss relatively, each "
+      "gradient tensor in norm; shown is the tensor "
       "nearest to what is allowed. "
-      "Allowed is what rounding can do, argued from the lengths of the sums. Where rounding turns signs at ReLUs or places of maxima, both runs are "
+      "Allowed is what rounding can do, argued from the lengths of the sums. Where rounding turns "
+      "signs at ReLUs or places of maxima, both runs are "
       "compared with "
       "the same decisions.\n\n";
   report += to_markdown(accuracy_table(result)) + "\n";
   for (const auto& remark : remarks(result)) report += "- " + remark + "\n";
   report += "\n## The recommended plan\n\n" + section_of_search(result.planning) + "\n";
-  report += to_markdown(decomposition_table(result.network, recommended.layers, comparisons.front().comparison.predicted)) + "\n";
+  report += to_markdown(decomposition_table(result.network, recommended.layers,
+                                            comparisons.front().comparison.predicted)) +
+            "\n";
   report += memory_line(result.plans.front());
-  report += "## Predicted against measured, step by step\n\nMeans over the ranks; waiting for the slower partner counts where it happens.\n\n";
+  report +=
+      "## Predicted against measured, step by step\n\nMeans over the ranks; waiting for the slower "
+      "partner counts where it happens.\n\n";
   for (const auto& compared : comparisons) report += section_of_plan(compared, result.network);
   return report + section_of_machine(result, request);
 }

@@ -13,7 +13,8 @@ namespace stratplan {
 namespace {
 
 Spent spent_on(Resource resource) {
-  constexpr std::array<Spent, resource_count> all{Spent::Compute, Spent::MemoryBandwidth, Spent::Launches, Spent::Latency, Spent::Bandwidth};
+  constexpr std::array<Spent, resource_count> all{
+      Spent::Compute, Spent::MemoryBandwidth, Spent::Launches, Spent::Latency, Spent::Bandwidth};
   return all[static_cast<std::size_t>(resource)];
 }
 
@@ -29,14 +30,16 @@ class Accounting {
 
   std::vector<TimeSpent> layers(const Timeline& timeline) {
     std::vector<std::vector<Seconds>> work;  // by rank and layer
-    for (std::size_t rank = 0; rank < programs_.size(); ++rank) work.push_back(account(programs_[rank], timeline.ranks[rank], timeline.total));
+    for (std::size_t rank = 0; rank < programs_.size(); ++rank)
+      work.push_back(account(programs_[rank], timeline.ranks[rank], timeline.total));
     for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
       std::vector<Seconds> of_layer;
       for (const auto& of_rank : work) of_layer.push_back(of_rank[layer]);
       layers_[layer].imbalance = imbalance(of_layer);
     }
     std::vector<Seconds> of_ranks;
-    for (const auto& of_rank : work) of_ranks.push_back(std::accumulate(of_rank.begin(), of_rank.end(), Seconds{}));
+    for (const auto& of_rank : work)
+      of_ranks.push_back(std::accumulate(of_rank.begin(), of_rank.end(), Seconds{}));
     imbalance_ = imbalance(of_ranks);
     return std::move(layers_);
   }
@@ -45,17 +48,24 @@ class Accounting {
 
  private:
   static Seconds imbalance(const std::vector<Seconds>& work) {
-    return std::ranges::max(work) - std::accumulate(work.begin(), work.end(), Seconds{}) / static_cast<double>(work.size());
+    return std::ranges::max(work) -
+           std::accumulate(work.begin(), work.end(), Seconds{}) / static_cast<double>(work.size());
   }
 
-  std::size_t place(const Step& step) const { return step.layer < 0 ? layers_.size() - 1 : static_cast<std::size_t>(step.layer); }
-  void spend(std::size_t layer, Spent spent, Seconds seconds) { layers_[layer][spent] += seconds * share_; }
+  std::size_t place(const Step& step) const {
+    return step.layer < 0 ? layers_.size() - 1 : static_cast<std::size_t>(step.layer);
+  }
+  void spend(std::size_t layer, Spent spent, Seconds seconds) {
+    layers_[layer][spent] += seconds * share_;
+  }
 
   /// Returns the time of the rank's kernels by layer.
-  std::vector<Seconds> account(const Program& program, const std::vector<Span>& spans, Seconds total) {
+  std::vector<Seconds> account(const Program& program, const std::vector<Span>& spans,
+                               Seconds total) {
     std::vector<Seconds> work(layers_.size());
     std::vector<Span> kernels, messages;
-    for (const Span& span : spans) (communicates(step_of(program, span)) ? messages : kernels).push_back(span);
+    for (const Span& span : spans)
+      (communicates(step_of(program, span)) ? messages : kernels).push_back(span);
     Seconds now{};
     std::size_t next = 0;
     for (const Span& kernel : kernels) {
@@ -71,13 +81,17 @@ class Accounting {
     return work;
   }
 
-  static const Step& step_of(const Program& program, const Span& span) { return program.steps[static_cast<std::size_t>(span.step)]; }
+  static const Step& step_of(const Program& program, const Span& span) {
+    return program.steps[static_cast<std::size_t>(span.step)];
+  }
 
   /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what comes next.
-  void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next, Seconds now, Seconds until, std::size_t layer) {
+  void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next,
+                  Seconds now, Seconds until, std::size_t layer) {
     while (now < until) {
       while (next < messages.size() && messages[next].end <= now) ++next;
-      const Seconds begin = next < messages.size() ? std::clamp(messages[next].start, now, until) : until;
+      const Seconds begin =
+          next < messages.size() ? std::clamp(messages[next].start, now, until) : until;
       spend(layer, Spent::Launches, begin - now);
       if (begin == until) return;
       const Seconds end = std::min(messages[next].end, until);
@@ -90,14 +104,17 @@ class Accounting {
     const Step& step = step_of(program, span);
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     Seconds rest = span.end - span.start;
-    if (program.concurrent_tracks) {  // what the processor does for messages beside is charged to the kernel
+    if (program
+            .concurrent_tracks) {  // what the processor does for messages beside is charged to the kernel
       const Seconds alone = std::min(rest, cost_of(step, program, machine_).seconds);
       spend(place(step), Spent::Bandwidth, rest - alone);
       rest = alone;
     }
     const Seconds launch = std::min(rest, machine_.device.launch);
     spend(place(step), Spent::Launches, launch);
-    spend(place(step), compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input, rest - launch);
+    spend(place(step),
+          compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input,
+          rest - launch);
   }
 
   /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its transport.
@@ -120,28 +137,33 @@ class Accounting {
   Seconds imbalance_{};
 };
 
-std::vector<Remedy> remedies(const Plan& plan, const Network& network, const MachineProfile& machine, const std::vector<Program>& programs,
+std::vector<Remedy> remedies(const Plan& plan, const Network& network,
+                             const MachineProfile& machine, const std::vector<Program>& programs,
                              const Bottlenecks& found) {
   std::vector<Remedy> all;
   for (int i = 0; i < resource_count; ++i) {
     const auto resource = static_cast<Resource>(i);
-    const char* better = resource == Resource::Compute                                     ? "twice as fast"
-                         : resource == Resource::Launches || resource == Resource::Latency ? "halved"
-                                                                                           : "doubled";
-    all.push_back({fmt::format("{} {}", name_of(resource), better), simulate(programs, faster(machine, resource, 2, programs)).total, true});
+    const char* better = resource == Resource::Compute ? "twice as fast"
+                         : resource == Resource::Launches || resource == Resource::Latency
+                             ? "halved"
+                             : "doubled";
+    all.push_back({fmt::format("{} {}", name_of(resource), better),
+                   simulate(programs, faster(machine, resource, 2, programs)).total, true});
   }
   if (!plan.execution.recompute.empty() || plan.execution.sharding > 0) {
     Plan lavish = plan;
     lavish.execution.recompute.clear();
     lavish.execution.sharding = 0;
-    all.push_back({"memory enough to keep everything", predict(lavish, network, machine).step, true});
+    all.push_back(
+        {"memory enough to keep everything", predict(lavish, network, machine).step, true});
   }
   if (!plan.execution.concurrent_tracks && plan.ranks > 1) {
     Plan beside = plan;
     beside.execution.concurrent_tracks = true;
     all.push_back({"communication beside kernels", predict(beside, network, machine).step, true});
   }
-  all.push_back({"equal work for all ranks", found.step - std::min(found.whole.imbalance, found.whole[Spent::Waiting]), false});
+  all.push_back({"equal work for all ranks",
+                 found.step - std::min(found.whole.imbalance, found.whole[Spent::Waiting]), false});
   all.push_back({"input twice as fast", found.step - found.whole[Spent::Input] / 2, false});
   std::erase_if(all, [&](const Remedy& remedy) { return remedy.step >= found.step; });
   std::ranges::stable_sort(all, {}, &Remedy::step);
@@ -155,7 +177,9 @@ std::vector<std::string> row_of(const std::string& name, const TimeSpent& time) 
   return row;
 }
 
-std::string name_of_row(const Network& network, std::size_t row) { return row < network.layers.size() ? network.layers[row].name : "(no layer)"; }
+std::string name_of_row(const Network& network, std::size_t row) {
+  return row < network.layers.size() ? network.layers[row].name : "(no layer)";
+}
 
 std::string key_of(Spent spent) {
   std::string key(name_of(spent));
@@ -165,7 +189,8 @@ std::string key_of(Spent spent) {
 
 Json to_json(const TimeSpent& time) {
   Json document = {{"seconds", time.total().value}};
-  for (int i = 0; i < spent_count; ++i) document[key_of(static_cast<Spent>(i))] = time[static_cast<Spent>(i)].value;
+  for (int i = 0; i < spent_count; ++i)
+    document[key_of(static_cast<Spent>(i))] = time[static_cast<Spent>(i)].value;
   document["imbalance_seconds"] = time.imbalance.value;
   return document;
 }
@@ -173,13 +198,15 @@ Json to_json(const TimeSpent& time) {
 }  // namespace
 
 std::string_view name_of(Spent spent) {
-  constexpr std::array<std::string_view, spent_count> names{"compute", "memory bandwidth", "launches", "latency", "bandwidth", "input", "waiting"};
+  constexpr std::array<std::string_view, spent_count> names{
+      "compute", "memory bandwidth", "launches", "latency", "bandwidth", "input", "waiting"};
   return names[static_cast<std::size_t>(spent)];
 }
 
 Seconds TimeSpent::total() const { return std::accumulate(on.begin(), on.end(), Seconds{}); }
 
-Bottlenecks find_bottlenecks(const Plan& plan, const Network& network, const MachineProfile& machine) {
+Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
+                             const MachineProfile& machine) {
   const std::vector<Program> programs = modelled_programs(plan, network);
   const Timeline timeline = simulate(programs, machine);
   Accounting accounting(programs, machine, network.size());
@@ -197,13 +224,16 @@ Bottlenecks find_bottlenecks(const Plan& plan, const Network& network, const Mac
 
 Table bottleneck_table(const Network& network, const Bottlenecks& found) {
   Table table{{{"layer", Table::Align::Left}, {"ms"}}, {}};
-  for (int i = 0; i < spent_count; ++i) table.columns.push_back({std::string(name_of(static_cast<Spent>(i)))});
+  for (int i = 0; i < spent_count; ++i)
+    table.columns.push_back({std::string(name_of(static_cast<Spent>(i)))});
   table.columns.push_back({"imbalance"});
   for (std::size_t row = 0; row < found.layers.size(); ++row)
-    if (found.layers[row].total().value > 0) table.rows.push_back(row_of(name_of_row(network, row), found.layers[row]));
+    if (found.layers[row].total().value > 0)
+      table.rows.push_back(row_of(name_of_row(network, row), found.layers[row]));
   table.rows.push_back(row_of("step", found.whole));
   std::vector<std::string> shares{"share", "100.0 %"};
-  for (const Seconds seconds : found.whole.on) shares.push_back(fmt::format("{:.1f} %", 100 * (seconds / found.step)));
+  for (const Seconds seconds : found.whole.on)
+    shares.push_back(fmt::format("{:.1f} %", 100 * (seconds / found.step)));
   shares.push_back(fmt::format("{:.1f} %", 100 * (found.whole.imbalance / found.step)));
   table.rows.push_back(std::move(shares));
   return table;
@@ -213,14 +243,17 @@ Table remedy_table(const Bottlenecks& found) {
   using enum Table::Align;
   Table table{{{"what would help", Left}, {"step ms"}, {"change"}, {"", Left}}, {}};
   for (const Remedy& remedy : found.remedies)
-    table.rows.push_back({remedy.what, milliseconds(remedy.step), signed_percent(remedy.step / found.step - 1), remedy.simulated ? "" : "at best"});
+    table.rows.push_back({remedy.what, milliseconds(remedy.step),
+                          signed_percent(remedy.step / found.step - 1),
+                          remedy.simulated ? "" : "at best"});
   return table;
 }
 
 std::string memory_size_text(const Bottlenecks& found) {
   const Bytes used = found.memory.total();
   if (found.memory_size.value == 0) return fmt::format("memory: {} per rank", readable(used));
-  return fmt::format("memory: {} of {} per rank ({:.0f} %)", readable(used), readable(found.memory_size), 100 * (used / found.memory_size));
+  return fmt::format("memory: {} of {} per rank ({:.0f} %)", readable(used),
+                     readable(found.memory_size), 100 * (used / found.memory_size));
 }
 
 Json to_json(const Network& network, const Bottlenecks& found) {
@@ -232,7 +265,9 @@ Json to_json(const Network& network, const Bottlenecks& found) {
     layers.push_back(std::move(layer));
   }
   for (const Remedy& remedy : found.remedies)
-    remedies.push_back({{"what", remedy.what}, {"step_seconds", remedy.step.value}, {"simulated", remedy.simulated}});
+    remedies.push_back({{"what", remedy.what},
+                        {"step_seconds", remedy.step.value},
+                        {"simulated", remedy.simulated}});
   return {{"step_seconds", found.step.value},
           {"memory_bytes", found.memory.total().value},
           {"memory_size_bytes", found.memory_size.value},

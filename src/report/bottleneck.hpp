@@ -21,7 +21,8 @@ std::string_view name_of(Spent spent);
 /// The mean over the ranks.
 struct TimeSpent {
   std::array<Seconds, spent_count> on{};
-  Seconds imbalance{};  ///< what the kernels of the rank with most work take longer than the mean; others wait for it, here or further on
+  Seconds
+      imbalance{};  ///< what the kernels of the rank with most work take longer than the mean; others wait for it, here or further on
   Seconds& operator[](Spent spent) { return on[static_cast<std::size_t>(spent)]; }
   Seconds operator[](Spent spent) const { return on[static_cast<std::size_t>(spent)]; }
   Seconds total() const;
@@ -35,8 +36,9 @@ struct Remedy {
 };
 
 struct Bottlenecks {
-  std::vector<TimeSpent> layers;  ///< per layer of the network, and one more for what belongs to none: the optimizer, and the end of the step
-  TimeSpent whole;                ///< their sum, but the imbalance: of the whole step
+  std::vector<TimeSpent>
+      layers;  ///< per layer of the network, and one more for what belongs to none: the optimizer, and the end of the step
+  TimeSpent whole;  ///< their sum, but the imbalance: of the whole step
   Seconds step{};
   MemoryUse memory;              ///< of the worst rank
   Bytes memory_size{};           ///< that it has; 0: unknown
@@ -44,7 +46,8 @@ struct Bottlenecks {
 };
 
 /// Of the simulated step; of many ranks those that stand for all.
-Bottlenecks find_bottlenecks(const Plan& plan, const Network& network, const MachineProfile& machine);
+Bottlenecks find_bottlenecks(const Plan& plan, const Network& network,
+                             const MachineProfile& machine);
 
 /// One row per layer that takes any time, and the whole with its shares.
 Table bottleneck_table(const Network& network, const Bottlenecks& found);

@@ -15,14 +15,18 @@ std::vector<std::string> row(const std::string& name, Seconds predicted, Seconds
 }
 
 Table empty_table(const std::string& first) {
-  return {{{first, Table::Align::Left}, {"predicted ms"}, {"measured ms"}, {"difference"}, {"error"}}, {}};
+  return {
+      {{first, Table::Align::Left}, {"predicted ms"}, {"measured ms"}, {"difference"}, {"error"}},
+      {}};
 }
 
-Table table_of(const Network& network, const Comparison& comparison, const std::vector<LayerIndex>& layers) {
+Table table_of(const Network& network, const Comparison& comparison,
+               const std::vector<LayerIndex>& layers) {
   Table table = empty_table("layer");
   for (const LayerIndex layer : layers) {
     const auto index = static_cast<std::size_t>(layer);
-    table.rows.push_back(row(network.layer(layer).name, comparison.predicted[index].total(), comparison.measured[index].total()));
+    table.rows.push_back(row(network.layer(layer).name, comparison.predicted[index].total(),
+                             comparison.measured[index].total()));
   }
   return table;
 }
@@ -36,15 +40,21 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 
 }  // namespace
 
-Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const MachineProfile& machine, const std::string& file) {
+Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
+                   const MachineProfile& machine, const std::string& file) {
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
   const Durations& measured = timings.timing.step_medians;
   if (measured.empty())
-    throw InputError(file, "/ranks", "expected the time of each step, but this run replayed them in CUDA graphs and has no such times");
+    throw InputError(file, "/ranks",
+                     "expected the time of each step, but this run replayed them in CUDA graphs "
+                     "and has no such times");
   bool fits = measured.size() == prediction.programs.size();
-  for (std::size_t rank = 0; fits && rank < measured.size(); ++rank) fits = measured[rank].size() == prediction.programs[rank].steps.size();
-  if (!fits) throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
-  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()), prediction.step, timings.timing.median(), timings.timing.launched};
+  for (std::size_t rank = 0; fits && rank < measured.size(); ++rank)
+    fits = measured[rank].size() == prediction.programs[rank].steps.size();
+  if (!fits)
+    throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
+  return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()),
+          prediction.step, timings.timing.median(), timings.timing.launched};
 }
 
 double relative_error(Seconds predicted, Seconds measured) { return predicted / measured - 1; }
@@ -55,8 +65,10 @@ Table kind_table(const Comparison& comparison) {
   table.rows.push_back(row("compute", predicted.compute, measured.compute));
   table.rows.push_back(row("exchange", predicted.exchange, measured.exchange));
   table.rows.push_back(row("collective", predicted.collective, measured.collective));
-  table.rows.push_back(row(comparison.launched > 0 ? "sum of steps, each launched" : "sum of steps", predicted.total(), measured.total()));
-  table.rows.push_back(row(comparison.launched > 0 ? "iteration, replayed" : "iteration", comparison.predicted_step, comparison.measured_step));
+  table.rows.push_back(row(comparison.launched > 0 ? "sum of steps, each launched" : "sum of steps",
+                           predicted.total(), measured.total()));
+  table.rows.push_back(row(comparison.launched > 0 ? "iteration, replayed" : "iteration",
+                           comparison.predicted_step, comparison.measured_step));
   return table;
 }
 
@@ -64,13 +76,17 @@ Table worst_layers(const Network& network, const Comparison& comparison, std::si
   auto layers = layers_that_work(network);
   const auto off = [&](LayerIndex i) {
     const auto index = static_cast<std::size_t>(i);
-    return std::abs((comparison.predicted[index].total() - comparison.measured[index].total()).value);
+    return std::abs(
+        (comparison.predicted[index].total() - comparison.measured[index].total()).value);
   };
-  std::stable_sort(layers.begin(), layers.end(), [&](LayerIndex a, LayerIndex b) { return off(a) > off(b); });
+  std::stable_sort(layers.begin(), layers.end(),
+                   [&](LayerIndex a, LayerIndex b) { return off(a) > off(b); });
   layers.resize(std::min(layers.size(), most));
   return table_of(network, comparison, layers);
 }
 
-Table layer_comparison(const Network& network, const Comparison& comparison) { return table_of(network, comparison, layers_that_work(network)); }
+Table layer_comparison(const Network& network, const Comparison& comparison) {
+  return table_of(network, comparison, layers_that_work(network));
+}
 
 }  // namespace stratplan

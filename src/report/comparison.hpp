@@ -14,11 +14,13 @@ struct Comparison {
   std::vector<LayerTimes> measured;
   Seconds predicted_step{};
   Seconds measured_step{};
-  int launched = 0;  ///< Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
+  int launched =
+      0;  ///< Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
 };
 
 /// Predicts the plan and lays what was measured beside it. Throws InputError naming `file` if the timings are not of this plan's programs.
-Comparison compare(const PlanAndNetwork& planned, const Timings& timings, const MachineProfile& machine, const std::string& file);
+Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
+                   const MachineProfile& machine, const std::string& file);
 
 /// predicted / measured - 1: +10 % means that the prediction was too long.
 double relative_error(Seconds predicted, Seconds measured);

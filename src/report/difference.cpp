@@ -16,7 +16,9 @@ namespace {
 /// Calls `visit` for each buffer that is no part of another and persists, or lives at the step where most bytes live.
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
   std::vector<std::int64_t> changes(program.steps.size() + 2);
-  const auto comes_and_goes = [](const Buffer& buffer) { return buffer.inside < 0 && !buffer.persistent && buffer.first_step >= 0; };
+  const auto comes_and_goes = [](const Buffer& buffer) {
+    return buffer.inside < 0 && !buffer.persistent && buffer.first_step >= 0;
+  };
   for (const Buffer& buffer : program.buffers) {
     if (!comes_and_goes(buffer)) continue;
     changes[static_cast<std::size_t>(buffer.first_step)] += buffer.bytes().value;
@@ -31,7 +33,8 @@ void visit_fullest(const Program& program, const std::function<void(const Buffer
     fullest = static_cast<int>(step);
   }
   for (const Buffer& buffer : program.buffers) {
-    const bool lives = comes_and_goes(buffer) && buffer.first_step <= fullest && fullest <= buffer.last_step;
+    const bool lives =
+        comes_and_goes(buffer) && buffer.first_step <= fullest && fullest <= buffer.last_step;
     if (lives || (buffer.inside < 0 && buffer.persistent)) visit(buffer);
   }
 }
@@ -46,13 +49,16 @@ std::vector<Bytes> memory_by_layer(const Program& program, int layers) {
     }
     const auto id = static_cast<BufferId>(&buffer - program.buffers.data());
     for (const Buffer& slice : program.buffers)
-      if (slice.inside == id && slice.layer >= 0) result[static_cast<std::size_t>(slice.layer)] += slice.bytes();
+      if (slice.inside == id && slice.layer >= 0)
+        result[static_cast<std::size_t>(slice.layer)] += slice.bytes();
   });
   return result;
 }
 
 std::string yes_or_no(bool yes) { return yes ? "yes" : "no"; }
-std::string joined(const std::set<std::string>& names) { return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")); }
+std::string joined(const std::set<std::string>& names) {
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
 
 struct Setting {
   const char* name;
@@ -62,41 +68,53 @@ const Setting all_settings[] = {
     {"network", [](const PlanAndNetwork& p) { return p.plan.network_source; }},
     {"network's fingerprint", [](const PlanAndNetwork& p) { return p.network.fingerprint(); }},
     {"batch", [](const PlanAndNetwork& p) { return std::to_string(p.network.batch); }},
-    {"micro-batches", [](const PlanAndNetwork& p) { return std::to_string(p.network.training.micro_batches); }},
-    {"optimizer", [](const PlanAndNetwork& p) { return std::string(name_of(p.network.training.optimizer)); }},
+    {"micro-batches",
+     [](const PlanAndNetwork& p) { return std::to_string(p.network.training.micro_batches); }},
+    {"optimizer",
+     [](const PlanAndNetwork& p) { return std::string(name_of(p.network.training.optimizer)); }},
     {"ranks", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks); }},
     {"ranks offered", [](const PlanAndNetwork& p) { return std::to_string(p.plan.ranks_offered); }},
     {"planned for", [](const PlanAndNetwork& p) { return p.plan.machine_name; }},
-    {"threads per rank", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
-    {"communication beside kernels", [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_tracks); }},
+    {"threads per rank",
+     [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
+    {"communication beside kernels",
+     [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_tracks); }},
     {"computed in slabs", [](const PlanAndNetwork& p) { return joined(p.plan.execution.slabs); }},
     {"made again", [](const PlanAndNetwork& p) { return joined(p.plan.execution.recompute); }},
     {"sharding", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.sharding); }},
     {"fused", [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.fuse); }},
-    {"bytes of a bucket", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.bucket_bytes.value); }},
+    {"bytes of a bucket",
+     [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.bucket_bytes.value); }},
     {"types",
      [](const PlanAndNetwork& p) {
        const Precision& precision = p.plan.execution.precision;
-       return fmt::format("activations {}, weights {}, gradients {}", name_of(precision.activations), name_of(precision.weights),
+       return fmt::format("activations {}, weights {}, gradients {}",
+                          name_of(precision.activations), name_of(precision.weights),
                           name_of(precision.gradients));
      }},
 };
 
 /// Implementations that both have and that differ, and how many only one has.
-void compare_implementations(const Execution& a, const Execution& b, std::vector<SettingDifference>& found) {
+void compare_implementations(const Execution& a, const Execution& b,
+                             std::vector<SettingDifference>& found) {
   for (const auto& [kernel, choice] : a.implementations) {
     const auto other = b.implementations.find(kernel);
-    if (other != b.implementations.end() && other->second != choice) found.push_back({kernel, choice, other->second});
+    if (other != b.implementations.end() && other->second != choice)
+      found.push_back({kernel, choice, other->second});
   }
   if (a.implementations.size() != b.implementations.size())
-    found.push_back({"kernels with a chosen implementation", std::to_string(a.implementations.size()), std::to_string(b.implementations.size())});
+    found.push_back({"kernels with a chosen implementation",
+                     std::to_string(a.implementations.size()),
+                     std::to_string(b.implementations.size())});
 }
 
 void compare_ways(const Ways& a, const Ways& b, std::vector<SettingDifference>& found) {
   std::map<std::string, std::pair<Ways::BySize, Ways::BySize>> both;
   for (const auto& [transfer, by_size] : a.transfers) both[transfer].first = by_size;
   for (const auto& [transfer, by_size] : b.transfers) both[transfer].second = by_size;
-  const auto text = [](const Ways::BySize& by_size) { return by_size.empty() ? "as run says" : to_text(by_size); };
+  const auto text = [](const Ways::BySize& by_size) {
+    return by_size.empty() ? "as run says" : to_text(by_size);
+  };
   for (const auto& [transfer, ways] : both)
     if (ways.first != ways.second) found.push_back({transfer, text(ways.first), text(ways.second)});
 }
@@ -111,7 +129,9 @@ LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {
   return result;
 }
 
-bool works(const Network& network, LayerIndex layer) { return network.layer(layer).kind != LayerKind::Input; }
+bool works(const Network& network, LayerIndex layer) {
+  return network.layer(layer).kind != LayerKind::Input;
+}
 
 Json to_json(const PlanSide& side) {
   return {{"name", side.planned.plan.name},
@@ -124,8 +144,9 @@ Json to_json(const PlanSide& side) {
 
 PlanSide side_of(const PlanAndNetwork& planned, const MachineProfile& machine) {
   PlanSide side{planned, predict_plan(planned.plan, planned.network, machine), {}};
-  const auto fullest =
-      std::ranges::max_element(side.prediction.programs, {}, [](const Program& program) { return program.persistent + program.arena; });
+  const auto fullest = std::ranges::max_element(
+      side.prediction.programs, {},
+      [](const Program& program) { return program.persistent + program.arena; });
   side.memory = memory_by_layer(*fullest, planned.network.size());
   return side;
 }
@@ -134,7 +155,8 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b) {
   Difference difference;
   for (const Setting& setting : all_settings) {
     std::string of_a = setting.text(a.planned), of_b = setting.text(b.planned);
-    if (of_a != of_b) difference.settings.push_back({setting.name, std::move(of_a), std::move(of_b)});
+    if (of_a != of_b)
+      difference.settings.push_back({setting.name, std::move(of_a), std::move(of_b)});
   }
   compare_implementations(a.planned.plan.execution, b.planned.plan.execution, difference.settings);
   compare_ways(a.planned.plan.execution.ways, b.planned.plan.execution.ways, difference.settings);
@@ -151,7 +173,8 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b) {
     difference.layers.push_back(std::move(both));
   }
   for (LayerIndex layer = 0; layer < of_b.size(); ++layer)
-    if (works(of_b, layer) && !of_a.find(of_b.layer(layer).name)) difference.layers.push_back(one_sided(b, layer, false));
+    if (works(of_b, layer) && !of_a.find(of_b.layer(layer).name))
+      difference.layers.push_back(one_sided(b, layer, false));
   return difference;
 }
 
@@ -182,39 +205,60 @@ std::vector<LayerDifference> fold_neighbours(const std::vector<LayerDifference>&
 Table settings_table(const Difference& difference, const std::string& a, const std::string& b) {
   using enum Table::Align;
   Table table{{{"setting", Left}, {a, Left}, {b, Left}}, {}};
-  for (const SettingDifference& setting : difference.settings) table.rows.push_back({setting.setting, setting.a, setting.b});
+  for (const SettingDifference& setting : difference.settings)
+    table.rows.push_back({setting.setting, setting.a, setting.b});
   return table;
 }
 
-Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a, const std::string& b) {
+Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a,
+                   const std::string& b) {
   using enum Table::Align;
-  Table table{{{"layers", Left}, {"number"}, {a, Left}, {b, Left}, {"ms"}, {"ms"}, {"difference"}, {"memory"}, {"memory"}}, {}};
+  Table table{{{"layers", Left},
+               {"number"},
+               {a, Left},
+               {b, Left},
+               {"ms"},
+               {"ms"},
+               {"difference"},
+               {"memory"},
+               {"memory"}},
+              {}};
   for (const LayerDifference& run : layers) {
-    table.rows.push_back({run.layers == 1 ? run.first : run.first + " .. " + run.last, std::to_string(run.layers), run.a.empty() ? "-" : run.a,
-                          run.b.empty() ? "-" : run.b, milliseconds(run.a_seconds), milliseconds(run.b_seconds),
-                          milliseconds(run.b_seconds - run.a_seconds), readable(run.a_memory), readable(run.b_memory)});
+    table.rows.push_back({run.layers == 1 ? run.first : run.first + " .. " + run.last,
+                          std::to_string(run.layers), run.a.empty() ? "-" : run.a,
+                          run.b.empty() ? "-" : run.b, milliseconds(run.a_seconds),
+                          milliseconds(run.b_seconds), milliseconds(run.b_seconds - run.a_seconds),
+                          readable(run.a_memory), readable(run.b_memory)});
   }
   return table;
 }
 
-Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a, const std::string& name_of_b) {
+Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a,
+                   const std::string& name_of_b) {
   Table table{{{"", Table::Align::Left}, {name_of_a}, {name_of_b}, {"difference"}}, {}};
   const Seconds step_a = a.prediction.step, step_b = b.prediction.step;
-  table.rows.push_back({"step, ms", milliseconds(step_a), milliseconds(step_b), signed_percent(step_b / step_a - 1)});
+  table.rows.push_back({"step, ms", milliseconds(step_a), milliseconds(step_b),
+                        signed_percent(step_b / step_a - 1)});
   const Bytes memory_a = a.prediction.memory.total(), memory_b = b.prediction.memory.total();
-  table.rows.push_back({"memory per rank", readable(memory_a), readable(memory_b), signed_percent(memory_b / memory_a - 1)});
+  table.rows.push_back({"memory per rank", readable(memory_a), readable(memory_b),
+                        signed_percent(memory_b / memory_a - 1)});
   return table;
 }
 
 Json to_json(const Difference& difference, const PlanSide& a, const PlanSide& b) {
   Json settings = Json::array(), layers = Json::array();
-  for (const SettingDifference& setting : difference.settings) settings.push_back({{"setting", setting.setting}, {"a", setting.a}, {"b", setting.b}});
+  for (const SettingDifference& setting : difference.settings)
+    settings.push_back({{"setting", setting.setting}, {"a", setting.a}, {"b", setting.b}});
   for (const LayerDifference& layer : difference.layers) {
     Json row = {{"name", layer.first}, {"differs", layer.differs()}};
     if (!layer.a.empty())
-      row["a"] = {{"decomposition", layer.a}, {"predicted_seconds", layer.a_seconds.value}, {"memory_bytes", layer.a_memory.value}};
+      row["a"] = {{"decomposition", layer.a},
+                  {"predicted_seconds", layer.a_seconds.value},
+                  {"memory_bytes", layer.a_memory.value}};
     if (!layer.b.empty())
-      row["b"] = {{"decomposition", layer.b}, {"predicted_seconds", layer.b_seconds.value}, {"memory_bytes", layer.b_memory.value}};
+      row["b"] = {{"decomposition", layer.b},
+                  {"predicted_seconds", layer.b_seconds.value},
+                  {"memory_bytes", layer.b_memory.value}};
     layers.push_back(std::move(row));
   }
   return {{"a", to_json(a)}, {"b", to_json(b)}, {"settings", settings}, {"layers", layers}};

@@ -40,9 +40,11 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b);
 std::vector<LayerDifference> fold_neighbours(const std::vector<LayerDifference>& layers);
 
 Table settings_table(const Difference& difference, const std::string& a, const std::string& b);
-Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a, const std::string& b);
+Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a,
+                   const std::string& b);
 /// Step and memory of both.
-Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a, const std::string& name_of_b);
+Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a,
+                   const std::string& name_of_b);
 Json to_json(const Difference& difference, const PlanSide& a, const PlanSide& b);
 
 }  // namespace stratplan

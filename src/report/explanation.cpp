@@ -14,16 +14,20 @@ struct Part {
   const char* key;
   Seconds Alternative::*seconds;
 };
-constexpr std::array<Part, 5> parts{{{"compute", "compute_seconds", &Alternative::compute},
-                                     {"sums", "sums_seconds", &Alternative::sums},
-                                     {"reduction", "reduction_seconds", &Alternative::reduction},
-                                     {"halo", "halo_seconds", &Alternative::halo},
-                                     {"redistribution", "redistribution_seconds", &Alternative::redistribution}}};
+constexpr std::array<Part, 5> parts{
+    {{"compute", "compute_seconds", &Alternative::compute},
+     {"sums", "sums_seconds", &Alternative::sums},
+     {"reduction", "reduction_seconds", &Alternative::reduction},
+     {"halo", "halo_seconds", &Alternative::halo},
+     {"redistribution", "redistribution_seconds", &Alternative::redistribution}}};
 
-std::string difference(Seconds seconds) { return (seconds.value >= 0 ? "+" : "") + milliseconds(seconds); }
+std::string difference(Seconds seconds) {
+  return (seconds.value >= 0 ? "+" : "") + milliseconds(seconds);
+}
 
 Json to_json(const Alternative& alternative) {
-  Json document = {{"decomposition", alternative.decomposition.text()}, {"seconds", alternative.total().value}};
+  Json document = {{"decomposition", alternative.decomposition.text()},
+                   {"seconds", alternative.total().value}};
   for (const Part& part : parts) document[part.key] = (alternative.*part.seconds).value;
   document["memory_bytes"] = alternative.memory.value;
   if (alternative.played) {
@@ -59,14 +63,16 @@ std::string why(const Alternative& chosen, const Alternative& other) {
   for (const Part& part : parts) {
     const Seconds change = other.*part.seconds - chosen.*part.seconds;
     all += std::abs(change.value);
-    changes.emplace_back(std::abs(change.value), fmt::format("{} {} ms", part.name, difference(change)));
+    changes.emplace_back(std::abs(change.value),
+                         fmt::format("{} {} ms", part.name, difference(change)));
   }
   std::ranges::stable_sort(changes, std::greater<>{}, &std::pair<double, std::string>::first);
   std::vector<std::string> said;
   for (const auto& [size, text] : changes)
     if (size > worth_saying * all) said.push_back(text);
   const Bytes memory = other.memory - chosen.memory;
-  if (memory.value != 0) said.push_back(fmt::format("memory {}{}", memory.value > 0 ? "+" : "", readable(memory)));
+  if (memory.value != 0)
+    said.push_back(fmt::format("memory {}{}", memory.value > 0 ? "+" : "", readable(memory)));
   return said.empty() ? "costs the same" : fmt::format("{}", fmt::join(said, ", "));
 }
 
@@ -74,16 +80,20 @@ Table explanation_table(const Network& network, const std::vector<BlockExplanati
   using enum Table::Align;
   Table table{{{"layers", Left}, {"chosen", Left}}, {}};
   add_part_columns(table);
-  for (const Table::Column& column : {Table::Column{"next best", Left}, Table::Column{"ms"}, Table::Column{"because", Left}})
+  for (const Table::Column& column :
+       {Table::Column{"next best", Left}, Table::Column{"ms"}, Table::Column{"because", Left}})
     table.columns.push_back(column);
   for (const BlockExplanation& block : blocks) {
-    std::vector<std::string> row{layers_text(network, block.block), block.chosen.decomposition.text()};
+    std::vector<std::string> row{layers_text(network, block.block),
+                                 block.chosen.decomposition.text()};
     add_parts(row, block.chosen);
     if (block.others.empty()) {
       row.insert(row.end(), {"none is legal", "", ""});
     } else {
       const Alternative& next = block.others.front();
-      row.insert(row.end(), {next.decomposition.text(), difference(next.total() - block.chosen.total()), why(block.chosen, next)});
+      row.insert(row.end(),
+                 {next.decomposition.text(), difference(next.total() - block.chosen.total()),
+                  why(block.chosen, next)});
     }
     table.rows.push_back(std::move(row));
   }
@@ -105,7 +115,8 @@ Table alternatives_table(const BlockExplanation& block) {
   };
   add(block.chosen, "chosen");
   for (const Alternative& other : block.others)
-    add(other, fmt::format("{} ms: {}", difference(other.total() - block.chosen.total()), why(block.chosen, other)));
+    add(other, fmt::format("{} ms: {}", difference(other.total() - block.chosen.total()),
+                           why(block.chosen, other)));
   return table;
 }
 
@@ -117,7 +128,10 @@ Json to_json(const Network& network, const BlockExplanation& block) {
     document["why"] = why(block.chosen, other);
     others.push_back(std::move(document));
   }
-  return {{"layers", layers}, {"candidates", block.candidates}, {"chosen", to_json(block.chosen)}, {"others", others}};
+  return {{"layers", layers},
+          {"candidates", block.candidates},
+          {"chosen", to_json(block.chosen)},
+          {"others", others}};
 }
 
 }  // namespace stratplan

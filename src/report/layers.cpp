@@ -16,20 +16,24 @@ LayerTimes& LayerTimes::operator+=(const LayerTimes& other) {
 }
 
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs) {
-  SP_ASSERT(timeline.ranks.size() == programs.size(), "{} timelines, {} programs", timeline.ranks.size(), programs.size());
+  SP_ASSERT(timeline.ranks.size() == programs.size(), "{} timelines, {} programs",
+            timeline.ranks.size(), programs.size());
   Durations result;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     result.emplace_back(programs[rank].steps.size());
-    for (const Span& span : timeline.ranks[rank]) result.back()[static_cast<std::size_t>(span.step)] += span.end - span.start;
+    for (const Span& span : timeline.ranks[rank])
+      result.back()[static_cast<std::size_t>(span.step)] += span.end - span.start;
   }
   return result;
 }
 
-std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs, const Durations& durations, int layers) {
+std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
+                                       const Durations& durations, int layers) {
   std::vector<LayerTimes> result(static_cast<std::size_t>(layers));
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
     const auto& steps = programs[rank].steps;
-    SP_ASSERT(durations[rank].size() == steps.size(), "{} durations, {} steps", durations[rank].size(), steps.size());
+    SP_ASSERT(durations[rank].size() == steps.size(), "{} durations, {} steps",
+              durations[rank].size(), steps.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
       if (steps[s].layer < 0) continue;
       LayerTimes& times = result[static_cast<std::size_t>(steps[s].layer)];
@@ -64,16 +68,20 @@ std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompo
   return runs;
 }
 
-Table decomposition_table(const Network& network, const LayerDecompositions& layers, const std::vector<LayerTimes>& times) {
+Table decomposition_table(const Network& network, const LayerDecompositions& layers,
+                          const std::vector<LayerTimes>& times) {
   using enum Table::Align;
   Table table{{{"layers", Left}, {"number"}, {"decomposition", Left}}, {}};
   if (!times.empty()) table.columns.push_back({"predicted ms"});
   for (const LayerRun& run : fold_neighbours(network, layers)) {
     const std::string& first = network.layer(run.first).name;
-    std::vector<std::string> row{run.layers == 1 ? first : first + " .. " + network.layer(run.last).name, std::to_string(run.layers), run.decomposition};
+    std::vector<std::string> row{
+        run.layers == 1 ? first : first + " .. " + network.layer(run.last).name,
+        std::to_string(run.layers), run.decomposition};
     if (!times.empty()) {
       LayerTimes total;
-      for (LayerIndex i = run.first; i <= run.last; ++i) total += times[static_cast<std::size_t>(i)];
+      for (LayerIndex i = run.first; i <= run.last; ++i)
+        total += times[static_cast<std::size_t>(i)];
       row.push_back(milliseconds(total.total()));
     }
     table.rows.push_back(std::move(row));
@@ -84,16 +92,23 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
 std::string overlap_text(const Execution& execution) {
   if (!execution.concurrent_tracks) return {};
   std::string text = "communication goes on beside kernels";
-  if (!execution.slabs.empty()) text += fmt::format("; computed in slabs meanwhile: {}", fmt::join(execution.slabs, ", "));
+  if (!execution.slabs.empty())
+    text += fmt::format("; computed in slabs meanwhile: {}", fmt::join(execution.slabs, ", "));
   return text;
 }
 
 std::string memory_text(const Execution& execution) {
-  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state", "parameters, gradients and the optimizer's state"};
+  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state",
+                              "parameters, gradients and the optimizer's state"};
   std::vector<std::string> parts;
-  if (is_narrow(execution.precision.activations)) parts.push_back(fmt::format("activations in {}", name_of(execution.precision.activations)));
-  if (!execution.recompute.empty()) parts.push_back(fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", ")));
-  if (execution.sharding > 0) parts.push_back(fmt::format("shared out among ranks: {}", shared[static_cast<std::size_t>(execution.sharding)]));
+  if (is_narrow(execution.precision.activations))
+    parts.push_back(fmt::format("activations in {}", name_of(execution.precision.activations)));
+  if (!execution.recompute.empty())
+    parts.push_back(
+        fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", ")));
+  if (execution.sharding > 0)
+    parts.push_back(fmt::format("shared out among ranks: {}",
+                                shared[static_cast<std::size_t>(execution.sharding)]));
   return fmt::format("{}", fmt::join(parts, "; "));
 }
 

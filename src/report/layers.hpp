@@ -24,7 +24,8 @@ using Durations = std::vector<std::vector<Seconds>>;
 Durations durations(const Timeline& timeline, const std::vector<Program>& programs);
 
 /// Per layer of the network; requires one duration per step.
-std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs, const Durations& durations, int layers);
+std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
+                                       const Durations& durations, int layers);
 LayerTimes sum(const std::vector<LayerTimes>& layers);
 
 /// Consecutive layers of one decomposition, inputs left out.
@@ -37,7 +38,8 @@ struct LayerRun {
 std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers);
 
 /// Columns: layers, how many, decomposition; and predicted ms per step, where `times` (per layer) is not empty.
-Table decomposition_table(const Network& network, const LayerDecompositions& layers, const std::vector<LayerTimes>& times = {});
+Table decomposition_table(const Network& network, const LayerDecompositions& layers,
+                          const std::vector<LayerTimes>& times = {});
 
 /// What goes on beside kernels, in a line; empty if nothing does.
 std::string overlap_text(const Execution& execution);

@@ -13,10 +13,13 @@ namespace stratplan {
 namespace {
 
 // Without yellow, which is hard to see on white. M. Okabe, K. Ito, Color universal design, 2008.
-constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#808080", "#7a4b00", "#5b2a86", "#8fa31e"};
+constexpr std::array<const char*, 10> colours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                              "#e69f00", "#56b4e9", "#808080", "#7a4b00",
+                                              "#5b2a86", "#8fa31e"};
 constexpr const char* ideal_colour = "#999999";
 
-constexpr double chart_width = 520, chart_height = 360, left = 72, right = 20, top = 40, bottom = 56, legend_line = 18;
+constexpr double chart_width = 520, chart_height = 360, left = 72, right = 20, top = 40,
+                 bottom = 56, legend_line = 18;
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -33,7 +36,8 @@ std::string escaped(const std::string& text) {
 }
 
 struct Range {
-  double low = std::numeric_limits<double>::infinity(), high = -std::numeric_limits<double>::infinity();
+  double low = std::numeric_limits<double>::infinity(),
+         high = -std::numeric_limits<double>::infinity();
   void include(double value) {
     low = std::min(low, value);
     high = std::max(high, value);
@@ -44,7 +48,9 @@ struct Range {
 Range rounded(const Range& range) {
   constexpr double alike = 1 + 1e-12;
   Range round = range;
-  const auto power_below = [](double value) { return std::pow(10.0, std::floor(std::log10(value))); };
+  const auto power_below = [](double value) {
+    return std::pow(10.0, std::floor(std::log10(value)));
+  };
   const double first = power_below(range.low), last = power_below(range.high);
   for (const double step : {1.0, 2.0, 5.0})
     if (step * first <= range.low * alike) round.low = step * first;
@@ -64,7 +70,9 @@ Range range_of(const Chart& chart, bool of_x) {
     range.include(axis.least);
     range.include(axis.most);
   }
-  if (range.low == range.high) range = axis.logarithmic ? Range{range.low / 2, range.high * 2} : Range{range.low - 1, range.high + 1};
+  if (range.low == range.high)
+    range = axis.logarithmic ? Range{range.low / 2, range.high * 2}
+                             : Range{range.low - 1, range.high + 1};
   return axis.logarithmic && axis.marks.empty() ? rounded(range) : range;
 }
 
@@ -75,7 +83,8 @@ struct Placement {
   double begin, end;  ///< on the page
   double operator()(double value) const {
     const auto scale = [&](double v) { return logarithmic ? std::log10(v) : v; };
-    return begin + (end - begin) * (scale(value) - scale(range.low)) / (scale(range.high) - scale(range.low));
+    return begin + (end - begin) * (scale(value) - scale(range.low)) /
+                       (scale(range.high) - scale(range.low));
   }
 };
 
@@ -88,9 +97,14 @@ std::string number(double value) { return fmt::format("{:.4g}", value); }
 /// By index of a name; the shape says it where the colour does not.
 std::string marker(std::size_t index, double x, double y, const char* colour) {
   switch (index % 3) {
-    case 0: return fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3.5\" fill=\"{}\"/>", x, y, colour);
-    case 1: return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"7\" height=\"7\" fill=\"{}\"/>", x - 3.5, y - 3.5, colour);
-    default: return fmt::format("<path d=\"M{:.2f} {:.2f}l4.5 8h-9z\" fill=\"{}\"/>", x, y - 5, colour);
+    case 0:
+      return fmt::format("<circle cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3.5\" fill=\"{}\"/>", x, y,
+                         colour);
+    case 1:
+      return fmt::format("<rect x=\"{:.2f}\" y=\"{:.2f}\" width=\"7\" height=\"7\" fill=\"{}\"/>",
+                         x - 3.5, y - 3.5, colour);
+    default:
+      return fmt::format("<path d=\"M{:.2f} {:.2f}l4.5 8h-9z\" fill=\"{}\"/>", x, y - 5, colour);
   }
 }
 
@@ -99,44 +113,63 @@ class Drawing {
   explicit Drawing(const std::vector<Chart>& charts) : charts_(charts) {
     for (const Chart& chart : charts)
       for (const ChartLine& line : chart.lines)
-        if (!line.dashed && std::ranges::find(names_, line.name) == names_.end()) names_.push_back(line.name);
+        if (!line.dashed && std::ranges::find(names_, line.name) == names_.end())
+          names_.push_back(line.name);
   }
 
   std::string text() {
     const double width = chart_width * static_cast<double>(charts_.size());
     const double height = chart_height + legend_line * static_cast<double>(names_.size()) + 12;
     svg_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"sans-serif\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "width=\"{0:.0f}\" height=\"{1:.0f}\" font-family=\"sans-serif\" "
         "font-size=\"12\">\n"
-        "<style>svg{{background:#fff;color:#222}}text{{fill:currentColor}}@media(prefers-color-scheme:dark){{svg{{background:#1b1b1b;color:#ddd}}}}</"
+        "<style>svg{{background:#fff;color:#222}}text{{fill:currentColor}}@media(prefers-color-"
+        "scheme:dark){{svg{{background:#1b1b1b;color:#ddd}}}}</"
         "style>\n",
         width, height);
-    for (std::size_t i = 0; i < charts_.size(); ++i) draw(charts_[i], chart_width * static_cast<double>(i));
+    for (std::size_t i = 0; i < charts_.size(); ++i)
+      draw(charts_[i], chart_width * static_cast<double>(i));
     draw_legend();
     return svg_ + "</svg>\n";
   }
 
  private:
   void add(const std::string& element) { svg_ += element + "\n"; }
-  std::size_t index_of(const std::string& name) const { return static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin()); }
+  std::size_t index_of(const std::string& name) const {
+    return static_cast<std::size_t>(std::ranges::find(names_, name) - names_.begin());
+  }
 
   void draw(const Chart& chart, double at) {
-    const Placement x{range_of(chart, true), chart.x.logarithmic, at + left, at + chart_width - right};
+    const Placement x{range_of(chart, true), chart.x.logarithmic, at + left,
+                      at + chart_width - right};
     const Placement y{range_of(chart, false), chart.y.logarithmic, chart_height - bottom, top};
-    add(fmt::format("<text x=\"{:.2f}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{}</text>", x.begin, escaped(chart.title)));
+    add(fmt::format("<text x=\"{:.2f}\" y=\"20\" font-size=\"14\" font-weight=\"bold\">{}</text>",
+                    x.begin, escaped(chart.title)));
     for (const double tick : marks_of(chart.x, x.range)) {
-      add(fmt::format("<path d=\"M{0:.2f} {1:.2f}V{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>", x(tick), y.begin, y.end));
-      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>", x(tick), y.begin + 18, number(tick)));
+      add(fmt::format(
+          "<path d=\"M{0:.2f} {1:.2f}V{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>",
+          x(tick), y.begin, y.end));
+      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>", x(tick),
+                      y.begin + 18, number(tick)));
     }
     for (const double tick : marks_of(chart.y, y.range)) {
-      add(fmt::format("<path d=\"M{1:.2f} {0:.2f}H{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>", y(tick), x.begin, x.end));
-      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>", x.begin - 6, y(tick) + 4, number(tick)));
+      add(fmt::format(
+          "<path d=\"M{1:.2f} {0:.2f}H{2:.2f}\" stroke=\"currentColor\" stroke-opacity=\"0.15\"/>",
+          y(tick), x.begin, x.end));
+      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>", x.begin - 6,
+                      y(tick) + 4, number(tick)));
     }
-    add(fmt::format("<path d=\"M{:.2f} {:.2f}V{:.2f}H{:.2f}\" fill=\"none\" stroke=\"currentColor\"/>", x.begin, y.end, y.begin, x.end));
-    add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>", (x.begin + x.end) / 2, y.begin + 38, escaped(chart.x.title)));
-    add(fmt::format("<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>", x.begin - 52, (y.begin + y.end) / 2,
-                    escaped(chart.y.title)));
-    for (const ChartLine& line : chart.lines | std::views::reverse) draw(line, x, y);  // the first on top
+    add(fmt::format(
+        "<path d=\"M{:.2f} {:.2f}V{:.2f}H{:.2f}\" fill=\"none\" stroke=\"currentColor\"/>", x.begin,
+        y.end, y.begin, x.end));
+    add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"middle\">{}</text>",
+                    (x.begin + x.end) / 2, y.begin + 38, escaped(chart.x.title)));
+    add(fmt::format(
+        "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+        x.begin - 52, (y.begin + y.end) / 2, escaped(chart.y.title)));
+    for (const ChartLine& line : chart.lines | std::views::reverse)
+      draw(line, x, y);  // the first on top
   }
 
   void draw(const ChartLine& line, const Placement& x, const Placement& y) {
@@ -148,16 +181,20 @@ class Drawing {
       if (!line.dashed) markers += marker(index, x(px), y(py), colour);
     }
     if (path.empty()) return;
-    add(fmt::format("<g><title>{}</title><path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"{}/>{}</g>", escaped(line.name), path, colour,
-                    line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
+    add(fmt::format(
+        "<g><title>{}</title><path d=\"{}\" fill=\"none\" stroke=\"{}\" "
+        "stroke-width=\"1.8\"{}/>{}</g>",
+        escaped(line.name), path, colour, line.dashed ? " stroke-dasharray=\"5 4\"" : "", markers));
   }
 
   void draw_legend() {
     for (std::size_t i = 0; i < names_.size(); ++i) {
       const double y = chart_height + legend_line * static_cast<double>(i);
       const char* colour = colours[i % colours.size()];
-      add(fmt::format("<path d=\"M{:.2f} {:.2f}h28\" stroke=\"{}\" stroke-width=\"1.8\"/>{}", left, y, colour, marker(i, left + 14, y, colour)));
-      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>", left + 36, y + 4, escaped(names_[i])));
+      add(fmt::format("<path d=\"M{:.2f} {:.2f}h28\" stroke=\"{}\" stroke-width=\"1.8\"/>{}", left,
+                      y, colour, marker(i, left + 14, y, colour)));
+      add(fmt::format("<text x=\"{:.2f}\" y=\"{:.2f}\">{}</text>", left + 36, y + 4,
+                      escaped(names_[i])));
     }
   }
 
@@ -170,9 +207,12 @@ std::vector<double> logarithmic_marks(double low, double high) {
   const bool few = std::log10(high / low) <= 3.5;
   const std::vector<double> steps = few ? std::vector<double>{1, 2, 5} : std::vector<double>{1};
   std::vector<double> marks;
-  for (int exponent = static_cast<int>(std::floor(std::log10(low))); exponent <= static_cast<int>(std::ceil(std::log10(high))); ++exponent)
+  for (int exponent = static_cast<int>(std::floor(std::log10(low)));
+       exponent <= static_cast<int>(std::ceil(std::log10(high))); ++exponent)
     for (const double step : steps)
-      if (const double mark = step * std::pow(10.0, exponent); mark >= low * (1 - 1e-12) && mark <= high * (1 + 1e-12)) marks.push_back(mark);
+      if (const double mark = step * std::pow(10.0, exponent);
+          mark >= low * (1 - 1e-12) && mark <= high * (1 + 1e-12))
+        marks.push_back(mark);
   return marks;
 }
 
@@ -186,7 +226,8 @@ std::vector<double> tick_marks(double low, double high, bool logarithmic) {
   for (const double factor : {5.0, 2.0, 1.0})
     if (factor * power >= rough) step = factor * power;
   std::vector<double> marks;
-  for (auto i = static_cast<std::int64_t>(std::ceil(low / step - 1e-9)); static_cast<double>(i) * step <= high + 1e-9 * step; ++i)
+  for (auto i = static_cast<std::int64_t>(std::ceil(low / step - 1e-9));
+       static_cast<double>(i) * step <= high + 1e-9 * step; ++i)
     marks.push_back(static_cast<double>(i) * step);
   return marks;
 }

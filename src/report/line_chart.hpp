@@ -17,7 +17,7 @@ struct ChartAxis {
 struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< x ascending; on a logarithmic axis positive
-  bool dashed = false;                            ///< an ideal rather than a result: grey, without markers, not in the legend
+  bool dashed = false;  ///< an ideal rather than a result: grey, without markers, not in the legend
 };
 
 struct Chart {

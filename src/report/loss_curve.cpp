@@ -25,7 +25,8 @@ std::string loss_curve(const std::vector<double>& losses, std::size_t width) {
   const std::size_t parts = std::min(width, losses.size());
   std::vector<double> means, finite;
   for (std::size_t i = 0; i < parts; ++i) means.push_back(mean_of_part(losses, parts, i));
-  std::copy_if(means.begin(), means.end(), std::back_inserter(finite), [](double mean) { return std::isfinite(mean); });
+  std::copy_if(means.begin(), means.end(), std::back_inserter(finite),
+               [](double mean) { return std::isfinite(mean); });
   const double low = finite.empty() ? 0 : *std::min_element(finite.begin(), finite.end());
   const double high = finite.empty() ? 0 : *std::max_element(finite.begin(), finite.end());
   std::string curve;
@@ -37,7 +38,9 @@ std::string loss_curve(const std::vector<double>& losses, std::size_t width) {
 }
 
 std::string loss_summary(const std::vector<double>& losses) {
-  const std::string ends = fmt::format("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", losses.front(), losses.back(), losses.size());
+  const std::string ends =
+      fmt::format("loss    {:.6g} in the first step, {:.6g} in the last of {}\n", losses.front(),
+                  losses.back(), losses.size());
   return losses.size() < 8 ? ends : ends + fmt::format("        {}\n", loss_curve(losses));
 }
 

@@ -8,11 +8,15 @@ namespace stratplan {
 namespace {
 
 Json means_to_json(const Plan& plan) {
-  return {{"micro_batches", plan.overrides.training.micro_batches}, {"sharding", plan.execution.sharding}, {"recompute", plan.execution.recompute}};
+  return {{"micro_batches", plan.overrides.training.micro_batches},
+          {"sharding", plan.execution.sharding},
+          {"recompute", plan.execution.recompute}};
 }
 
 /// By how much the limit makes the step longer.
-double cost_of_limit(const PlanningResult& result) { return result.recommended.prediction->step / result.without_limit->step - 1; }
+double cost_of_limit(const PlanningResult& result) {
+  return result.recommended.prediction->step / result.without_limit->step - 1;
+}
 
 bool is_recommended(const Considered& point, const PlanningResult& result) {
   return point.name == result.chosen && point.plan->prediction == result.recommended.prediction;
@@ -22,26 +26,39 @@ bool is_recommended(const Considered& point, const PlanningResult& result) {
 
 std::string limit_text(const PlanningResult& result) {
   if (!result.without_limit) return {};
-  return fmt::format("to fit into {}: {}. Without the limit a step would take {} ms and {}; fitting changes it by {}", readable(*result.memory_limit),
-                     means_text(result.recommended), milliseconds(result.without_limit->step), readable(result.without_limit->memory),
-                     signed_percent(cost_of_limit(result)));
+  return fmt::format(
+      "to fit into {}: {}. Without the limit a step would take {} ms and {}; fitting changes it by "
+      "{}",
+      readable(*result.memory_limit), means_text(result.recommended),
+      milliseconds(result.without_limit->step), readable(result.without_limit->memory),
+      signed_percent(cost_of_limit(result)));
 }
 
 Json limit_to_json(const PlanningResult& result) {
   Json document = means_to_json(result.recommended);
   document["memory_limit_bytes"] = result.memory_limit->value;
-  document["without_limit"] = {{"step_seconds", result.without_limit->step.value}, {"memory_bytes", result.without_limit->memory.value}};
+  document["without_limit"] = {{"step_seconds", result.without_limit->step.value},
+                               {"memory_bytes", result.without_limit->memory.value}};
   document["cost"] = cost_of_limit(result);
   return document;
 }
 
 Table front_table(const PlanningResult& result) {
   using enum Table::Align;
-  Table table{{{"predicted ms"}, {"memory"}, {"plan", Left}, {"micro-batches"}, {"sharding"}, {"layers made again"}, {"remark", Left}}, {}};
+  Table table{{{"predicted ms"},
+               {"memory"},
+               {"plan", Left},
+               {"micro-batches"},
+               {"sharding"},
+               {"layers made again"},
+               {"remark", Left}},
+              {}};
   for (const Considered& point : result.front) {
     const Plan& plan = *point.plan;
-    table.rows.push_back({milliseconds(plan.prediction->step), readable(plan.prediction->memory), point.name.substr(0, point.name.find(", ")),
-                          fmt::format("{}", plan.overrides.training.micro_batches), fmt::format("{}", plan.execution.sharding),
+    table.rows.push_back({milliseconds(plan.prediction->step), readable(plan.prediction->memory),
+                          point.name.substr(0, point.name.find(", ")),
+                          fmt::format("{}", plan.overrides.training.micro_batches),
+                          fmt::format("{}", plan.execution.sharding),
                           fmt::format("{}", plan.execution.recompute.size()),
                           is_recommended(point, result) ? "recommended"
                           : point.usable()              ? ""

@@ -13,7 +13,8 @@ std::size_t count_unmeasured(const std::vector<Program>& programs, const Machine
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
       const auto* compute = std::get_if<ComputeStep>(&step.body);
-      if (compute && cost_of(compute->kernel, machine).tier != Tier::Measured) keys.insert(compute->kernel.key());
+      if (compute && cost_of(compute->kernel, machine).tier != Tier::Measured)
+        keys.insert(compute->kernel.key());
     }
   }
   return keys.size();
@@ -21,7 +22,8 @@ std::size_t count_unmeasured(const std::vector<Program>& programs, const Machine
 
 }  // namespace
 
-PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine, bool every_rank) {
+PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
+                            bool every_rank) {
   PlanPrediction result;
   result.programs = every_rank ? programs_of(plan, network) : modelled_programs(plan, network);
   const Timeline timeline = simulate(result.programs, machine);
@@ -38,11 +40,13 @@ Json memory_to_json(const MemoryUse& memory) {
   for (int i = 0; i < tensor_class_count; ++i) {
     const auto index = static_cast<std::size_t>(i);
     const std::string name(name_of(static_cast<TensorClass>(i)));
-    if (memory.persistent_by_class[index].value > 0) persistent[name] = memory.persistent_by_class[index].value;
+    if (memory.persistent_by_class[index].value > 0)
+      persistent[name] = memory.persistent_by_class[index].value;
     if (memory.arena_by_class[index].value > 0) arena[name] = memory.arena_by_class[index].value;
   }
-  return {{"persistent_bytes", memory.persistent.value},     {"arena_bytes", memory.arena.value}, {"workspace_bytes", memory.workspace.value},
-          {"data_bytes", memory.data.value},                 {"persistent_by_class_bytes", persistent}, {"fullest_by_class_bytes", arena}};
+  return {{"persistent_bytes", memory.persistent.value}, {"arena_bytes", memory.arena.value},
+          {"workspace_bytes", memory.workspace.value},   {"data_bytes", memory.data.value},
+          {"persistent_by_class_bytes", persistent},     {"fullest_by_class_bytes", arena}};
 }
 
 Table memory_table(const MemoryUse& memory) {
@@ -50,9 +54,11 @@ Table memory_table(const MemoryUse& memory) {
   Table table{{{"tensors", Left}, {"persistent"}, {"at the fullest step"}}, {}};
   for (int i = 0; i < tensor_class_count; ++i) {
     const auto index = static_cast<std::size_t>(i);
-    const Bytes persistent = memory.persistent_by_class[index], arena = memory.arena_by_class[index];
+    const Bytes persistent = memory.persistent_by_class[index],
+                arena = memory.arena_by_class[index];
     if (persistent.value + arena.value == 0) continue;
-    table.rows.push_back({std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
+    table.rows.push_back(
+        {std::string(name_of(static_cast<TensorClass>(i))), readable(persistent), readable(arena)});
   }
   table.rows.push_back({"gaps between lifetimes", "", readable(memory.arena - memory.fullest)});
   table.rows.push_back({"scratch memory of kernels", "", readable(memory.workspace)});

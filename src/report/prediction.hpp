@@ -10,16 +10,17 @@
 namespace stratplan {
 
 struct PlanPrediction {
-  std::vector<Program> programs;     ///< per rank
-  Durations steps;                   ///< per rank and step
-  std::vector<LayerTimes> layers;    ///< per layer of the network
+  std::vector<Program> programs;   ///< per rank
+  Durations steps;                 ///< per rank and step
+  std::vector<LayerTimes> layers;  ///< per layer of the network
   Seconds step{};
-  MemoryUse memory;                  ///< of the worst rank
-  std::size_t unmeasured = 0;        ///< distinct kernels whose time is not measured exactly
+  MemoryUse memory;            ///< of the worst rank
+  std::size_t unmeasured = 0;  ///< distinct kernels whose time is not measured exactly
 };
 
 /// Lowers the plan and simulates one step; of many ranks those that stand for all (planner/prediction.hpp), unless every rank is asked for.
-PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine, bool every_rank = false);
+PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
+                            bool every_rank = false);
 
 Json memory_to_json(const MemoryUse& memory);
 /// One row per class of tensors.

@@ -28,18 +28,21 @@ std::optional<std::string> series_of(const std::string& baseline, int ranks) {
   return baseline;
 }
 
-std::vector<LayerPoint> layers_of(const Plan& plan, const Network& network, const MachineProfile& machine) {
+std::vector<LayerPoint> layers_of(const Plan& plan, const Network& network,
+                                  const MachineProfile& machine) {
   const PlanPrediction prediction = predict_plan(plan, network, machine);
   std::vector<LayerPoint> layers;
   for (LayerIndex i = 0; i < network.size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
     if (network.layer(i).kind != LayerKind::Input)
-      layers.push_back({network.layer(i).name, plan.layers[index].text(), prediction.layers[index].total(), 0});
+      layers.push_back(
+          {network.layer(i).name, plan.layers[index].text(), prediction.layers[index].total(), 0});
   }
   return layers;
 }
 
-ScalingPoint point_of(const std::string& name, const Considered& considered, int ranks, std::int64_t batch) {
+ScalingPoint point_of(const std::string& name, const Considered& considered, int ranks,
+                      std::int64_t batch) {
   ScalingPoint point{.plan = name, .ranks = ranks, .batch = batch, .remark = considered.infeasible};
   if (considered.plan) point.ranks_used = considered.plan->ranks;
   if (considered.usable()) point.prediction = considered.plan->prediction;
@@ -47,7 +50,8 @@ ScalingPoint point_of(const std::string& name, const Considered& considered, int
 }
 
 /// The best plan, then each baseline.
-std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, std::int64_t batch, Scaling& scaling) {
+std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, std::int64_t batch,
+                                    Scaling& scaling) {
   NetworkOverrides overrides = request.overrides;
   if (scaling.weak) overrides.batch = batch;
   const Network network = read_network(request.source, overrides);
@@ -56,19 +60,24 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
   scaling.machine = machine.name;
   ScalingPoint best{.plan = "best", .ranks = ranks, .batch = network.batch};
   try {
-    const PlanningResult result = plan(
-        network, request.source, ranks, machine,
-        {.overrides = overrides, .memory_limit = request.memory_limit, .execution = request.execution(network), .limits = {}, .free = request.free});
+    const PlanningResult result = plan(network, request.source, ranks, machine,
+                                       {.overrides = overrides,
+                                        .memory_limit = request.memory_limit,
+                                        .execution = request.execution(network),
+                                        .limits = {},
+                                        .free = request.free});
     best.ranks_used = result.recommended.ranks;
     best.prediction = result.recommended.prediction;
     best.remark = "= " + result.chosen;
-    if (request.per_layer) best.layers = layers_of(result.recommended, network_of(result.recommended, network), machine);
+    if (request.per_layer)
+      best.layers = layers_of(result.recommended, network_of(result.recommended, network), machine);
     std::vector<ScalingPoint> points{std::move(best)};
     for (const Considered& considered : result.baselines) {
       std::vector<std::string> names = considered.aliases;
       names.insert(names.begin(), considered.name);
       for (const std::string& name : names)
-        if (const auto series = series_of(name, ranks)) points.push_back(point_of(*series, considered, ranks, network.batch));
+        if (const auto series = series_of(name, ranks))
+          points.push_back(point_of(*series, considered, ranks, network.batch));
     }
     return points;
   } catch (const InfeasibleError& error) {
@@ -78,10 +87,13 @@ std::vector<ScalingPoint> points_on(const ScalingRequest& request, int ranks, st
 }
 
 /// Samples per second and rank.
-double yield(Seconds seconds, const ScalingPoint& point) { return static_cast<double>(point.batch) / seconds.value / point.ranks; }
+double yield(Seconds seconds, const ScalingPoint& point) {
+  return static_cast<double>(point.batch) / seconds.value / point.ranks;
+}
 
 void add_efficiencies(std::vector<ScalingPoint>& points) {
-  const auto first = std::ranges::find_if(points, [](const ScalingPoint& point) { return point.plan == "best" && point.prediction; });
+  const auto first = std::ranges::find_if(
+      points, [](const ScalingPoint& point) { return point.plan == "best" && point.prediction; });
   if (first == points.end()) return;
   const double whole = yield(first->prediction->step, *first);
   std::map<std::string, double> by_layer;
@@ -90,7 +102,8 @@ void add_efficiencies(std::vector<ScalingPoint>& points) {
   for (ScalingPoint& point : points) {
     if (point.prediction) point.efficiency = yield(point.prediction->step, point) / whole;
     for (LayerPoint& layer : point.layers)
-      if (const auto found = by_layer.find(layer.layer); found != by_layer.end() && layer.seconds.value > 0)
+      if (const auto found = by_layer.find(layer.layer);
+          found != by_layer.end() && layer.seconds.value > 0)
         layer.efficiency = yield(layer.seconds, point) / found->second;
   }
 }
@@ -100,13 +113,17 @@ void add_efficiencies(std::vector<ScalingPoint>& points) {
 Scaling scale(const ScalingRequest& request) {
   Scaling scaling{{}, {}, request.samples_per_rank.has_value(), {}};
   for (const int ranks : request.ranks) {
-    const auto batch = scaling.weak ? batch_on(ranks, *request.samples_per_rank) : std::optional<std::int64_t>(0);
+    const auto batch =
+        scaling.weak ? batch_on(ranks, *request.samples_per_rank) : std::optional<std::int64_t>(0);
     if (!batch) {
-      scaling.points.push_back(
-          {.plan = "best", .ranks = ranks, .remark = fmt::format("{} samples per rank are no whole number", *request.samples_per_rank)});
+      scaling.points.push_back({.plan = "best",
+                                .ranks = ranks,
+                                .remark = fmt::format("{} samples per rank are no whole number",
+                                                      *request.samples_per_rank)});
       continue;
     }
-    std::ranges::move(points_on(request, ranks, *batch, scaling), std::back_inserter(scaling.points));
+    std::ranges::move(points_on(request, ranks, *batch, scaling),
+                      std::back_inserter(scaling.points));
   }
   add_efficiencies(scaling.points);
   return scaling;

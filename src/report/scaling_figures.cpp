@@ -8,7 +8,9 @@ namespace stratplan {
 namespace {
 
 std::string kind_of(const Scaling& scaling) { return scaling.weak ? "weak" : "strong"; }
-std::string percent(double fraction) { return fraction > 0 ? fmt::format("{:.1f} %", 100 * fraction) : "-"; }
+std::string percent(double fraction) {
+  return fraction > 0 ? fmt::format("{:.1f} %", 100 * fraction) : "-";
+}
 
 std::vector<const ScalingPoint*> best_points(const Scaling& scaling) {
   std::vector<const ScalingPoint*> points;
@@ -28,13 +30,16 @@ std::string csv_cell(const std::string& text) {
 std::string csv_lines(const Scaling& scaling, const ScalingPoint& point) {
   const std::string start = fmt::format("{},{}", kind_of(scaling), csv_cell(point.plan));
   const std::string place = fmt::format("{},{},{}", point.ranks, point.ranks_used, point.batch);
-  const std::string numbers = point.prediction ? fmt::format("{},{},{},{}", point.prediction->step.value, point.samples_per_second(),
-                                                             point.efficiency, point.prediction->memory.value)
-                                               : ",,,";
+  const std::string numbers =
+      point.prediction
+          ? fmt::format("{},{},{},{}", point.prediction->step.value, point.samples_per_second(),
+                        point.efficiency, point.prediction->memory.value)
+          : ",,,";
   std::string lines = fmt::format("{},,,{},{},{}\n", start, place, numbers, csv_cell(point.remark));
   for (const LayerPoint& layer : point.layers)
-    lines += fmt::format("{},{},{},{},{},,{},,\n", start, csv_cell(layer.layer), csv_cell(layer.decomposition), place, layer.seconds.value,
-                         layer.efficiency);
+    lines +=
+        fmt::format("{},{},{},{},{},,{},,\n", start, csv_cell(layer.layer),
+                    csv_cell(layer.decomposition), place, layer.seconds.value, layer.efficiency);
   return lines;
 }
 
@@ -52,27 +57,37 @@ ChartLine ideal_line(const Scaling& scaling, bool of_steps) {
   if (best.empty()) return line;
   for (const double ranks : ranks_of(scaling)) {
     const double fewer = best.front()->ranks / ranks;
-    line.points.emplace_back(ranks, !of_steps ? 1 : best.front()->prediction->step.value * (scaling.weak ? 1 : fewer));
+    line.points.emplace_back(
+        ranks, !of_steps ? 1 : best.front()->prediction->step.value * (scaling.weak ? 1 : fewer));
   }
   return line;
 }
 
 Chart chart_of(const Scaling& scaling, bool of_steps) {
-  Chart chart{.title = fmt::format("{} on {}: {} scaling{}", scaling.network, scaling.machine, kind_of(scaling), of_steps ? " (dashed: ideal)" : ""),
+  Chart chart{.title = fmt::format("{} on {}: {} scaling{}", scaling.network, scaling.machine,
+                                   kind_of(scaling), of_steps ? " (dashed: ideal)" : ""),
               .x = {.title = "ranks", .logarithmic = true, .marks = ranks_of(scaling)},
-              .y = {.title = of_steps ? "time of a step, s" : "efficiency", .logarithmic = of_steps, .least = 0, .most = 1},
+              .y = {.title = of_steps ? "time of a step, s" : "efficiency",
+                    .logarithmic = of_steps,
+                    .least = 0,
+                    .most = 1},
               .lines = {ideal_line(scaling, of_steps)}};
   for (const std::string& plan : plans_of(scaling)) {
     ChartLine line{plan, {}, false};
     for (const ScalingPoint& point : scaling.points)
-      if (point.plan == plan && point.prediction) line.points.emplace_back(point.ranks, of_steps ? point.prediction->step.value : point.efficiency);
+      if (point.plan == plan && point.prediction)
+        line.points.emplace_back(point.ranks,
+                                 of_steps ? point.prediction->step.value : point.efficiency);
     if (!line.points.empty()) chart.lines.push_back(std::move(line));
   }
   return chart;
 }
 
 Json to_json(const ScalingPoint& point) {
-  Json document = {{"plan", point.plan}, {"ranks", point.ranks}, {"ranks_used", point.ranks_used}, {"batch", point.batch}};
+  Json document = {{"plan", point.plan},
+                   {"ranks", point.ranks},
+                   {"ranks_used", point.ranks_used},
+                   {"batch", point.batch}};
   if (point.prediction) {
     document["predicted_step_seconds"] = point.prediction->step.value;
     document["samples_per_second"] = point.samples_per_second();
@@ -95,12 +110,22 @@ Json to_json(const ScalingPoint& point) {
 
 Table scaling_table(const Scaling& scaling) {
   using enum Table::Align;
-  Table table{{{"ranks"}, {"batch"}, {"plan", Left}, {"step ms"}, {"samples/s"}, {"efficiency"}, {"memory"}, {"remark", Left}}, {}};
+  Table table{{{"ranks"},
+               {"batch"},
+               {"plan", Left},
+               {"step ms"},
+               {"samples/s"},
+               {"efficiency"},
+               {"memory"},
+               {"remark", Left}},
+              {}};
   for (const ScalingPoint& point : scaling.points) {
     const bool known = point.prediction.has_value();
-    table.rows.push_back({std::to_string(point.ranks), point.batch > 0 ? std::to_string(point.batch) : "-", point.plan,
-                          known ? milliseconds(point.prediction->step) : "-", known ? fmt::format("{:.4g}", point.samples_per_second()) : "-",
-                          percent(point.efficiency), known ? readable(point.prediction->memory) : "-", point.remark});
+    table.rows.push_back(
+        {std::to_string(point.ranks), point.batch > 0 ? std::to_string(point.batch) : "-",
+         point.plan, known ? milliseconds(point.prediction->step) : "-",
+         known ? fmt::format("{:.4g}", point.samples_per_second()) : "-", percent(point.efficiency),
+         known ? readable(point.prediction->memory) : "-", point.remark});
   }
   return table;
 }
@@ -109,13 +134,15 @@ Table layer_scaling_table(const Scaling& scaling) {
   Table table{{{"layer", Table::Align::Left}}, {}};
   const std::vector<const ScalingPoint*> points = best_points(scaling);
   if (points.empty()) return table;
-  for (const ScalingPoint* point : points) table.columns.push_back({fmt::format("ms on {}", point->ranks)});
+  for (const ScalingPoint* point : points)
+    table.columns.push_back({fmt::format("ms on {}", point->ranks)});
   table.columns.push_back({"efficiency"});
   table.columns.push_back({fmt::format("on {}", points.back()->ranks), Table::Align::Left});
   for (std::size_t layer = 0; layer < points.back()->layers.size(); ++layer) {
     const LayerPoint& last = points.back()->layers[layer];
     std::vector<std::string> row{last.layer};
-    for (const ScalingPoint* point : points) row.push_back(milliseconds(point->layers[layer].seconds));
+    for (const ScalingPoint* point : points)
+      row.push_back(milliseconds(point->layers[layer].seconds));
     row.push_back(percent(last.efficiency));
     row.push_back(last.decomposition);
     table.rows.push_back(std::move(row));
@@ -124,18 +151,25 @@ Table layer_scaling_table(const Scaling& scaling) {
 }
 
 std::string to_csv(const std::vector<Scaling>& scalings) {
-  std::string text = "scaling,plan,layer,decomposition,ranks,ranks_used,batch_samples,seconds,samples_per_second,efficiency,memory_bytes,remark\n";
+  std::string text =
+      "scaling,plan,layer,decomposition,ranks,ranks_used,batch_samples,seconds,samples_per_second,"
+      "efficiency,memory_bytes,remark\n";
   for (const Scaling& scaling : scalings)
     for (const ScalingPoint& point : scaling.points) text += csv_lines(scaling, point);
   return text;
 }
 
-std::vector<Chart> charts_of(const Scaling& scaling) { return {chart_of(scaling, true), chart_of(scaling, false)}; }
+std::vector<Chart> charts_of(const Scaling& scaling) {
+  return {chart_of(scaling, true), chart_of(scaling, false)};
+}
 
 Json to_json(const Scaling& scaling) {
   Json points = Json::array();
   for (const ScalingPoint& point : scaling.points) points.push_back(to_json(point));
-  return {{"scaling", kind_of(scaling)}, {"network", scaling.network}, {"machine", scaling.machine}, {"points", points}};
+  return {{"scaling", kind_of(scaling)},
+          {"network", scaling.network},
+          {"machine", scaling.machine},
+          {"points", points}};
 }
 
 }  // namespace stratplan

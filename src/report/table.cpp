@@ -13,7 +13,9 @@ namespace {
 
 /// Code points, which is what a terminal's columns are for the characters that are used here.
 std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  }));
 }
 
 std::vector<std::size_t> widths(const Table& table) {
@@ -31,10 +33,13 @@ std::string padded(const std::string& text, std::size_t to, Table::Align align) 
   return align == Table::Align::Left ? text + space : space + text;
 }
 
-std::string line(const Table& table, const std::vector<std::size_t>& to, const std::vector<std::string>& cells) {
-  SP_ASSERT(cells.size() == table.columns.size(), "{} cells, {} columns", cells.size(), table.columns.size());
+std::string line(const Table& table, const std::vector<std::size_t>& to,
+                 const std::vector<std::string>& cells) {
+  SP_ASSERT(cells.size() == table.columns.size(), "{} cells, {} columns", cells.size(),
+            table.columns.size());
   std::string text;
-  for (std::size_t c = 0; c < cells.size(); ++c) text += (c ? "  " : "") + padded(cells[c], to[c], table.columns[c].align);
+  for (std::size_t c = 0; c < cells.size(); ++c)
+    text += (c ? "  " : "") + padded(cells[c], to[c], table.columns[c].align);
   text.erase(text.find_last_not_of(' ') + 1);
   return text + "\n";
 }
@@ -87,7 +92,8 @@ std::string milliseconds(Seconds seconds) {
   const double value = seconds.value * 1e3;
   constexpr int most_decimals = 6;
   if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // and not -0.000000
-  const int decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
+  const int decimals =
+      std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
   return fmt::format("{:.{}f}", value, decimals);
 }
 
@@ -96,7 +102,12 @@ std::string readable(Bytes bytes) {
   double value = static_cast<double>(bytes.value);
   std::size_t unit = 0;
   for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes.value) : fmt::format("{:.{}f} {}", value, std::abs(value) < 10 ? 2 : std::abs(value) < 100 ? 1 : 0, units[unit]);
+  return unit == 0 ? fmt::format("{} B", bytes.value)
+                   : fmt::format("{:.{}f} {}", value,
+                                 std::abs(value) < 10    ? 2
+                                 : std::abs(value) < 100 ? 1
+                                                         : 0,
+                                 units[unit]);
 }
 
 std::string signed_percent(double fraction) {

@@ -19,18 +19,24 @@ struct StepLabel {
 };
 
 StepLabel label_of(const Step& step, const Program& program) {
-  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) return {"compute", compute->kernel.key()};
-  if (const auto* load = std::get_if<LoadStep>(&step.body)) return {"load", to_string(load->region)};
+  if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    return {"compute", compute->kernel.key()};
+  if (const auto* load = std::get_if<LoadStep>(&step.body))
+    return {"load", to_string(load->region)};
   if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
-    return {"collective", fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value, "bytes", collective->group.size())};
+    return {"collective",
+            fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value,
+                        "bytes", collective->group.size())};
   }
   Bytes sent{};
   const auto& exchange = std::get<ExchangeStep>(step.body);
   for (const Message& message : exchange.sends) sent += message.bytes;
-  return {"exchange", fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
+  return {"exchange",
+          fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
 }
 
-Json step_to_json(const Step& step, const Program& program, const Network& network, Seconds median) {
+Json step_to_json(const Step& step, const Program& program, const Network& network,
+                  Seconds median) {
   const StepLabel label = label_of(step, program);
   Json document = {{"layer", step.layer >= 0 ? network.layer(step.layer).name : ""}};
   if (step.producer >= 0) document["producer"] = network.layer(step.producer).name;
@@ -42,12 +48,14 @@ Json step_to_json(const Step& step, const Program& program, const Network& netwo
   return document;
 }
 
-Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs, const Network& network) {
+Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
+                   const Network& network) {
   Json ranks = Json::array();
   for (std::size_t rank = 0; rank < timing.step_medians.size(); ++rank) {
     Json steps = Json::array();
     for (std::size_t s = 0; s < programs[rank].steps.size(); ++s)
-      steps.push_back(step_to_json(programs[rank].steps[s], programs[rank], network, timing.step_medians[rank][s]));
+      steps.push_back(step_to_json(programs[rank].steps[s], programs[rank], network,
+                                   timing.step_medians[rank][s]));
     ranks.push_back({{"rank", rank}, {"steps", steps}});
   }
   return ranks;
@@ -55,7 +63,9 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs, c
 
 /// JSON has no infinity and no NaN.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-double number(const Json& value) { return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN(); }
+double number(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
 
 }  // namespace
 
@@ -74,15 +84,21 @@ Json to_json(const VerificationSummary& verification) {
           {"turned_decisions", verification.turned}};
 }
 
-Json to_json(const ReplayCount& replays) { return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}}; }
+Json to_json(const ReplayCount& replays) {
+  return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}};
+}
 
 Json step_seconds_to_json(const Timing& timing) {
   Json samples = Json::array();
   for (const Seconds step : timing.steps) samples.push_back(step.value);
-  return {{"median", timing.median().value}, {"p10", timing.quantile(0.1).value}, {"p90", timing.quantile(0.9).value}, {"samples", samples}};
+  return {{"median", timing.median().value},
+          {"p10", timing.quantile(0.1).value},
+          {"p90", timing.quantile(0.9).value},
+          {"samples", samples}};
 }
 
-Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network, const Json& provenance) {
+Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
+             const Json& provenance) {
   Json losses = Json::array();
   for (const double loss : timings.timing.losses) losses.push_back(finite(loss));
   Json document = {
@@ -131,12 +147,15 @@ Timings read_timings(const std::string& path) {
   timings.data = document.value("data", "");
   timings.memory = {document.value("memory_bytes", std::int64_t{0})};
   timings.resident = {document.value("resident_bytes", std::int64_t{0})};
-  for (const Json& sample : document.at("step_seconds").at("samples")) timings.timing.steps.push_back({sample.get<double>()});
-  if (timings.timing.steps.empty()) throw InputError(path, "/step_seconds/samples", "expected at least one sample");
+  for (const Json& sample : document.at("step_seconds").at("samples"))
+    timings.timing.steps.push_back({sample.get<double>()});
+  if (timings.timing.steps.empty())
+    throw InputError(path, "/step_seconds/samples", "expected at least one sample");
   for (const Json& loss : document.at("losses")) timings.timing.losses.push_back(number(loss));
   for (const Json& rank : document.at("ranks")) {
     timings.timing.step_medians.emplace_back();
-    for (const Json& step : rank.at("steps")) timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
+    for (const Json& step : rank.at("steps"))
+      timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
   }
   timings.timing.launched = document.value("launched_iterations", 0);
   if (document.contains("cuda_graphs")) {
@@ -145,8 +164,12 @@ Timings read_timings(const std::string& path) {
   }
   if (document.contains("verification")) {
     const Json& v = document.at("verification");
-    timings.verification = {number(v.value("loss_difference", Json())), number(v.value("gradient_difference", Json())), v.value("worst_tensor", ""),
-                            v.value("tolerance", 0.0), v.value("turned_decisions", std::int64_t{0}), v.at("passed")};
+    timings.verification = {number(v.value("loss_difference", Json())),
+                            number(v.value("gradient_difference", Json())),
+                            v.value("worst_tensor", ""),
+                            v.value("tolerance", 0.0),
+                            v.value("turned_decisions", std::int64_t{0}),
+                            v.at("passed")};
   }
   return timings;
 }

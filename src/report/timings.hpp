@@ -17,7 +17,8 @@ struct VerificationSummary {
   double gradient_difference = 0;  ///< of the worst tensor, in norm, relative
   std::string worst_tensor;
   double tolerance = 0;
-  std::int64_t turned = 0;         ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
+  std::int64_t turned =
+      0;  ///< decisions at ReLUs and maxima that rounding turned and that were undone before comparing
   bool passed = false;
 };
 
@@ -25,17 +26,18 @@ struct Timings {
   std::string plan_name;
   std::string network_source;
   std::string network_fingerprint;
-  std::string plan_fingerprint;      ///< of what the plan decides
+  std::string plan_fingerprint;  ///< of what the plan decides
   std::int64_t batch = 1;
   int ranks = 1;
-  std::string machine_name;          ///< where it ran
+  std::string machine_name;  ///< where it ran
   std::string machine_fingerprint;
   std::string backend;
   int threads_per_rank = 1;
   std::uint64_t seed = 0;
-  std::string data;                  ///< set that it trained on; empty: synthetic
-  Bytes memory{};                    ///< allocated for buffers, by the worst rank
-  Bytes resident{};                  ///< grown by the worst rank's process, or its device's memory, from before its first buffer to the last step; 0: not known
+  std::string data;  ///< set that it trained on; empty: synthetic
+  Bytes memory{};    ///< allocated for buffers, by the worst rank
+  Bytes
+      resident{};  ///< grown by the worst rank's process, or its device's memory, from before its first buffer to the last step; 0: not known
   Timing timing;
   std::optional<ReplayCount> replays;  ///< rank 0's; of backends that could
   std::optional<VerificationSummary> verification;
@@ -47,7 +49,8 @@ std::string fingerprint(const Plan& plan);
 Json to_json(const VerificationSummary& verification);
 Json to_json(const ReplayCount& replays);
 /// `programs` of all ranks label the steps.
-Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network, const Json& provenance);
+Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
+             const Json& provenance);
 /// "step_seconds" of the document: {median, p10, p90, samples}.
 Json step_seconds_to_json(const Timing& timing);
 

@@ -54,7 +54,8 @@ class DataSetWriter {
 /// x.npy and y.npy in the folder `path`. Throws EnvironmentError, here and from the writer's functions.
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape);
 /// One array of F32, row-major, its first axis along `samples`. Throws EnvironmentError.
-void write_npy(const std::string& path, const std::vector<std::int64_t>& extents, const std::vector<float>& values);
+void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,
+               const std::vector<float>& values);
 /// One HDF5 file. Throws as create_npy does, and if HDF5 was not built.
 std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape);
 

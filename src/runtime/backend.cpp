@@ -18,7 +18,9 @@ std::unique_ptr<CapturedWork> Backend::capture(const std::function<void()>&) {
   return nullptr;
 }
 
-void Backend::replay(CapturedWork&) { SP_ASSERT(captures(), "the {} backend captures nothing", name()); }
+void Backend::replay(CapturedWork&) {
+  SP_ASSERT(captures(), "the {} backend captures nothing", name());
+}
 
 void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*, Bytes) {
   SP_ASSERT(emulates_traffic(), "the {} backend emulates no communication", name());
@@ -27,17 +29,21 @@ void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
 
 void require_single_precision(const Kernel& kernel, const std::string& backend) {
-  const bool scales = kernel.scaled || kernel.kind == KernelKind::Unscale || kernel.kind == KernelKind::AdjustLossScale;
+  const bool scales = kernel.scaled || kernel.kind == KernelKind::Unscale ||
+                      kernel.kind == KernelKind::AdjustLossScale;
   if (!is_narrow(kernel.type) && !scales) return;
-  throw EnvironmentError(fmt::format("the {} backend computes in fp32 alone, not in {}: plan with --precision fp32, or run with another --backend",
-                                     backend, scales || kernel.type == DataType::F16 ? "fp16" : "bf16"));
+  throw EnvironmentError(
+      fmt::format("the {} backend computes in fp32 alone, not in {}: plan with --precision fp32, "
+                  "or run with another --backend",
+                  backend, scales || kernel.type == DataType::F16 ? "fp16" : "bf16"));
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads) {
   if (name == "reference") return make_reference_backend();
   if (name == "cpu") return make_cpu_backend(threads);
   if (is_cuda(name)) return make_cuda_backend(name == cuda_tf32);
-  throw UsageError(fmt::format("unknown backend \"{}\": reference, cpu, cuda or {}", name, cuda_tf32));
+  throw UsageError(
+      fmt::format("unknown backend \"{}\": reference, cpu, cuda or {}", name, cuda_tf32));
 }
 
 std::string describe_backend(std::string_view name) {

@@ -32,15 +32,16 @@ struct StepNumbers {
 struct KernelContext {
   std::uint64_t seed = 0;
   const StepNumbers* now = nullptr;  ///< in the backend's memory
-  std::string_view layer;            ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
-  Region region;                     ///< where the output lies in its global tensor
+  std::string_view
+      layer;  ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  Region region;  ///< where the output lies in its global tensor
   Shape global;
   double momentum = 0;  ///< this and what follows: optimizers
   double weight_decay = 0;
-  double beta1 = 0.9;     ///< Adam
-  double beta2 = 0.999;   ///< Adam
-  double epsilon = 1e-8;  ///< Adam
-  double trust = 0.001;   ///< Lars
+  double beta1 = 0.9;                   ///< Adam
+  double beta2 = 0.999;                 ///< Adam
+  double epsilon = 1e-8;                ///< Adam
+  double trust = 0.001;                 ///< Lars
   std::int64_t scale_growth_steps = 0;  ///< AdjustLossScale (loss_scaling.hpp)
 };
 
@@ -88,17 +89,20 @@ class Backend {
   /// Memory of the host, aligned to 64 bytes, from and to which uploads and downloads are quickest: where the driver can pin it, pinned.
   virtual void* allocate_host(Bytes bytes) {
     void* memory = std::aligned_alloc(64, (static_cast<std::size_t>(bytes.value) / 64 + 1) * 64);
-    if (memory == nullptr) throw EnvironmentError("out of memory: " + std::to_string(bytes.value) + " bytes");
+    if (memory == nullptr)
+      throw EnvironmentError("out of memory: " + std::to_string(bytes.value) + " bytes");
     return memory;
   }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
   /// Names of the implementations among which it is worth measuring, the one chosen by rule first; none if there is nothing to choose.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
   /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if there is no such implementation here.
-  virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) = 0;
+  virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                                  const std::string& choice) = 0;
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) { return prepare(kernel, {}); }
   /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least kernel.workspace() bytes.
-  virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+                       std::span<void* const> writes, void* workspace,
                        const KernelContext& context) = 0;
   virtual void upload(Stream stream, void* device, const void* host, Bytes bytes) = 0;
   virtual void download(Stream stream, void* host, const void* device, Bytes bytes) = 0;
@@ -126,7 +130,8 @@ class Backend {
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
   /// Goes through both buffers of so many bytes again and again, as long as there is something to copy. Requires emulates_traffic(), and both at least a MiB.
-  virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer);
+  virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to,
+                               const void* from, Bytes buffer);
   /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
   virtual void* native_stream(Stream) { return nullptr; }
 };
@@ -151,7 +156,8 @@ void use_cuda_device(int device);
 struct PartInfo {
   bool built = false;
   std::string description;
-  std::map<std::string, std::string> versions{};  ///< of its packages, by name; where there is more than one
+  std::map<std::string, std::string>
+      versions{};  ///< of its packages, by name; where there is more than one
 };
 PartInfo cpu_part();
 /// What its timings are only comparable under: its name and, if it has packages and kernels that may change, their versions.

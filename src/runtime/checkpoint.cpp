@@ -33,7 +33,9 @@ struct Part {
 std::vector<Part> parts_of(OptimizerKind optimizer) {
   std::vector<Part> parts{{ParameterPart::Value, ""}};
   const bool adam = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
-  if (optimizer != OptimizerKind::Sgd) parts.push_back({ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
+  if (optimizer != OptimizerKind::Sgd)
+    parts.push_back(
+        {ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
   if (adam) parts.push_back({ParameterPart::MeanSquare, "optimizer.exp_avg_sq."});
   return parts;
 }
@@ -60,7 +62,8 @@ std::string identity(Network network) {
 }
 
 /// What this training and a checkpoint must have in common, in the order in which a difference is told.
-std::vector<std::pair<std::string, std::string>> conditions(const Network& network, std::uint64_t seed) {
+std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
+                                                            std::uint64_t seed) {
   return {{"format", format},
           {"network", network.name},
           {"batch", std::to_string(network.batch)},
@@ -68,7 +71,9 @@ std::vector<std::pair<std::string, std::string>> conditions(const Network& netwo
           {"seed", std::to_string(seed)}};
 }
 
-fs::path file_of(const fs::path& folder, std::int64_t step) { return folder / fmt::format("step-{:08}.safetensors", step); }
+fs::path file_of(const fs::path& folder, std::int64_t step) {
+  return folder / fmt::format("step-{:08}.safetensors", step);
+}
 
 std::optional<std::int64_t> step_of(const std::string& name) {
   constexpr std::string_view before = "step-", behind = ".safetensors";
@@ -93,24 +98,31 @@ std::vector<std::int64_t> steps_in(const fs::path& folder) {
 SafetensorsFile read_whole(const fs::path& path) {
   SafetensorsFile file = read_safetensors_file(path);
   const Json checksums = Json::parse(file.metadata["checksums"], nullptr, false);
-  if (!checksums.is_object()) throw InputError(path.string(), "/__metadata__/checksums", "expected the checksums of the tensors");
+  if (!checksums.is_object())
+    throw InputError(path.string(), "/__metadata__/checksums",
+                     "expected the checksums of the tensors");
   for (const NamedTensor& tensor : file.tensors) {
     const auto expected = checksums.find(tensor.name);
     if (expected == checksums.end() || *expected != checksum(tensor.values))
       throw InputError(path.string(), "/" + tensor.name, "the values do not match their checksum");
   }
-  if (checksums.size() != file.tensors.size()) throw InputError(path.string(), "", "tensors are missing");
+  if (checksums.size() != file.tensors.size())
+    throw InputError(path.string(), "", "tensors are missing");
   return file;
 }
 
 /// One rank's block of a whole tensor, channels last.
-std::vector<float> block_of(const std::vector<float>& logical, const Region& region, const Shape& whole) {
+std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
+                            const Shape& whole) {
   std::vector<float> block(static_cast<std::size_t>(region.elements()));
-  const std::int64_t channels = whole[Axis::C], positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
+  const std::int64_t channels = whole[Axis::C],
+                     positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
   for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
     const std::int64_t row = global / channels, first = global % channels;  // row: (n, position)
     const std::int64_t begin = (row / positions * channels + first) * positions + row % positions;
-    for (std::int64_t i = 0; i < count; ++i) block[static_cast<std::size_t>(local + i)] = logical[static_cast<std::size_t>(begin + i * positions)];
+    for (std::int64_t i = 0; i < count; ++i)
+      block[static_cast<std::size_t>(local + i)] =
+          logical[static_cast<std::size_t>(begin + i * positions)];
   });
   return block;
 }
@@ -124,13 +136,17 @@ class WholeTensors {
   }
 
   /// One rank's block. Throws InputError if there is no such tensor of that shape.
-  std::vector<float> block(const std::string& name, const Region& region, const Shape& whole) const {
+  std::vector<float> block(const std::string& name, const Region& region,
+                           const Shape& whole) const {
     const auto found = by_name_.find(name);
-    if (found == by_name_.end()) throw InputError(path_, "", fmt::format("this file has no tensor {}: it is of another network", name));
+    if (found == by_name_.end())
+      throw InputError(path_, "",
+                       fmt::format("this file has no tensor {}: it is of another network", name));
     const std::vector<float>& values = found->second->values;
     if (std::ssize(values) != whole.elements())
       throw InputError(path_, "/" + name,
-                       fmt::format("this file's tensor has {} elements, this network's {}", values.size(), whole.elements()));
+                       fmt::format("this file's tensor has {} elements, this network's {}",
+                                   values.size(), whole.elements()));
     return block_of(values, region, whole);
   }
 
@@ -139,28 +155,40 @@ class WholeTensors {
   std::map<std::string, const NamedTensor*> by_name_;
 };
 
-void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const Network& network, const Program& program, Executor& executor) {
+void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const Network& network,
+             const Program& program, Executor& executor) {
   for (const Part& part : parts)
     for (const ParameterSlice& slice : program.parameters)
-      upload_block(program, slice, part.part, tensors.block(part.prefix + slice.name(network), slice.region, slice.global), executor);
+      upload_block(program, slice, part.part,
+                   tensors.block(part.prefix + slice.name(network), slice.region, slice.global),
+                   executor);
   for (const RunningStatistics& running : program.running) {
     std::vector<float> both;
     for (const std::string& name : running_names(running, network))
-      std::ranges::copy(tensors.block(name, running.region, running.global), std::back_inserter(both));
+      std::ranges::copy(tensors.block(name, running.region, running.global),
+                        std::back_inserter(both));
     executor.upload(running.value, both.data());
   }
 }
 
 }  // namespace
 
-void load_weights(const fs::path& path, const Network& network, const Program& program, Executor& executor) {
+void load_weights(const fs::path& path, const Network& network, const Program& program,
+                  Executor& executor) {
   const SafetensorsFile file = read_safetensors_file(path);
-  take_up(WholeTensors(file, path.string()), parts_of(OptimizerKind::Sgd), network, program, executor);
+  take_up(WholeTensors(file, path.string()), parts_of(OptimizerKind::Sgd), network, program,
+          executor);
 }
 
-Checkpoints::Checkpoints(fs::path folder, int keep, const Network& network, const Program& program, std::uint64_t seed, Executor& executor,
-                         Communicator& communicator)
-    : folder_(std::move(folder)), keep_(keep), network_(network), program_(program), seed_(seed), executor_(executor), communicator_(communicator) {
+Checkpoints::Checkpoints(fs::path folder, int keep, const Network& network, const Program& program,
+                         std::uint64_t seed, Executor& executor, Communicator& communicator)
+    : folder_(std::move(folder)),
+      keep_(keep),
+      network_(network),
+      program_(program),
+      seed_(seed),
+      executor_(executor),
+      communicator_(communicator) {
   SP_ASSERT(keep >= 1, "keep={}", keep);
 }
 
@@ -169,11 +197,14 @@ bool Checkpoints::any(const fs::path& folder) { return !steps_in(folder).empty()
 void Checkpoints::save(std::int64_t steps) {
   std::vector<NamedTensor> tensors;
   for (const Part& part : parts_of(network_.training.optimizer))
-    for (NamedTensor& tensor : gather_parameters(network_, program_, executor_, communicator_, part.part)) {
+    for (NamedTensor& tensor :
+         gather_parameters(network_, program_, executor_, communicator_, part.part)) {
       tensor.name = part.prefix + tensor.name;
       tensors.push_back(std::move(tensor));
     }
-  for (NamedTensor& tensor : gather_running_statistics(network_, program_, executor_, communicator_)) tensors.push_back(std::move(tensor));
+  for (NamedTensor& tensor :
+       gather_running_statistics(network_, program_, executor_, communicator_))
+    tensors.push_back(std::move(tensor));
   if (communicator_.rank() == keeper) {
     Metadata metadata;
     for (const auto& [key, value] : conditions(network_, seed_)) metadata[key] = value;
@@ -203,7 +234,8 @@ void Checkpoints::prune(std::int64_t newest) const {
     if (step <= newest && ++kept > keep_) fs::remove(file_of(folder_, step), ignored);
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-") && name.ends_with(".tmp")) fs::remove(entry.path(), ignored);  // of a writer that was killed
+    if (name.starts_with("step-") && name.ends_with(".tmp"))
+      fs::remove(entry.path(), ignored);  // of a writer that was killed
   }
 }
 
@@ -211,7 +243,8 @@ std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& note
   std::vector<std::int64_t> steps = steps_in(folder_);
   std::string name;
   std::ifstream(folder_ / "latest") >> name;
-  if (const auto latest = step_of(name)) std::erase_if(steps, [&](std::int64_t step) { return step > *latest; });
+  if (const auto latest = step_of(name))
+    std::erase_if(steps, [&](std::int64_t step) { return step > *latest; });
   for (const std::int64_t step : steps) {
     try {
       read_whole(file_of(folder_, step));
@@ -220,7 +253,10 @@ std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& note
       notes.push_back(fmt::format("passing by a damaged checkpoint: {}", damage.what()));
     }
   }
-  if (!steps.empty()) throw InputError(folder_.string(), "", fmt::format("none of {} checkpoints is whole: {}", steps.size(), notes.front()));
+  if (!steps.empty())
+    throw InputError(
+        folder_.string(), "",
+        fmt::format("none of {} checkpoints is whole: {}", steps.size(), notes.front()));
   return {};
 }
 
@@ -232,7 +268,8 @@ Restored Checkpoints::restore(Purpose purpose) {
   Restored restored;
   double step = 0;  // a whole number far below 2^53; summed with the zeros of the others
   if (communicator_.rank() == keeper)
-    if (const auto file = newest_whole(restored.notes)) step = static_cast<double>(*step_of(file->filename().string()));
+    if (const auto file = newest_whole(restored.notes))
+      step = static_cast<double>(*step_of(file->filename().string()));
   communicator_.all_reduce(Track::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
   communicator_.synchronize(Track::Compute);
   restored.step = static_cast<std::int64_t>(step);
@@ -244,17 +281,22 @@ void Checkpoints::load(const fs::path& path, Purpose purpose) {
   SafetensorsFile file = read_safetensors_file(path);
   const auto require = [&](const std::string& key, const std::string& expected) {
     if (file.metadata[key] != expected)
-      throw InputError(path.string(), "/__metadata__/" + key,
-                       fmt::format("this checkpoint has {} {}, this run {}", key, file.metadata[key], expected));
+      throw InputError(
+          path.string(), "/__metadata__/" + key,
+          fmt::format("this checkpoint has {} {}, this run {}", key, file.metadata[key], expected));
   };
   const bool trains = purpose == Purpose::Training;
   for (const auto& [key, expected] : conditions(network_, seed_))
     if (trains || key == "format" || key == "network") require(key, expected);
-  take_up(WholeTensors(file, path.string()), parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_, executor_);
+  take_up(WholeTensors(file, path.string()),
+          parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_,
+          executor_);
   LossScaling scaling;  // a training that did not scale its loss leaves the run's own
-  if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps) executor_.set_loss_scaling(scaling);
+  if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps)
+    executor_.set_loss_scaling(scaling);
   // Last: names and sizes tell more. A fingerprint is of one batch.
-  if (trains || file.metadata["batch"] == std::to_string(network_.batch)) require("fingerprint", identity(network_));
+  if (trains || file.metadata["batch"] == std::to_string(network_.batch))
+    require("fingerprint", identity(network_));
 }
 
 }  // namespace stratplan

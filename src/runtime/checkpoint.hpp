@@ -22,12 +22,14 @@ struct Restored {
 
 /// Takes up parameters and running statistics, and nothing else, from a safetensors file that has them under a checkpoint's names: a checkpoint, or what
 /// `import` wrote. Called by all ranks. Throws InputError: it has others, or of other shapes.
-void load_weights(const std::filesystem::path& file, const Network& network, const Program& program, Executor& executor);
+void load_weights(const std::filesystem::path& file, const Network& network, const Program& program,
+                  Executor& executor);
 
 class Checkpoints {
  public:
   /// The last `keep` are kept. All arguments must outlive this.
-  Checkpoints(std::filesystem::path folder, int keep, const Network& network, const Program& program, std::uint64_t seed, Executor& executor,
+  Checkpoints(std::filesystem::path folder, int keep, const Network& network,
+              const Program& program, std::uint64_t seed, Executor& executor,
               Communicator& communicator);
 
   /// Whether the folder holds checkpoints.

@@ -19,7 +19,8 @@ struct CollectiveGroup {
 std::vector<CollectiveGroup> groups_of(const Program& program);
 
 /// Those of all ranks, once each and in the same order everywhere. Called by all ranks.
-std::vector<CollectiveGroup> gather_groups(const std::vector<CollectiveGroup>& mine, Communicator& communicator);
+std::vector<CollectiveGroup> gather_groups(const std::vector<CollectiveGroup>& mine,
+                                           Communicator& communicator);
 
 /// Rounds of groups that have no rank in common: what one split makes, in which each rank names at most one group.
 std::vector<std::vector<CollectiveGroup>> rounds_of(const std::vector<CollectiveGroup>& groups);

@@ -27,13 +27,17 @@ class Communicator {
   /// A handle for these ranks (ascending, this one among them). Called by all members in the same order; the same ranks give the same handle.
   virtual Group group(const std::vector<int>& ranks) = 0;
   /// Sends and receives all parcels at once, each whole; one parcel per peer, tag and direction, of the size that the other side names.
-  virtual void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) = 0;
+  virtual void exchange(Track track, std::span<const Parcel> sends,
+                        std::span<const Parcel> receives, int tag) = 0;
   /// In place sum over the group. All counts are in elements.
-  virtual void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) = 0;
+  virtual void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                          DataType type) = 0;
   /// `input` holds counts[0] + counts[1] + ... elements; the i-th member gets the sum of the i-th piece.
-  virtual void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) = 0;
+  virtual void reduce_scatter(Track track, Group group, const void* input, void* output,
+                              std::span<const std::int64_t> counts, DataType type) = 0;
   /// The i-th member gives counts[i] elements; all get the concatenation. `input` may be their place in `output`.
-  virtual void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) = 0;
+  virtual void all_gather(Track track, Group group, const void* input, void* output,
+                          std::span<const std::int64_t> counts, DataType type) = 0;
   /// All ranks have arrived.
   virtual void barrier() = 0;
   virtual void synchronize(Track track) = 0;
@@ -54,6 +58,7 @@ class Communicator {
 Communicator::Group all_ranks(Communicator& communicator);
 
 /// Everybody's numbers, by rank; the lists may differ in length. Called by all ranks, of a communicator for memory of the host.
-std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine, Communicator& communicator);
+std::vector<std::vector<std::int32_t>> gather(const std::vector<std::int32_t>& mine,
+                                              Communicator& communicator);
 
 }  // namespace stratplan

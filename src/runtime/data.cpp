@@ -15,7 +15,8 @@ std::vector<std::byte> generate(const Region& region, const Shape& whole, Value 
   for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) {
       const T element = value(static_cast<std::uint64_t>(global + i));
-      std::memcpy(contents.data() + static_cast<std::size_t>(local + i) * sizeof(T), &element, sizeof(T));
+      std::memcpy(contents.data() + static_cast<std::size_t>(local + i) * sizeof(T), &element,
+                  sizeof(T));
     }
   });
   return contents;
@@ -27,11 +28,14 @@ std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
   switch (load.what) {
     case LoadStep::What::Samples: {
       const RandomStream stream(seed, "data.samples");
-      return generate<float>(region, whole, [&](std::uint64_t element) { return static_cast<float>(stream.normal(element)); });
+      return generate<float>(region, whole, [&](std::uint64_t element) {
+        return static_cast<float>(stream.normal(element));
+      });
     }
     case LoadStep::What::Targets: {
       const RandomStream stream(seed, "data.targets");
-      return generate<float>(region, whole, [&](std::uint64_t element) { return stream.uniform(element); });
+      return generate<float>(region, whole,
+                             [&](std::uint64_t element) { return stream.uniform(element); });
     }
     case LoadStep::What::Labels: break;
   }
@@ -39,7 +43,9 @@ std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
   whole[Axis::C] = 1;
   const RandomStream stream(seed, "data.labels");
   const auto classes = static_cast<std::uint64_t>(load.classes);
-  return generate<std::int32_t>(region, whole, [&](std::uint64_t element) { return static_cast<std::int32_t>(stream.below(classes, element)); });
+  return generate<std::int32_t>(region, whole, [&](std::uint64_t element) {
+    return static_cast<std::int32_t>(stream.below(classes, element));
+  });
 }
 
 }  // namespace

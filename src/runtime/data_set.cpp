@@ -16,12 +16,14 @@ namespace {
 using Axes = std::vector<Axis>;
 
 Axes axes_in(ChannelOrder order) {
-  return order == ChannelOrder::First ? Axes{Axis::N, Axis::C, Axis::D, Axis::H, Axis::W} : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
+  return order == ChannelOrder::First ? Axes{Axis::N, Axis::C, Axis::D, Axis::H, Axis::W}
+                                      : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 }
 
 /// Which axis of a tensor of this shape each axis of the file is, the samples' extent being free; nothing if they do not fit. Extents of 1 may be missing on
 /// either side.
-std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents, const Shape& shape, ChannelOrder order) {
+std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
+                                                      const Shape& shape, ChannelOrder order) {
   std::vector<std::optional<Axis>> meaning{Axis::N};
   for (const Axis axis : axes_in(order)) {
     if (axis == Axis::N) continue;
@@ -50,7 +52,8 @@ std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::s
   const std::string& path = request.path;
   if (request.samples_alone && fs::path(path).extension() == ".npy") return open_npy(path);
   if (fs::is_directory(path)) return open_npy((fs::path(path) / (name + ".npy")).string());
-  if (fs::path(path).extension() == ".npy") throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
+  if (fs::path(path).extension() == ".npy")
+    throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
   return open_hdf5(path, name);
 }
 
@@ -61,36 +64,50 @@ Shape stored_shape(const LoadStep& load) {
   return shape;
 }
 
-void check_labels(const std::byte* labels, std::int64_t count, std::int64_t classes, const std::string& file, std::int64_t sample) {
+void check_labels(const std::byte* labels, std::int64_t count, std::int64_t classes,
+                  const std::string& file, std::int64_t sample) {
   for (std::int64_t i = 0; i < count; ++i) {
     std::int32_t label = 0;
     std::memcpy(&label, labels + i * 4, sizeof label);
     if (label < 0 || label >= classes)
-      throw InputError(file, "", fmt::format("expected labels from 0 to {}, found {} in sample {}", classes - 1, label, sample));
+      throw InputError(file, "",
+                       fmt::format("expected labels from 0 to {}, found {} in sample {}",
+                                   classes - 1, label, sample));
   }
 }
 
 /// [channels][positions] to [positions][channels].
-void to_channels_last(const std::byte* from, std::int64_t channels, std::int64_t positions, std::byte* into) {
+void to_channels_last(const std::byte* from, std::int64_t channels, std::int64_t positions,
+                      std::byte* into) {
   for (std::int64_t position = 0; position < positions; ++position)
-    for (std::int64_t c = 0; c < channels; ++c) std::memcpy(into + 4 * (position * channels + c), from + 4 * (c * positions + position), 4);
+    for (std::int64_t c = 0; c < channels; ++c)
+      std::memcpy(into + 4 * (position * channels + c), from + 4 * (c * positions + position), 4);
 }
 
 }  // namespace
 
 FileData::Array FileData::open_array(const DataSetRequest& request, const LoadStep& load) {
   const bool labels = load.what == LoadStep::What::Labels;
-  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false, labels ? DataType::I32 : DataType::F32};
-  const ChannelOrder order = request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
+  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"),
+              {},
+              false,
+              labels ? DataType::I32 : DataType::F32};
+  const ChannelOrder order =
+      request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
   const auto axes = match(array.file->extents(), shape, order);
   if (!axes) {
-    const bool otherwise = match(array.file->extents(), shape, order == ChannelOrder::First ? ChannelOrder::Last : ChannelOrder::First).has_value();
+    const bool otherwise =
+        match(array.file->extents(), shape,
+              order == ChannelOrder::First ? ChannelOrder::Last : ChannelOrder::First)
+            .has_value();
     throw InputError(array.file->name(), "",
-                     fmt::format("expected an array {}, found ({}){}", describe(shape, order), fmt::join(array.file->extents(), ", "),
+                     fmt::format("expected an array {}, found ({}){}", describe(shape, order),
+                                 fmt::join(array.file->extents(), ", "),
                                  otherwise ? "; --channel-order says where the channels are" : ""));
   }
-  if (labels && !array.file->holds_integers()) throw InputError(array.file->name(), "", "expected labels: integers");
+  if (labels && !array.file->holds_integers())
+    throw InputError(array.file->name(), "", "expected labels: integers");
   array.axes = *axes;
   array.channels_last = order == ChannelOrder::Last;
   return array;
@@ -101,18 +118,31 @@ FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& reques
     Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
     if (!array.file && !(request.samples_alone && &array == &y_)) array = open_array(request, load);
   }
-  SP_ASSERT(x_.file && (y_.file || request.samples_alone), "{} loads, not of samples and of labels or targets", loads.size());
-  const std::int64_t samples = x_.file->extents()[0], wanted = y_.file ? y_.file->extents()[0] : samples, batch = loads[0].global[Axis::N];
+  SP_ASSERT(x_.file && (y_.file || request.samples_alone),
+            "{} loads, not of samples and of labels or targets", loads.size());
+  const std::int64_t samples = x_.file->extents()[0],
+                     wanted = y_.file ? y_.file->extents()[0] : samples,
+                     batch = loads[0].global[Axis::N];
   if (wanted != samples)
-    throw InputError(y_.file->name(), "", fmt::format("expected as many samples as in {}, {}, found {}", x_.file->name(), samples, wanted));
-  if (samples < batch) throw InputError(x_.file->name(), "", fmt::format("expected at least one batch of {} samples, found {}", batch, samples));
+    throw InputError(y_.file->name(), "",
+                     fmt::format("expected as many samples as in {}, {}, found {}", x_.file->name(),
+                                 samples, wanted));
+  if (samples < batch)
+    throw InputError(
+        x_.file->name(), "",
+        fmt::format("expected at least one batch of {} samples, found {}", batch, samples));
   order_ = SampleOrder({samples, batch, request.seed, request.shuffled});
 }
 
-void FileData::read_sample(Array& array, const Region& region, std::int64_t sample, std::byte* into) {
+void FileData::read_sample(Array& array, const Region& region, std::int64_t sample,
+                           std::byte* into) {
   box_.clear();
-  for (const auto axis : array.axes) box_.push_back(!axis ? Interval{0, 1} : *axis == Axis::N ? Interval{sample, sample + 1} : region[*axis]);
-  const std::int64_t channels = region[Axis::C].size(), positions = region.elements() / (region[Axis::N].size() * channels);
+  for (const auto axis : array.axes)
+    box_.push_back(!axis              ? Interval{0, 1}
+                   : *axis == Axis::N ? Interval{sample, sample + 1}
+                                      : region[*axis]);
+  const std::int64_t channels = region[Axis::C].size(),
+                     positions = region.elements() / (region[Axis::N].size() * channels);
   if (array.channels_last || channels == 1) return array.file->read(box_, array.type, into);
   staging_.resize(static_cast<std::size_t>(4 * channels * positions));
   array.file->read(box_, array.type, staging_.data());
@@ -122,7 +152,8 @@ void FileData::read_sample(Array& array, const Region& region, std::int64_t samp
 std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t step) {
   Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
   Region region = load.region;
-  if (load.what == LoadStep::What::Labels) region[Axis::C] = {0, 1};  // a label stands for all classes
+  if (load.what == LoadStep::What::Labels)
+    region[Axis::C] = {0, 1};  // a label stands for all classes
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));
   if (!array.file) {
     std::ranges::fill(contents_, std::byte{0});
@@ -133,7 +164,8 @@ std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t ste
   for (std::int64_t n = region[Axis::N].begin; n < region[Axis::N].end; ++n, at += 4 * elements) {
     const std::int64_t sample = order_.sample(step, n);
     read_sample(array, region, sample, at);
-    if (load.what == LoadStep::What::Labels) check_labels(at, elements, load.classes, array.file->name(), sample);
+    if (load.what == LoadStep::What::Labels)
+      check_labels(at, elements, load.classes, array.file->name(), sample);
   }
   return contents_;
 }

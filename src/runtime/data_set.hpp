@@ -16,7 +16,8 @@ struct DataSetRequest {
   std::optional<ChannelOrder> channel_order;  ///< nothing: as the file says, else channels first
   std::uint64_t seed = 1;                     ///< of the shuffling
   bool shuffled = true;
-  bool samples_alone = false;  ///< there are no labels or targets, or nobody cares: zeros stand for them. The path may be one .npy file, too
+  bool samples_alone =
+      false;  ///< there are no labels or targets, or nobody cares: zeros stand for them. The path may be one .npy file, too
 };
 
 class FileData final : public DataSource {
@@ -35,8 +36,9 @@ class FileData final : public DataSource {
   /// An array and what its axes mean.
   struct Array {
     std::unique_ptr<ArrayFile> file;
-    std::vector<std::optional<Axis>> axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
-    bool channels_last = false;             ///< as the program wants them
+    std::vector<std::optional<Axis>>
+        axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
+    bool channels_last = false;  ///< as the program wants them
     DataType type = DataType::F32;
   };
   static Array open_array(const DataSetRequest& request, const LoadStep& load);
@@ -44,7 +46,8 @@ class FileData final : public DataSource {
 
   Array x_, y_;  ///< y_ without a file: zeros
   SampleOrder order_{{}};
-  std::vector<std::byte> contents_, staging_;  ///< kept, like the box, so that only first loads allocate
+  std::vector<std::byte> contents_,
+      staging_;  ///< kept, like the box, so that only first loads allocate
   std::vector<Interval> box_;
 };
 

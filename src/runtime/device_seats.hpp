@@ -13,8 +13,9 @@ namespace stratplan {
 /// Where a rank runs. Nodes, processes and devices are told apart by numbers that mean nothing else.
 struct Seat {
   std::int32_t node = 0;
-  std::int32_t process = 0;           ///< on its node
-  std::vector<std::int32_t> devices;  ///< that its process sees: those of the node, or some of them, in its own order
+  std::int32_t process = 0;  ///< on its node
+  std::vector<std::int32_t>
+      devices;  ///< that its process sees: those of the node, or some of them, in its own order
   friend bool operator==(const Seat&, const Seat&) = default;
 };
 

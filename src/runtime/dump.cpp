@@ -12,7 +12,8 @@ constexpr int collector = 0;
 constexpr std::size_t region_numbers = 2 * axis_count;
 
 /// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far below 2^53.
-std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own, Communicator& communicator) {
+std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
+                                             Communicator& communicator) {
   std::vector<double> mine;
   for (const Region& region : own)
     for (const Interval interval : region.interval) {
@@ -22,7 +23,8 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own, Com
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<double> all(mine.size() * ranks);
   const std::vector<std::int64_t> counts(ranks, std::ssize(mine));
-  communicator.all_gather(Track::Compute, all_ranks(communicator), mine.data(), all.data(), counts, DataType::F64);
+  communicator.all_gather(Track::Compute, all_ranks(communicator), mine.data(), all.data(), counts,
+                          DataType::F64);
   communicator.synchronize(Track::Compute);
 
   std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(own.size()));
@@ -37,22 +39,27 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own, Com
 }
 
 /// The first rank of those that hold the same block; blocks of one tensor are equal or disjoint.
-bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t slice, std::size_t rank) {
+bool is_first_owner(const std::vector<std::vector<Region>>& regions, std::size_t slice,
+                    std::size_t rank) {
   for (std::size_t other = 0; other < rank; ++other)
     if (regions[other][slice] == regions[rank][slice]) return false;
   return true;
 }
 
-NamedTensor named(const ParameterSlice& slice, const Network& network, const std::vector<float>& channels_last) {
-  NamedTensor tensor{slice.name(network), {slice.global[Axis::C]}, to_logical_order(channels_last, slice.global)};
-  if (slice.what == ParameterSlice::What::Weights) tensor.shape.assign(slice.global.extent.begin(), slice.global.extent.end());
+NamedTensor named(const ParameterSlice& slice, const Network& network,
+                  const std::vector<float>& channels_last) {
+  NamedTensor tensor{
+      slice.name(network), {slice.global[Axis::C]}, to_logical_order(channels_last, slice.global)};
+  if (slice.what == ParameterSlice::What::Weights)
+    tensor.shape.assign(slice.global.extent.begin(), slice.global.extent.end());
   return tensor;
 }
 
 /// Brings one tensor together on the collector; nothing elsewhere.
 class Assembly {
  public:
-  Assembly(Communicator& communicator, const std::vector<std::vector<Region>>& regions, std::size_t slice, const Shape& whole)
+  Assembly(Communicator& communicator, const std::vector<std::vector<Region>>& regions,
+           std::size_t slice, const Shape& whole)
       : communicator_(communicator), regions_(regions), slice_(slice), whole_(whole) {}
 
   std::optional<std::vector<float>> run(std::vector<float>& mine) {
@@ -60,7 +67,8 @@ class Assembly {
     std::vector<Communicator::Parcel> sends, receives;
     std::vector<std::vector<float>> blocks(regions_.size());
     if (rank != collector) {
-      if (is_first_owner(regions_, slice_, rank)) sends.push_back({collector, mine.data(), bytes(mine)});
+      if (is_first_owner(regions_, slice_, rank))
+        sends.push_back({collector, mine.data(), bytes(mine)});
     } else {
       for (std::size_t owner = 1; owner < regions_.size(); ++owner)
         if (is_first_owner(regions_, slice_, owner)) {
@@ -76,16 +84,19 @@ class Assembly {
   }
 
  private:
-  static Bytes bytes(const std::vector<float>& values) { return {std::ssize(values) * size_of(DataType::F32)}; }
+  static Bytes bytes(const std::vector<float>& values) {
+    return {std::ssize(values) * size_of(DataType::F32)};
+  }
 
   std::vector<float> put_together(const std::vector<std::vector<float>>& blocks) const {
     std::vector<float> tensor(static_cast<std::size_t>(whole_.elements()));
     std::int64_t covered = 0;
     for (std::size_t owner = 0; owner < blocks.size(); ++owner) {
       if (blocks[owner].empty()) continue;
-      for_each_row(regions_[owner][slice_], whole_, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-        std::copy_n(blocks[owner].begin() + local, count, tensor.begin() + global);
-      });
+      for_each_row(regions_[owner][slice_], whole_,
+                   [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+                     std::copy_n(blocks[owner].begin() + local, count, tensor.begin() + global);
+                   });
       covered += regions_[owner][slice_].elements();
     }
     SP_ASSERT(covered == whole_.elements(), "{} of {} elements", covered, whole_.elements());
@@ -100,7 +111,8 @@ class Assembly {
 
 }  // namespace
 
-std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program, Executor& executor, Communicator& communicator,
+std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program,
+                                           Executor& executor, Communicator& communicator,
                                            ParameterPart part) {
   std::vector<Region> own;
   for (const ParameterSlice& slice : program.parameters) own.push_back(slice.region);
@@ -109,18 +121,21 @@ std::vector<NamedTensor> gather_parameters(const Network& network, const Program
   for (std::size_t i = 0; i < program.parameters.size(); ++i) {
     const ParameterSlice& slice = program.parameters[i];
     std::vector<float> mine = download_block(program, slice, part, executor, communicator);
-    if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine)) tensors.push_back(named(slice, network, *tensor));
+    if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine))
+      tensors.push_back(named(slice, network, *tensor));
   }
   return tensors;
 }
 
-std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks, Communicator& communicator) {
+std::vector<std::vector<float>> gather_blocks(std::vector<TensorBlock>& blocks,
+                                              Communicator& communicator) {
   std::vector<Region> own;
   for (const TensorBlock& block : blocks) own.push_back(block.region);
   const std::vector<std::vector<Region>> regions = all_regions(own, communicator);
   std::vector<std::vector<float>> tensors;
   for (std::size_t i = 0; i < blocks.size(); ++i)
-    if (auto tensor = Assembly(communicator, regions, i, blocks[i].global).run(blocks[i].values)) tensors.push_back(std::move(*tensor));
+    if (auto tensor = Assembly(communicator, regions, i, blocks[i].global).run(blocks[i].values))
+      tensors.push_back(std::move(*tensor));
   return tensors;
 }
 
@@ -129,7 +144,8 @@ std::array<std::string, 2> running_names(const RunningStatistics& running, const
   return {layer + ".running_mean", layer + ".running_var"};
 }
 
-std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program, Executor& executor, Communicator& communicator) {
+std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program,
+                                                   Executor& executor, Communicator& communicator) {
   std::vector<TensorBlock> blocks;
   for (const RunningStatistics& running : program.running) {
     const std::int64_t channels = running.region.elements();
@@ -142,14 +158,18 @@ std::vector<NamedTensor> gather_running_statistics(const Network& network, const
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     const RunningStatistics& running = program.running[i / 2];
-    tensors.push_back({running_names(running, network)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
+    tensors.push_back(
+        {running_names(running, network)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
   }
   return tensors;
 }
 
-std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program, Executor& executor, Communicator& communicator) {
-  std::vector<NamedTensor> tensors = gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
-  if (communicator.rank() == collector) tensors.insert(tensors.begin(), {"loss", {1}, {static_cast<float>(executor.loss())}});
+std::vector<NamedTensor> gather_iteration(const Network& network, const Program& program,
+                                          Executor& executor, Communicator& communicator) {
+  std::vector<NamedTensor> tensors =
+      gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
+  if (communicator.rank() == collector)
+    tensors.insert(tensors.begin(), {"loss", {1}, {static_cast<float>(executor.loss())}});
   return tensors;
 }
 

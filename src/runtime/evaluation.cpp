@@ -15,7 +15,9 @@ class Hits {
   void after(std::size_t index) {
     const Step& step = program_.steps[index];
     const auto* compute = std::get_if<ComputeStep>(&step.body);
-    if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy && compute->kernel.kind != KernelKind::DiceSums)) return;
+    if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy &&
+                     compute->kernel.kind != KernelKind::DiceSums))
+      return;
     labels_.resize(static_cast<std::size_t>(program_.buffer(step.reads[1]).region.elements()));
     executor_.download_floats(step.reads[0], values_);
     executor_.download(step.reads[1], labels_.data());
@@ -31,7 +33,8 @@ class Hits {
   /// Over all ranks; nothing if there were no labels.
   std::optional<double> share(Communicator& communicator) const {
     std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
-    communicator.all_reduce(Track::Compute, all_ranks(communicator), sums.data(), sums.size(), DataType::F64);
+    communicator.all_reduce(Track::Compute, all_ranks(communicator), sums.data(), sums.size(),
+                            DataType::F64);
     communicator.synchronize(Track::Compute);
     return sums[1] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
   }
@@ -46,7 +49,8 @@ class Hits {
 
 }  // namespace
 
-Evaluation evaluate(const Network& network, const Program& program, Executor& executor, Communicator& communicator, std::int64_t batches) {
+Evaluation evaluate(const Network& network, const Program& program, Executor& executor,
+                    Communicator& communicator, std::int64_t batches) {
   Hits hits(program, executor);
   double sum = 0;
   for (std::int64_t batch = 0; batch < batches; ++batch) {

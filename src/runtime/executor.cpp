@@ -17,7 +17,10 @@ constexpr Backend::Stream stream = Track::Compute;
 
 constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
 
-Seconds now() { return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()}; }
+Seconds now() {
+  return {
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+}
 
 }  // namespace
 
@@ -26,8 +29,9 @@ StepNumbers TrainingSettings::numbers_at(std::int64_t step) const {
   return {step, learning_rate_at(step), 1 - std::pow(beta1, updates), 1 - std::pow(beta2, updates)};
 }
 
-Executor::Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
-                   const TrainingSettings& settings, FlightRecorder recorder)
+Executor::Executor(const Network& network, const Program& program, Backend& backend,
+                   Communicator& communicator, DataSource& data, const TrainingSettings& settings,
+                   FlightRecorder recorder)
     : network_(network),
       program_(program),
       backend_(backend),
@@ -35,8 +39,9 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
       data_(data),
       settings_(settings),
       recorder_(std::move(recorder)) {
-  SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(), "program of rank {}/{} on rank {}/{}", program.rank,
-            program.ranks, communicator.rank(), communicator.size());
+  SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(),
+            "program of rank {}/{} on rank {}/{}", program.rank, program.ranks, communicator.rank(),
+            communicator.size());
   memory_.arena = program.arena;
   memory_.persistent = program.persistent;
   arena_ = allocate(memory_.arena);
@@ -45,25 +50,33 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   told_ = allocate_host({sizeof(StepNumbers)});
   now_ = allocate({sizeof(StepNumbers)});
   for (const Step& step : program.steps) prepared_.push_back(prepare(step));
-  for (const auto& [kernel, prepared] : kernels_) memory_.workspace = std::max(memory_.workspace, prepared->workspace());
+  for (const auto& [kernel, prepared] : kernels_)
+    memory_.workspace = std::max(memory_.workspace, prepared->workspace());
   workspace_ = allocate(memory_.workspace);
-  for (std::size_t i = 0; i < program.steps.size(); ++i) spans_.push_back({static_cast<int>(i), {}, {}});
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    spans_.push_back({static_cast<int>(i), {}, {}});
   begins_.assign(program.steps.size(), Backend::none);
   ends_ = begins_;
   std::vector<std::vector<Track>> awaited = awaited_tracks(program);
   for (std::size_t i = 0; i < awaited.size(); ++i) prepared_[i].awaits = std::move(awaited[i]);
   if (program.concurrent_tracks)
-    for (const Track track : tracks) under_way_[static_cast<std::size_t>(track)].reserve(program.steps.size());
+    for (const Track track : tracks)
+      under_way_[static_cast<std::size_t>(track)].reserve(program.steps.size());
   communicator.overlap(program.concurrent_tracks);
 }
 
-Executor::DeviceMemory Executor::allocate(Bytes bytes) { return DeviceMemory(bytes.value > 0 ? backend_.allocate(bytes) : nullptr, {&backend_}); }
-Executor::HostMemory Executor::allocate_host(Bytes bytes) { return HostMemory(backend_.allocate_host(bytes), {&backend_}); }
+Executor::DeviceMemory Executor::allocate(Bytes bytes) {
+  return DeviceMemory(bytes.value > 0 ? backend_.allocate(bytes) : nullptr, {&backend_});
+}
+Executor::HostMemory Executor::allocate_host(Bytes bytes) {
+  return HostMemory(backend_.allocate_host(bytes), {&backend_});
+}
 
 std::byte* Executor::address(BufferId id) const {
   const Buffer& buffer = program_.buffer(id);
   if (buffer.inside >= 0) return address(buffer.inside) + buffer.offset.value;
-  return static_cast<std::byte*>(buffer.persistent ? persistent_.get() : arena_.get()) + buffer.offset.value;
+  return static_cast<std::byte*>(buffer.persistent ? persistent_.get() : arena_.get()) +
+         buffer.offset.value;
 }
 
 Executor::Prepared Executor::prepare(const Step& step) {
@@ -75,7 +88,8 @@ Executor::Prepared Executor::prepare(const Step& step) {
     KernelContext& context = prepared.context;
     context.seed = settings_.seed;
     context.now = static_cast<const StepNumbers*>(now_.get());
-    context.layer = step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
+    context.layer =
+        step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
     context.region = compute->region;
     context.global = compute->global;
     context.momentum = settings_.momentum;
@@ -98,7 +112,8 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
   const auto [place, fresh] = kernels_.try_emplace(kernel);
   if (fresh) {
     const auto chosen = program_.implementations.find(kernel.key());
-    place->second = backend_.prepare(kernel, chosen == program_.implementations.end() ? std::string() : chosen->second);
+    place->second = backend_.prepare(
+        kernel, chosen == program_.implementations.end() ? std::string() : chosen->second);
   }
   return place->second.get();
 }
@@ -109,26 +124,34 @@ std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeStep& exchan
   const auto part = [&](const Message& message) -> PartOfExchange& {
     return parts.try_emplace(message.way, PartOfExchange{&way(message.way), {}, {}}).first->second;
   };
-  const auto parcel = [&](const Message& message) { return Communicator::Parcel{message.peer, address(message.buffer), message.bytes}; };
+  const auto parcel = [&](const Message& message) {
+    return Communicator::Parcel{message.peer, address(message.buffer), message.bytes};
+  };
   for (const Message& message : exchange.sends) part(message).sends.push_back(parcel(message));
-  for (const Message& message : exchange.receives) part(message).receives.push_back(parcel(message));
+  for (const Message& message : exchange.receives)
+    part(message).receives.push_back(parcel(message));
   std::vector<PartOfExchange> in_order;
   for (auto& [id, of_way] : parts) in_order.push_back(std::move(of_way));
   return in_order;
 }
 
 bool Executor::captured(const Step& step) const {
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) return way(collective->way).captured();
+  if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+    return way(collective->way).captured();
   const auto by_stream = [&](const Message& message) { return way(message.way).captured(); };
   const auto& exchange = std::get<ExchangeStep>(step.body);
-  return std::ranges::all_of(exchange.sends, by_stream) && std::ranges::all_of(exchange.receives, by_stream);
+  return std::ranges::all_of(exchange.sends, by_stream) &&
+         std::ranges::all_of(exchange.receives, by_stream);
 }
 
 void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
   if (bytes.value == 0) return;
-  const std::vector<unsigned char> piece(static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)), static_cast<unsigned char>(value));
+  const std::vector<unsigned char> piece(
+      static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)),
+      static_cast<unsigned char>(value));
   for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
-    backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(), std::min(bytes - begin, Bytes{std::ssize(piece)}));
+    backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(),
+                    std::min(bytes - begin, Bytes{std::ssize(piece)}));
   backend_.synchronize(stream);
 }
 
@@ -144,7 +167,8 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   const Seconds start = now();
   tell(iteration);
   if (replays() && ran_ && !after_step) {
-    for (std::size_t segment = 0; segment < segments_.size(); ++segment) replay(segment, iteration, start);
+    for (std::size_t segment = 0; segment < segments_.size(); ++segment)
+      replay(segment, iteration, start);
   } else {
     if (!replays()) start_ = backend_.record(stream, start_);
     run({0, program_.steps.size()}, iteration, start, after_step);
@@ -156,7 +180,8 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
   recorder_.begin({iteration});
 }
 
-void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterStep& after_step) {
+void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start,
+                   const AfterStep& after_step) {
   const bool times = !replays();
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
@@ -180,7 +205,8 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
 void Executor::note_spans() {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     spans_[i].start = backend_.elapsed(start_, begins_[i]);
-    if (!program_.concurrent_tracks || !communicates(program_.steps[i])) spans_[i].end = backend_.elapsed(start_, ends_[i]);
+    if (!program_.concurrent_tracks || !communicates(program_.steps[i]))
+      spans_[i].end = backend_.elapsed(start_, ends_[i]);
   }
 }
 
@@ -199,7 +225,8 @@ void Executor::follow(std::size_t index, Seconds start) {
   const Step& step = program_.steps[index];
   if (communicates(step)) under_way_[static_cast<std::size_t>(step.track)].push_back(index);
   for (const Track track : tracks)
-    if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track)) finish(track, start);
+    if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track))
+      finish(track, start);
 }
 
 void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
@@ -217,34 +244,42 @@ void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iterat
 }
 
 void Executor::compute(Prepared& prepared) {
-  backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(), prepared.context);
+  backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(),
+                   prepared.context);
 }
 
 /// Of a load.
 std::span<const std::byte> Executor::contents(const Step& step, std::int64_t iteration) {
   const std::span<const std::byte> contents = data_.load(std::get<LoadStep>(step.body), iteration);
   const Bytes bytes = program_.buffer(step.writes.at(0)).bytes();
-  SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}", contents.size(), bytes.value);
+  SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}",
+            contents.size(), bytes.value);
   return contents;
 }
 
 void Executor::communicate(const Step& step, const Prepared& prepared) {
   if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-    for (const auto& [way, sends, receives] : prepared.parts) way->exchange(step.track, sends, receives, exchange->tag);
+    for (const auto& [way, sends, receives] : prepared.parts)
+      way->exchange(step.track, sends, receives, exchange->tag);
   else
     communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
 }
 
-void Executor::communicate(const CollectiveStep& collective, Track track, const Prepared& prepared) {
+void Executor::communicate(const CollectiveStep& collective, Track track,
+                           const Prepared& prepared) {
   switch (collective.op) {
     case Collective::AllReduce: {
-      std::byte* data = static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
-      return prepared.way->all_reduce(track, prepared.group, data, collective.count, collective.type);
+      std::byte* data =
+          static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
+      return prepared.way->all_reduce(track, prepared.group, data, collective.count,
+                                      collective.type);
     }
     case Collective::ReduceScatter:
-      return prepared.way->reduce_scatter(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+      return prepared.way->reduce_scatter(track, prepared.group, prepared.reads[0],
+                                          prepared.writes[0], collective.counts, collective.type);
     case Collective::AllGather:
-      return prepared.way->all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0], collective.counts, collective.type);
+      return prepared.way->all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0],
+                                      collective.counts, collective.type);
   }
 }
 
@@ -281,7 +316,8 @@ void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) 
   for (const Track track : prepared_[segment.first].awaits) finish(track, start);
   for (std::size_t i = segment.first; i < segment.end; ++i)
     if (prepared_[i].staged && (first || !data_.fixed()))
-      std::ranges::copy(contents(program_.steps[i], iteration), static_cast<std::byte*>(prepared_[i].staged.get()));
+      std::ranges::copy(contents(program_.steps[i], iteration),
+                        static_cast<std::byte*>(prepared_[i].staged.get()));
   backend_.replay(*work_[index]);
   if (!segment.communicates) return;
   communicator_.replayed();
@@ -293,13 +329,16 @@ void Executor::capture(std::size_t index) {
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     const Step& step = program_.steps[i];
     if (!std::holds_alternative<LoadStep>(step.body)) continue;
-    if (const Bytes bytes = program_.buffer(step.writes.at(0)).bytes(); bytes.value > 0) prepared_[i].staged = allocate_host(bytes);
+    if (const Bytes bytes = program_.buffer(step.writes.at(0)).bytes(); bytes.value > 0)
+      prepared_[i].staged = allocate_host(bytes);
   }
   try {
     work_[index] = backend_.capture([&] { enqueue(segment); });
   } catch (const EnvironmentError& error) {
-    throw EnvironmentError(fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off launches each",
-                                       segment.first + 1, segment.end, program_.steps.size(), error.what()));
+    throw EnvironmentError(
+        fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
+                    "launches each",
+                    segment.first + 1, segment.end, program_.steps.size(), error.what()));
   }
 }
 
@@ -315,7 +354,8 @@ void Executor::enqueue(const Segment& segment) {
       communicate(step, prepared);
       if (!program_.concurrent_tracks) follow_track(step.track);
     } else if (prepared.staged) {
-      backend_.upload(stream, prepared.writes[0], prepared.staged.get(), program_.buffer(step.writes[0]).bytes());
+      backend_.upload(stream, prepared.writes[0], prepared.staged.get(),
+                      program_.buffer(step.writes[0]).bytes());
     }
   }
 }
@@ -345,12 +385,15 @@ LossScaling Executor::loss_scaling() {
   return scaling;
 }
 
-void Executor::upload(BufferId buffer, const void* host) { upload(buffer, {0}, host, program_.buffer(buffer).bytes()); }
+void Executor::upload(BufferId buffer, const void* host) {
+  upload(buffer, {0}, host, program_.buffer(buffer).bytes());
+}
 
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
-  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value, begin.value,
-            program_.buffer(buffer).bytes().value);
-  if (bytes.value == 0) return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
+  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value,
+            begin.value, program_.buffer(buffer).bytes().value);
+  if (bytes.value == 0)
+    return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
   backend_.upload(stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(stream);
 }

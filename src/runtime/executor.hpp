@@ -29,14 +29,16 @@ struct TrainingSettings {
   double learning_rate = 0.01;
   double momentum = 0.9;
   double weight_decay = 0;
-  double beta1 = 0.9;     ///< Adam
-  double beta2 = 0.999;   ///< Adam
-  double epsilon = 1e-8;  ///< Adam
-  double trust = 0.001;   ///< LARS
-  Schedule schedule{};    ///< of the learning rate
+  double beta1 = 0.9;              ///< Adam
+  double beta2 = 0.999;            ///< Adam
+  double epsilon = 1e-8;           ///< Adam
+  double trust = 0.001;            ///< LARS
+  Schedule schedule{};             ///< of the learning rate
   LossScaleSettings loss_scale{};  ///< where gradients are F16
 
-  double learning_rate_at(std::int64_t step) const { return learning_rate * factor(schedule, step); }
+  double learning_rate_at(std::int64_t step) const {
+    return learning_rate * factor(schedule, step);
+  }
   StepNumbers numbers_at(std::int64_t step) const;
 };
 
@@ -44,8 +46,9 @@ class Executor {
  public:
   /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups,
   /// which all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
-  Executor(const Network& network, const Program& program, Backend& backend, Communicator& communicator, DataSource& data,
-           const TrainingSettings& settings, FlightRecorder recorder = {});
+  Executor(const Network& network, const Program& program, Backend& backend,
+           Communicator& communicator, DataSource& data, const TrainingSettings& settings,
+           FlightRecorder recorder = {});
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
@@ -111,11 +114,11 @@ class Executor {
     std::vector<const void*> reads;
     std::vector<void*> writes;
     KernelContext context;
-    HostMemory staged;                        ///< what a replay loads, filled before it; null: nothing
-    std::vector<PartOfExchange> parts;        ///< of an exchange: one for each way that its messages go
-    Communicator* way = nullptr;              ///< of a collective
-    Communicator::Group group = 0;            ///< of it
-    std::vector<Track> awaits;      ///< on which something is under way that this step depends on
+    HostMemory staged;                  ///< what a replay loads, filled before it; null: nothing
+    std::vector<PartOfExchange> parts;  ///< of an exchange: one for each way that its messages go
+    Communicator* way = nullptr;        ///< of a collective
+    Communicator::Group group = 0;      ///< of it
+    std::vector<Track> awaits;  ///< on which something is under way that this step depends on
   };
 
   DeviceMemory allocate(Bytes bytes);
@@ -130,7 +133,8 @@ class Executor {
 
   bool replays() const { return !segments_.empty(); }
   void tell(std::int64_t iteration);
-  void run(const Segment& segment, std::int64_t iteration, Seconds start, const AfterStep& after_step);
+  void run(const Segment& segment, std::int64_t iteration, Seconds start,
+           const AfterStep& after_step);
   void note_spans();
   void finish(Track track, Seconds start);
   void follow(std::size_t index, Seconds start);
@@ -161,14 +165,16 @@ class Executor {
   DeviceMemory now_;  ///< to here, where kernels read them
   std::vector<Prepared> prepared_;
   std::vector<Span> spans_;
-  Backend::Event start_ = Backend::none;  ///< of the iteration
+  Backend::Event start_ = Backend::none;       ///< of the iteration
   std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
-  std::vector<std::uint16_t> stored_;  ///< narrow numbers on their way to floats
-  std::array<std::vector<std::size_t>, 3> under_way_;  ///< by track: steps whose end has not been seen
-  std::vector<Segment> segments_;                      ///< none: no steps are replayed
-  std::vector<std::unique_ptr<CapturedWork>> work_;    ///< by segment; null where it is not replayed
-  std::array<Backend::Event, 3> passed_{Backend::none, Backend::none, Backend::none};  ///< by track: behind what is captured so far
-  bool ran_ = false;                                   ///< once, at least: what is made at first use is made
+  std::vector<std::uint16_t> stored_;          ///< narrow numbers on their way to floats
+  std::array<std::vector<std::size_t>, 3>
+      under_way_;                  ///< by track: steps whose end has not been seen
+  std::vector<Segment> segments_;  ///< none: no steps are replayed
+  std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null where it is not replayed
+  std::array<Backend::Event, 3> passed_{
+      Backend::none, Backend::none, Backend::none};  ///< by track: behind what is captured so far
+  bool ran_ = false;  ///< once, at least: what is made at first use is made
 };
 
 }  // namespace stratplan

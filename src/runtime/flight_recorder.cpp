@@ -32,7 +32,8 @@ std::vector<Operation> FlightRecord::last(std::size_t most) const {
   const std::uint64_t end = count.load(std::memory_order_acquire);
   std::vector<Operation> operations;
   for (std::uint64_t i = end - std::min<std::uint64_t>({end, most, kept}); i < end; ++i)
-    operations.push_back({ring[i % kept].iteration.load(std::memory_order_relaxed), ring[i % kept].step.load(std::memory_order_relaxed)});
+    operations.push_back({ring[i % kept].iteration.load(std::memory_order_relaxed),
+                          ring[i % kept].step.load(std::memory_order_relaxed)});
   return operations;
 }
 
@@ -55,8 +56,9 @@ FlightRecords FlightRecords::make(int ranks) {
   if (descriptor < 0) return {};
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(FlightRecord);
   // Allocated, for a store into a hole of a full file system would kill the rank.
-  FlightRecords records =
-      posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) == 0 ? FlightRecords(name, descriptor, bytes, true) : FlightRecords();
+  FlightRecords records = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) == 0
+                              ? FlightRecords(name, descriptor, bytes, true)
+                              : FlightRecords();
   if (records.ranks() == 0) unlink(name.c_str());
   close(descriptor);
   return records;
@@ -85,7 +87,8 @@ FlightRecorder FlightRecorder::of_rank(int rank) {
   const char* file = std::getenv(flight_records_variable);
   if (!file) return {};
   const FlightRecords records = FlightRecords::open(file);
-  return rank >= 0 && rank < records.ranks() ? FlightRecorder(records.share(rank)) : FlightRecorder();
+  return rank >= 0 && rank < records.ranks() ? FlightRecorder(records.share(rank))
+                                             : FlightRecorder();
 }
 
 void FlightRecorder::ends(Ending ending) noexcept {

@@ -14,8 +14,8 @@ namespace stratplan {
 
 /// What a rank is at: a step of its program, or something between two iterations. Ordered as they happen.
 struct Operation {
-  static constexpr std::int64_t between_steps = std::numeric_limits<std::int32_t>::max(), checkpoint = between_steps + 1,
-                                verification = between_steps + 2;
+  static constexpr std::int64_t between_steps = std::numeric_limits<std::int32_t>::max(),
+                                checkpoint = between_steps + 1, verification = between_steps + 2;
   std::int64_t iteration = -1;  ///< from 0; -1: before the first
   std::int64_t step = between_steps;
   friend auto operator<=>(const Operation&, const Operation&) = default;
@@ -42,7 +42,9 @@ struct FlightRecord {
   std::vector<Operation> last(std::size_t most) const;
   Operation now() const { return last(1).front(); }
 };
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<Ending>::is_always_lock_free, "shared between processes");
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
+                  std::atomic<Ending>::is_always_lock_free,
+              "shared between processes");
 
 /// "vm", as messages name it.
 std::string host_name();

@@ -26,7 +26,8 @@ struct Float16 {
     asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
     return value;
 #else
-    const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1FU, significand = bits & 0x3FFU;
+    const std::uint32_t sign = (bits & 0x8000U) << 16, exponent = bits >> 10 & 0x1FU,
+                        significand = bits & 0x3FFU;
     if (exponent == 0x1F) return std::bit_cast<float>(sign | 0x7F800000U | significand << 13);
     if (exponent == 0) return (sign ? -0x1p-24F : 0x1p-24F) * static_cast<float>(significand);
     return std::bit_cast<float>(sign | (exponent + 112) << 23 | significand << 13);
@@ -40,12 +41,17 @@ struct Float16 {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(nearest) : "f"(value));
     return nearest;
 #else
-    const std::uint32_t all = std::bit_cast<std::uint32_t>(value), magnitude = all & 0x7FFFFFFFU, sign = all >> 16 & 0x8000U;
-    const auto with_sign = [&](std::uint32_t rest) { return static_cast<std::uint16_t>(sign | rest); };
-    if (magnitude > 0x7F800000U) return with_sign(0x7E00);   // not a number
-    if (magnitude >= 0x477FF000U) return with_sign(0x7C00);  // half a unit beyond 65504, or more: infinite
-    if (magnitude < 0x38800000U)                             // below 2^-14 a unit is 2^-24, as it is of a float beside 0.5
-      return with_sign(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - 0x3F000000U);
+    const std::uint32_t all = std::bit_cast<std::uint32_t>(value), magnitude = all & 0x7FFFFFFFU,
+                        sign = all >> 16 & 0x8000U;
+    const auto with_sign = [&](std::uint32_t rest) {
+      return static_cast<std::uint16_t>(sign | rest);
+    };
+    if (magnitude > 0x7F800000U) return with_sign(0x7E00);  // not a number
+    if (magnitude >= 0x477FF000U)
+      return with_sign(0x7C00);   // half a unit beyond 65504, or more: infinite
+    if (magnitude < 0x38800000U)  // below 2^-14 a unit is 2^-24, as it is of a float beside 0.5
+      return with_sign(std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) -
+                       0x3F000000U);
     return with_sign((magnitude + 0xFFFU + (magnitude >> 13 & 1U) - (112U << 23)) >> 13);
 #endif
   }
@@ -57,12 +63,15 @@ struct Bfloat16 {
 
   Bfloat16() = default;
   explicit constexpr Bfloat16(float value) : bits(rounded(value)) {}
-  constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  constexpr operator float() const {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
 
  private:
   static constexpr std::uint16_t rounded(float value) {
     const std::uint32_t all = std::bit_cast<std::uint32_t>(value);
-    if ((all & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>(all >> 16 | 0x40U);  // not a number, and still none
+    if ((all & 0x7FFFFFFFU) > 0x7F800000U)
+      return static_cast<std::uint16_t>(all >> 16 | 0x40U);  // not a number, and still none
     return static_cast<std::uint16_t>((all + 0x7FFFU + (all >> 16 & 1U)) >> 16);
   }
 };
@@ -72,7 +81,9 @@ template <class T>
 using Sum = std::conditional_t<sizeof(T) == sizeof(std::uint16_t), float, T>;
 
 /// The number of a narrow type that a float is stored as.
-inline float nearest(DataType type, float value) { return type == DataType::F16 ? float{Float16(value)} : float{Bfloat16(value)}; }
+inline float nearest(DataType type, float value) {
+  return type == DataType::F16 ? float{Float16(value)} : float{Bfloat16(value)};
+}
 
 /// From and to floats, of a type that is_narrow().
 inline void widen(DataType type, const void* from, float* to, std::int64_t count) {
@@ -83,9 +94,11 @@ inline void widen(DataType type, const void* from, float* to, std::int64_t count
 }
 inline void narrow(DataType type, const float* from, void* to, std::int64_t count) {
   if (type == DataType::F16)
-    std::transform(from, from + count, static_cast<Float16*>(to), [](float value) { return Float16(value); });
+    std::transform(from, from + count, static_cast<Float16*>(to),
+                   [](float value) { return Float16(value); });
   else
-    std::transform(from, from + count, static_cast<Bfloat16*>(to), [](float value) { return Bfloat16(value); });
+    std::transform(from, from + count, static_cast<Bfloat16*>(to),
+                   [](float value) { return Bfloat16(value); });
 }
 
 }  // namespace stratplan

@@ -27,7 +27,8 @@ ProcessState state_of(int process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;
   std::getline(file, text);
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));  // the program's name may hold anything
+  std::istringstream fields(text.substr(
+      std::min(text.size(), text.rfind(')') + 1)));  // the program's name may hold anything
   ProcessState found;
   std::string skipped;
   fields >> found.state;
@@ -39,17 +40,23 @@ ProcessState state_of(int process) {
 
 }  // namespace
 
-std::string place_of(const Operation& operation, const std::function<std::string(std::size_t step)>& step_text) {
+std::string place_of(const Operation& operation,
+                     const std::function<std::string(std::size_t step)>& step_text) {
   if (operation.step == Operation::verification) return "while verifying the first step";
   if (operation.iteration < 0) return "before the first step";
   const std::int64_t number = operation.iteration + 1;
-  if (operation.step == Operation::checkpoint) return fmt::format("after step {} during a checkpoint", number);
+  if (operation.step == Operation::checkpoint)
+    return fmt::format("after step {} during a checkpoint", number);
   if (operation.step == Operation::between_steps) return fmt::format("after step {}", number);
-  return fmt::format("in step {} during {}", number, step_text(static_cast<std::size_t>(operation.step)));
+  return fmt::format("in step {} during {}", number,
+                     step_text(static_cast<std::size_t>(operation.step)));
 }
 
 JobWatch::JobWatch(int ranks, Seconds patience, StepText step_text)
-    : records_(FlightRecords::make(ranks)), patience_(patience), step_text_(std::move(step_text)), looked_(std::chrono::steady_clock::now()) {
+    : records_(FlightRecords::make(ranks)),
+      patience_(patience),
+      step_text_(std::move(step_text)),
+      looked_(std::chrono::steady_clock::now()) {
   if (records_.ranks() > 0) setenv(flight_records_variable, records_.file().c_str(), 1);
 }
 
@@ -58,7 +65,9 @@ JobWatch::~JobWatch() { unsetenv(flight_records_variable); }
 bool JobWatch::hangs() {
   const auto now = std::chrono::steady_clock::now();
   const Seconds elapsed = now - looked_;
-  if (patience_.count() <= 0 || records_.ranks() == 0 || elapsed < look_interval || !hang_text_.empty()) return !hang_text_.empty();
+  if (patience_.count() <= 0 || records_.ranks() == 0 || elapsed < look_interval ||
+      !hang_text_.empty())
+    return !hang_text_.empty();
   looked_ = now;
   auto seen = pulses();
   if (!seen || *seen != seen_) {
@@ -78,7 +87,8 @@ std::optional<std::vector<JobWatch::Pulse>> JobWatch::pulses() const {
   for (int rank = 0; rank < records_.ranks(); ++rank) {
     const FlightRecord& record = records_[rank];
     if (!record.begun()) return {};
-    all.push_back({record.count, record.waiting ? 0 : state_of(record.process).processor_ticks, record.ending});
+    all.push_back({record.count, record.waiting ? 0 : state_of(record.process).processor_ticks,
+                   record.ending});
   }
   return all;
 }
@@ -87,7 +97,8 @@ std::optional<std::vector<JobWatch::Pulse>> JobWatch::pulses() const {
 int JobWatch::to_blame() const {
   const auto innocence = [&](int rank) {
     const FlightRecord& record = records_[rank];
-    return std::tuple(record.ending != Ending::None, !state_of(record.process).stopped(), record.waiting.load(), record.now(), rank);
+    return std::tuple(record.ending != Ending::None, !state_of(record.process).stopped(),
+                      record.waiting.load(), record.now(), rank);
   };
   int found = 0;
   for (int rank = 1; rank < records_.ranks(); ++rank)
@@ -98,13 +109,21 @@ int JobWatch::to_blame() const {
 std::string JobWatch::describe_hang() const {
   const int rank = to_blame();
   const FlightRecord& record = records_[rank];
-  std::string text = fmt::format("{} hangs {}: the job has stood still for {:.0f} s{}", who(rank), where(rank), patience_.count(),
-                                 state_of(record.process).stopped() ? fmt::format(", and process {} is stopped", record.process.load()) : "");
+  std::string text =
+      fmt::format("{} hangs {}: the job has stood still for {:.0f} s{}", who(rank), where(rank),
+                  patience_.count(),
+                  state_of(record.process).stopped()
+                      ? fmt::format(", and process {} is stopped", record.process.load())
+                      : "");
   const auto operations = record.last(operations_told + 1);
   for (std::size_t i = 0; i + 1 < operations.size(); ++i)
-    text += fmt::format("\n  rank {} before that: {}", rank, place_of(operations[i], [&](std::size_t step) { return step_text_(rank, step); }));
+    text += fmt::format(
+        "\n  rank {} before that: {}", rank,
+        place_of(operations[i], [&](std::size_t step) { return step_text_(rank, step); }));
   for (int other = 0; other < std::min(records_.ranks(), ranks_told); ++other)
-    if (other != rank) text += fmt::format("\n  rank {} {} {}", other, records_[other].waiting ? "waits" : "is", where(other));
+    if (other != rank)
+      text += fmt::format("\n  rank {} {} {}", other, records_[other].waiting ? "waits" : "is",
+                          where(other));
   return text;
 }
 
@@ -124,7 +143,9 @@ bool JobWatch::any_failed() const {
   return false;
 }
 
-std::string JobWatch::who(int rank) const { return fmt::format("rank {} on {}", rank, records_[rank].host.data()); }
+std::string JobWatch::who(int rank) const {
+  return fmt::format("rank {} on {}", rank, records_[rank].host.data());
+}
 
 std::string JobWatch::where(int rank) const {
   return place_of(records_[rank].now(), [&](std::size_t step) { return step_text_(rank, step); });
@@ -133,10 +154,13 @@ std::string JobWatch::where(int rank) const {
 std::string JobWatch::killed_text(std::optional<int> rank, int signal) const {
   const std::string what = fmt::format("was killed by signal {} ({})", signal, strsignal(signal));
   if (!rank) return fmt::format("a rank {}", what);
-  if (*rank >= records_.ranks() || !records_[*rank].begun()) return fmt::format("rank {} {} before it began", *rank, what);
+  if (*rank >= records_.ranks() || !records_[*rank].begun())
+    return fmt::format("rank {} {} before it began", *rank, what);
   return fmt::format("{} {} {}", who(*rank), what, where(*rank));
 }
 
-std::string JobWatch::ended_text(int rank) const { return fmt::format("{} has ended {}, without a word", who(rank), where(rank)); }
+std::string JobWatch::ended_text(int rank) const {
+  return fmt::format("{} has ended {}, without a word", who(rank), where(rank));
+}
 
 }  // namespace stratplan

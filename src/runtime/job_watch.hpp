@@ -59,6 +59,7 @@ class JobWatch {
 };
 
 /// "in step 17 during conv_forward of conv1 (forward)", "after step 17"; steps counted from 1.
-std::string place_of(const Operation& operation, const std::function<std::string(std::size_t step)>& step_text);
+std::string place_of(const Operation& operation,
+                     const std::function<std::string(std::size_t step)>& step_text);
 
 }  // namespace stratplan

@@ -7,7 +7,8 @@ namespace stratplan {
 /// What training with gradients in F16 begins with; the defaults are PyTorch's (torch.amp.GradScaler).
 struct LossScaleSettings {
   double initial = 65536;
-  std::int64_t growth_steps = 2000;  ///< doubled after so many steps without an overflow; 0: the scale stays as it is
+  std::int64_t growth_steps =
+      2000;  ///< doubled after so many steps without an overflow; 0: the scale stays as it is
 };
 
 /// As it lies in a program's buffer.

@@ -26,14 +26,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-static_assert(std::endian::native == std::endian::little, "elements are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little,
+              "elements are copied as they lie in the file");
 constexpr std::string_view magic = "\x93NUMPY";
 constexpr std::size_t longest_header = 1 << 16;
 
 /// A file descriptor that closes itself.
 class Descriptor {
  public:
-  Descriptor(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  Descriptor(const std::string& path, int flags)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { close(); }
@@ -53,9 +55,10 @@ constexpr std::array<std::int64_t, 8> element_bytes{4, 8, 1, 4, 8, 1, 2, 2};
 std::int64_t size_of(Element element) { return element_bytes[static_cast<std::size_t>(element)]; }
 
 std::optional<Element> element_of(const std::string& description) {
-  static const std::pair<const char*, Element> known[] = {{"<f4", Element::F4}, {"<f8", Element::F8}, {"|i1", Element::I1},
-                                                          {"<i4", Element::I4}, {"<i8", Element::I8}, {"|u1", Element::U1},
-                                                          {"<i2", Element::I2}, {"<u2", Element::U2}, {"|b1", Element::U1}};
+  static const std::pair<const char*, Element> known[] = {
+      {"<f4", Element::F4}, {"<f8", Element::F8}, {"|i1", Element::I1},
+      {"<i4", Element::I4}, {"<i8", Element::I8}, {"|u1", Element::U1},
+      {"<i2", Element::I2}, {"<u2", Element::U2}, {"|b1", Element::U1}};
   for (const auto& [text, element] : known)
     if (description == text) return element;
   return {};
@@ -92,8 +95,10 @@ struct Header {
 std::vector<std::int64_t> parse_extents(const std::string& path, const std::string& text) {
   std::vector<std::int64_t> extents;
   static const std::regex number("[0-9]+");
-  for (std::sregex_iterator match(text.begin(), text.end(), number); match != std::sregex_iterator(); ++match) {
-    if (match->length() > 15) throw InputError(path, "", fmt::format("expected extents of an array, found ({})", text));
+  for (std::sregex_iterator match(text.begin(), text.end(), number);
+       match != std::sregex_iterator(); ++match) {
+    if (match->length() > 15)
+      throw InputError(path, "", fmt::format("expected extents of an array, found ({})", text));
     extents.push_back(std::stoll(match->str()));
   }
   return extents;
@@ -101,37 +106,59 @@ std::vector<std::int64_t> parse_extents(const std::string& path, const std::stri
 
 /// "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 18, 32, 32), }", padded with spaces.
 Header parse_header(const std::string& path, const std::string& text) {
-  static const std::regex form(R"(\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(((?:[0-9]+, )*[0-9]*,?)\), \} *\n)");
+  static const std::regex form(
+      R"(\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(((?:[0-9]+, )*[0-9]*,?)\), \} *\n)");
   std::smatch parts;
-  if (!std::regex_match(text, parts, form)) throw InputError(path, "", "expected the header of an .npy file as NumPy writes it");
-  if (parts[2] == "True") throw InputError(path, "", "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
+  if (!std::regex_match(text, parts, form))
+    throw InputError(path, "", "expected the header of an .npy file as NumPy writes it");
+  if (parts[2] == "True")
+    throw InputError(
+        path, "",
+        "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
   const auto element = element_of(parts[1]);
-  if (!element) throw InputError(path, "", fmt::format("expected elements of type <f4, <f8, |i1, <i2, <i4, <i8, |u1, <u2 or |b1, found {}", parts[1].str()));
+  if (!element)
+    throw InputError(
+        path, "",
+        fmt::format(
+            "expected elements of type <f4, <f8, |i1, <i2, <i4, <i8, |u1, <u2 or |b1, found {}",
+            parts[1].str()));
   return {*element, parse_extents(path, parts[3])};
 }
 
 class NpyFile final : public ArrayFile {
  public:
   explicit NpyFile(const std::string& path) : path_(path), file_(path, O_RDONLY) {
-    if (file_ < 0) throw InputError(path, "", fmt::format("can not be opened: {}", std::strerror(errno)));
+    if (file_ < 0)
+      throw InputError(path, "", fmt::format("can not be opened: {}", std::strerror(errno)));
     header_ = read_header();
-    if (header_.extents.empty()) throw InputError(path, "", "expected an array with samples along its first axis, found a single number");
+    if (header_.extents.empty())
+      throw InputError(
+          path, "", "expected an array with samples along its first axis, found a single number");
     std::int64_t bytes = size_of(header_.element);
     for (const std::int64_t extent : header_.extents)
-      if (__builtin_mul_overflow(bytes, extent, &bytes)) throw InputError(path, "", "expected extents of an array, found too many elements");
+      if (__builtin_mul_overflow(bytes, extent, &bytes))
+        throw InputError(path, "", "expected extents of an array, found too many elements");
     const std::int64_t expected = begin_ + bytes, found = ::lseek(file_, 0, SEEK_END);
-    if (found != expected) throw InputError(path, "", fmt::format("expected {} bytes by its header, found {}", expected, found));
+    if (found != expected)
+      throw InputError(path, "",
+                       fmt::format("expected {} bytes by its header, found {}", expected, found));
   }
 
   const std::string& name() const override { return path_; }
   const std::vector<std::int64_t>& extents() const override { return header_.extents; }
-  bool holds_integers() const override { return header_.element != Element::F4 && header_.element != Element::F8; }
+  bool holds_integers() const override {
+    return header_.element != Element::F4 && header_.element != Element::F8;
+  }
 
   void read(std::span<const Interval> box, DataType type, void* into) override {
-    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(), header_.extents.size());
-    std::size_t inner = box.size() - 1;  // the first of the axes whose intervals make one run of bytes: all behind it are taken whole
-    std::int64_t inside = 1;             // elements per index of that axis
-    while (inner > 0 && box[inner].size() == header_.extents[inner]) inside *= header_.extents[inner--];
+    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
+              header_.extents.size());
+    std::size_t inner =
+        box.size() -
+        1;  // the first of the axes whose intervals make one run of bytes: all behind it are taken whole
+    std::int64_t inside = 1;  // elements per index of that axis
+    while (inner > 0 && box[inner].size() == header_.extents[inner])
+      inside *= header_.extents[inner--];
     std::byte* at = static_cast<std::byte*>(into);
     read_runs(box, type, 0, inner, 0, inside, at);
   }
@@ -139,26 +166,37 @@ class NpyFile final : public ArrayFile {
  private:
   void read_bytes(std::int64_t offset, std::int64_t count, void* into) {
     for (std::int64_t done = 0; done < count;) {
-      const auto got = ::pread(file_, static_cast<std::byte*>(into) + done, static_cast<std::size_t>(count - done), offset + done);
+      const auto got = ::pread(file_, static_cast<std::byte*>(into) + done,
+                               static_cast<std::size_t>(count - done), offset + done);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw InputError(path_, "", fmt::format("can not be read: {}", std::strerror(errno)));
+      if (got < 0)
+        throw InputError(path_, "", fmt::format("can not be read: {}", std::strerror(errno)));
       if (got == 0) throw InputError(path_, "", fmt::format("ends before byte {}", offset + count));
       done += got;
     }
   }
 
   Header read_header() {
-    if (::lseek(file_, 0, SEEK_END) < 10) throw InputError(path_, "", "expected an .npy file: it is too short for a header");
+    if (::lseek(file_, 0, SEEK_END) < 10)
+      throw InputError(path_, "", "expected an .npy file: it is too short for a header");
     std::array<unsigned char, 12> start{};
     read_bytes(0, 10, start.data());
-    if (std::memcmp(start.data(), magic.data(), magic.size()) != 0) throw InputError(path_, "", "expected an .npy file: it does not begin like one");
+    if (std::memcmp(start.data(), magic.data(), magic.size()) != 0)
+      throw InputError(path_, "", "expected an .npy file: it does not begin like one");
     const int version = start[6];
-    if (version < 1 || version > 3) throw InputError(path_, "", fmt::format("expected version 1, 2 or 3 of the .npy format, found {}", version));
+    if (version < 1 || version > 3)
+      throw InputError(
+          path_, "",
+          fmt::format("expected version 1, 2 or 3 of the .npy format, found {}", version));
     const std::int64_t length_bytes = version == 1 ? 2 : 4;
     read_bytes(8, length_bytes, start.data() + 8);
     std::size_t length = 0;
-    for (std::int64_t i = length_bytes - 1; i >= 0; --i) length = length * 256 + start[static_cast<std::size_t>(8 + i)];
-    if (length > longest_header) throw InputError(path_, "", fmt::format("expected a header of at most {} bytes, found {}", longest_header, length));
+    for (std::int64_t i = length_bytes - 1; i >= 0; --i)
+      length = length * 256 + start[static_cast<std::size_t>(8 + i)];
+    if (length > longest_header)
+      throw InputError(
+          path_, "",
+          fmt::format("expected a header of at most {} bytes, found {}", longest_header, length));
     std::string text(length, ' ');
     read_bytes(8 + length_bytes, static_cast<std::int64_t>(length), text.data());
     begin_ = 8 + length_bytes + static_cast<std::int64_t>(length);
@@ -166,20 +204,25 @@ class NpyFile final : public ArrayFile {
   }
 
   /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have led.
-  void read_runs(std::span<const Interval> box, DataType type, std::size_t axis, std::size_t inner, std::int64_t place, std::int64_t inside,
-                 std::byte*& at) {
+  void read_runs(std::span<const Interval> box, DataType type, std::size_t axis, std::size_t inner,
+                 std::int64_t place, std::int64_t inside, std::byte*& at) {
     place *= header_.extents[axis];
-    if (axis == inner) return read_run((place + box[axis].begin) * inside, box[axis].size() * inside, type, at);
-    for (std::int64_t i = box[axis].begin; i < box[axis].end; ++i) read_runs(box, type, axis + 1, inner, place + i, inside, at);
+    if (axis == inner)
+      return read_run((place + box[axis].begin) * inside, box[axis].size() * inside, type, at);
+    for (std::int64_t i = box[axis].begin; i < box[axis].end; ++i)
+      read_runs(box, type, axis + 1, inner, place + i, inside, at);
   }
 
   void read_run(std::int64_t first, std::int64_t count, DataType type, std::byte*& at) {
     const std::int64_t size = size_of(header_.element);
-    const bool as_is = (header_.element == Element::F4 && type == DataType::F32) || (header_.element == Element::I4 && type == DataType::I32);
+    const bool as_is = (header_.element == Element::F4 && type == DataType::F32) ||
+                       (header_.element == Element::I4 && type == DataType::I32);
     staging_.resize(as_is ? 0 : static_cast<std::size_t>(count * size));
     read_bytes(begin_ + first * size, count * size, as_is ? at : staging_.data());
-    if (!as_is && type == DataType::F32) convert<float>(header_.element, staging_.data(), count, at);
-    if (!as_is && type == DataType::I32) convert<std::int32_t>(header_.element, staging_.data(), count, at);
+    if (!as_is && type == DataType::F32)
+      convert<float>(header_.element, staging_.data(), count, at);
+    if (!as_is && type == DataType::I32)
+      convert<std::int32_t>(header_.element, staging_.data(), count, at);
     at += count * stratplan::size_of(type);
   }
 
@@ -193,18 +236,25 @@ class NpyFile final : public ArrayFile {
 /// One .npy file that grows sample by sample, under a name of its own until it is complete.
 class NpyWriter {
  public:
-  NpyWriter(const fs::path& target, std::int64_t samples, const std::vector<std::int64_t>& sample, DataType type)
-      : target_(target), temporary_(target.string() + ".tmp"), file_(temporary_, O_WRONLY | O_CREAT | O_TRUNC), bytes_(stratplan::size_of(type)) {
+  NpyWriter(const fs::path& target, std::int64_t samples, const std::vector<std::int64_t>& sample,
+            DataType type)
+      : target_(target),
+        temporary_(target.string() + ".tmp"),
+        file_(temporary_, O_WRONLY | O_CREAT | O_TRUNC),
+        bytes_(stratplan::size_of(type)) {
     if (file_ < 0) fail();
     std::string extents = fmt::format("{},", samples);
     for (const std::int64_t extent : sample) {
       extents += fmt::format("{}{}", extents.back() == ',' ? " " : ", ", extent);
       bytes_ *= extent;
     }
-    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type == DataType::F32 ? "<f4" : "<i4", extents);
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                     type == DataType::F32 ? "<f4" : "<i4", extents);
     header.append(63 - (magic.size() + 4 + header.size()) % 64, ' ');
     header += '\n';
-    const std::string start = std::string(magic) + std::string{1, 0, static_cast<char>(header.size() % 256), static_cast<char>(header.size() / 256)};
+    const std::string start =
+        std::string(magic) + std::string{1, 0, static_cast<char>(header.size() % 256),
+                                         static_cast<char>(header.size() / 256)};
     write((start + header).data(), std::ssize(start + header));
   }
   ~NpyWriter() {
@@ -215,16 +265,21 @@ class NpyWriter {
 
   void add(const void* sample) { write(sample, bytes_); }
   void finish() {
-    if (::fsync(file_) != 0 || !file_.close() || ::rename(temporary_.c_str(), target_.c_str()) != 0) fail();
+    if (::fsync(file_) != 0 || !file_.close() || ::rename(temporary_.c_str(), target_.c_str()) != 0)
+      fail();
     finished_ = true;
   }
 
  private:
-  [[noreturn]] void fail() const { throw EnvironmentError(fmt::format("{}: cannot be written: {}", target_.string(), std::strerror(errno))); }
+  [[noreturn]] void fail() const {
+    throw EnvironmentError(
+        fmt::format("{}: cannot be written: {}", target_.string(), std::strerror(errno)));
+  }
 
   void write(const void* data, std::int64_t count) {
     for (std::int64_t done = 0; done < count;) {
-      const auto written = ::write(file_, static_cast<const std::byte*>(data) + done, static_cast<std::size_t>(count - done));
+      const auto written = ::write(file_, static_cast<const std::byte*>(data) + done,
+                                   static_cast<std::size_t>(count - done));
       if (written < 0 && errno != EINTR) fail();
       done += written < 0 ? 0 : written;
     }
@@ -240,14 +295,16 @@ class NpyWriter {
 fs::path folder_made(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);
-  if (error) throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, error.message()));
+  if (error)
+    throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, error.message()));
   return path;
 }
 
 class NpyDataSetWriter final : public DataSetWriter {
  public:
   NpyDataSetWriter(const std::string& path, const DataSetShape& shape)
-      : x_(folder_made(path) / "x.npy", shape.samples, shape.x, DataType::F32), y_(fs::path(path) / "y.npy", shape.samples, shape.y, shape.y_type) {}
+      : x_(folder_made(path) / "x.npy", shape.samples, shape.x, DataType::F32),
+        y_(fs::path(path) / "y.npy", shape.samples, shape.y, shape.y_type) {}
   void add(const float* x, const void* y) override {
     x_.add(x);
     y_.add(y);
@@ -263,13 +320,16 @@ class NpyDataSetWriter final : public DataSetWriter {
 
 }  // namespace
 
-std::unique_ptr<ArrayFile> open_npy(const std::string& path) { return std::make_unique<NpyFile>(path); }
+std::unique_ptr<ArrayFile> open_npy(const std::string& path) {
+  return std::make_unique<NpyFile>(path);
+}
 
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape) {
   return std::make_unique<NpyDataSetWriter>(path, shape);
 }
 
-void write_npy(const std::string& path, const std::vector<std::int64_t>& extents, const std::vector<float>& values) {
+void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,
+               const std::vector<float>& values) {
   NpyWriter writer(path, extents[0], {extents.begin() + 1, extents.end()}, DataType::F32);
   const std::size_t each = values.size() / static_cast<std::size_t>(extents[0]);
   for (std::size_t at = 0; at < values.size(); at += each) writer.add(values.data() + at);

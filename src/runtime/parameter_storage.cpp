@@ -29,11 +29,13 @@ BufferId buffer_of(const ParameterSlice& slice, ParameterPart part) {
 Interval held(const Program& program, const ParameterSlice& slice, ParameterPart part) {
   if (!is_shared(program, slice, part)) return {0, slice.region.elements()};
   const auto member = std::ranges::find(slice.sharers, program.rank) - slice.sharers.begin();
-  const std::int64_t before = std::accumulate(slice.shares.begin(), slice.shares.begin() + member, std::int64_t{0});
+  const std::int64_t before =
+      std::accumulate(slice.shares.begin(), slice.shares.begin() + member, std::int64_t{0});
   return {before, before + slice.shares[static_cast<std::size_t>(member)]};
 }
 
-std::vector<float> download_block(const Program& program, const ParameterSlice& slice, ParameterPart part, Executor& executor,
+std::vector<float> download_block(const Program& program, const ParameterSlice& slice,
+                                  ParameterPart part, Executor& executor,
                                   Communicator& communicator) {
   std::vector<float> block(static_cast<std::size_t>(slice.region.elements()));
   if (!is_shared(program, slice, part)) {
@@ -42,12 +44,14 @@ std::vector<float> download_block(const Program& program, const ParameterSlice& 
   }
   std::vector<float> mine(static_cast<std::size_t>(held(program, slice, part).size()));
   executor.download(buffer_of(slice, part), mine.data());
-  communicator.all_gather(Track::Compute, communicator.group(slice.sharers), mine.data(), block.data(), slice.shares, DataType::F32);
+  communicator.all_gather(Track::Compute, communicator.group(slice.sharers), mine.data(),
+                          block.data(), slice.shares, DataType::F32);
   communicator.synchronize(Track::Compute);
   return block;
 }
 
-void upload_block(const Program& program, const ParameterSlice& slice, ParameterPart part, const std::vector<float>& block, Executor& executor) {
+void upload_block(const Program& program, const ParameterSlice& slice, ParameterPart part,
+                  const std::vector<float>& block, Executor& executor) {
   executor.upload(buffer_of(slice, part), block.data() + held(program, slice, part).begin);
 }
 

@@ -16,10 +16,12 @@ BufferId buffer_of(const ParameterSlice& slice, ParameterPart part);
 Interval held(const Program& program, const ParameterSlice& slice, ParameterPart part);
 
 /// The whole block. Called by all ranks that share it.
-std::vector<float> download_block(const Program& program, const ParameterSlice& slice, ParameterPart part, Executor& executor,
+std::vector<float> download_block(const Program& program, const ParameterSlice& slice,
+                                  ParameterPart part, Executor& executor,
                                   Communicator& communicator);
 
 /// Of a whole block what this rank holds.
-void upload_block(const Program& program, const ParameterSlice& slice, ParameterPart part, const std::vector<float>& block, Executor& executor);
+void upload_block(const Program& program, const ParameterSlice& slice, ParameterPart part,
+                  const std::vector<float>& block, Executor& executor);
 
 }  // namespace stratplan

@@ -14,7 +14,9 @@ std::size_t find(const std::vector<LoadStep>& loads, const LoadStep& load) {
 
 }  // namespace
 
-PrefetchedData::PrefetchedData(DataSource& source, std::vector<LoadStep> loads, std::int64_t first_step) : source_(source), loads_(std::move(loads)) {
+PrefetchedData::PrefetchedData(DataSource& source, std::vector<LoadStep> loads,
+                               std::int64_t first_step)
+    : source_(source), loads_(std::move(loads)) {
   current_.contents.resize(loads_.size());
   next_.contents.resize(loads_.size());
   request(first_step);

@@ -22,12 +22,14 @@ void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace
 
-ResidentGrowth::ResidentGrowth(const Backend& backend) : backend_(backend), device_before_(backend.used_memory()), before_(status("VmRSS:")) {
+ResidentGrowth::ResidentGrowth(const Backend& backend)
+    : backend_(backend), device_before_(backend.used_memory()), before_(status("VmRSS:")) {
   forget_peak();
 }
 
 Bytes ResidentGrowth::peak() const {
-  const Bytes growth = device_before_ ? *backend_.used_memory() - *device_before_ : status("VmHWM:") - before_;
+  const Bytes growth =
+      device_before_ ? *backend_.used_memory() - *device_before_ : status("VmHWM:") - before_;
   return std::max(growth, Bytes{0});
 }
 

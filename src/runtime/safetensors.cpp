@@ -11,7 +11,8 @@
 namespace stratplan {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "values are copied as they lie in memory");
+static_assert(std::endian::native == std::endian::little,
+              "values are copied as they lie in memory");
 constexpr std::size_t length_bytes = 8;
 
 /// Padded with spaces so that the values start at a multiple of 8 bytes.
@@ -21,7 +22,8 @@ std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& m
   std::size_t begin = 0;
   for (const NamedTensor& tensor : tensors) {
     const std::size_t end = begin + tensor.values.size() * sizeof(float);
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
+    header[tensor.name] = {
+        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {begin, end}}};
     begin = end;
   }
   std::string text = header.dump();
@@ -30,7 +32,8 @@ std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& m
 }
 
 /// One entry of the header, with its values cut from `data`.
-NamedTensor read_tensor(const std::string& file, const std::string& name, const Json& entry, std::string_view data) {
+NamedTensor read_tensor(const std::string& file, const std::string& name, const Json& entry,
+                        std::string_view data) {
   NamedTensor tensor{name, {}, {}};
   std::int64_t begin = 0, end = 0, elements = 1;
   try {
@@ -44,10 +47,13 @@ NamedTensor read_tensor(const std::string& file, const std::string& name, const 
   for (const std::int64_t extent : tensor.shape)
     if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
       throw InputError(file, "/" + name + "/shape", "expected extents of a tensor");
-  if (begin < 0 || end < begin || end > std::ssize(data) || elements > std::ssize(data) || (end - begin) != elements * 4)
-    throw InputError(file, "/" + name + "/data_offsets", "expected the place of as many values as the shape says, within the file");
+  if (begin < 0 || end < begin || end > std::ssize(data) || elements > std::ssize(data) ||
+      (end - begin) != elements * 4)
+    throw InputError(file, "/" + name + "/data_offsets",
+                     "expected the place of as many values as the shape says, within the file");
   tensor.values.resize(static_cast<std::size_t>(elements));
-  if (elements > 0) std::memcpy(tensor.values.data(), data.data() + begin, static_cast<std::size_t>(end - begin));
+  if (elements > 0)
+    std::memcpy(tensor.values.data(), data.data() + begin, static_cast<std::size_t>(end - begin));
   return tensor;
 }
 
@@ -61,18 +67,22 @@ Metadata read_metadata(const std::string& file, const Json& entry) {
 
 }  // namespace
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata) {
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata) {
   const std::string header = header_of(tensors, metadata);
   const std::uint64_t length = header.size();
   std::string contents(length_bytes, '\0');
   std::memcpy(contents.data(), &length, length_bytes);
   contents += header;
   for (const NamedTensor& tensor : tensors)
-    contents.append(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float));
+    contents.append(reinterpret_cast<const char*>(tensor.values.data()),
+                    tensor.values.size() * sizeof(float));
   write_file_atomically(path, contents);
 }
 
-std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) { return read_safetensors_file(path).tensors; }
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
+  return read_safetensors_file(path).tensors;
+}
 
 SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   const std::string file = path.string();
@@ -81,10 +91,12 @@ SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   const std::string contents{std::istreambuf_iterator<char>(stream), {}};
   std::uint64_t length = 0;
   if (contents.size() >= length_bytes) std::memcpy(&length, contents.data(), length_bytes);
-  if (contents.size() < length_bytes || length > contents.size() - length_bytes) throw InputError(file, "", "truncated: no safetensors header");
+  if (contents.size() < length_bytes || length > contents.size() - length_bytes)
+    throw InputError(file, "", "truncated: no safetensors header");
   const std::string_view all = contents;
   const Json header = Json::parse(all.substr(length_bytes, length), nullptr, false);
-  if (!header.is_object()) throw InputError(file, "", "expected a safetensors header: a JSON object");
+  if (!header.is_object())
+    throw InputError(file, "", "expected a safetensors header: a JSON object");
   SafetensorsFile read;
   for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__")

@@ -14,7 +14,8 @@ namespace stratplan {
 using Metadata = std::map<std::string, std::string>;
 
 /// Replaces the file atomically. Throws EnvironmentError if the place can not be written.
-void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata = {});
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata = {});
 
 /// In the order of the header. Throws InputError: missing, truncated, malformed, or another type than F32.
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);

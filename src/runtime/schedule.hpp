@@ -7,7 +7,8 @@
 namespace stratplan {
 
 enum class ScheduleKind : int { Constant, Step, Cosine, Polynomial };
-inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "step", "cosine", "polynomial"};
+inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "step", "cosine",
+                                                                "polynomial"};
 
 /// During warm-up the factor rises linearly, (step + 1) / warmup_steps (Goyal et al., "Accurate, large minibatch SGD", 2017); behind it t counts from 0:
 ///   Constant    1

@@ -7,14 +7,18 @@ namespace stratplan {
 namespace {
 
 /// As long as may be.
-std::vector<Segment> runs_of(const Program& program, const std::function<bool(const Step&)>& captured) {
+std::vector<Segment> runs_of(const Program& program,
+                             const std::function<bool(const Step&)>& captured) {
   const std::vector<std::vector<Track>> awaited = awaited_tracks(program);
-  const bool all_captured = std::ranges::all_of(program.steps, [&](const Step& step) { return !communicates(step) || captured(step); });
+  const bool all_captured = std::ranges::all_of(
+      program.steps, [&](const Step& step) { return !communicates(step) || captured(step); });
   std::vector<Segment> runs;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const bool communication = communicates(program.steps[i]), replays = !communication || captured(program.steps[i]);
+    const bool communication = communicates(program.steps[i]),
+               replays = !communication || captured(program.steps[i]);
     const bool host_waits = !all_captured && !awaited[i].empty();
-    if (runs.empty() || host_waits || replays != runs.back().replays) runs.push_back({i, i, replays, false});
+    if (runs.empty() || host_waits || replays != runs.back().replays)
+      runs.push_back({i, i, replays, false});
     runs.back().end = i + 1;
     runs.back().communicates = runs.back().communicates || communication;
   }
@@ -40,7 +44,8 @@ std::vector<std::vector<Track>> awaited_tracks(const Program& program) {
   return awaited;
 }
 
-std::vector<Segment> segments_of(const Program& program, const std::function<bool(const Step&)>& captured) {
+std::vector<Segment> segments_of(const Program& program,
+                                 const std::function<bool(const Step&)>& captured) {
   std::vector<Segment> segments;
   for (Segment run : runs_of(program, captured)) {
     run.replays = run.replays && run.end - run.first > 1;

@@ -15,7 +15,8 @@ std::vector<std::vector<Track>> awaited_tracks(const Program& program);
 /// Steps [first, end).
 struct Segment {
   std::size_t first = 0, end = 0;
-  bool replays = false;  ///< the host has no part in them: they may be captured together, once, and replayed
+  bool replays =
+      false;  ///< the host has no part in them: they may be captured together, once, and replayed
   bool communicates = false;
   friend bool operator==(const Segment&, const Segment&) = default;
 };
@@ -27,6 +28,7 @@ struct Segment {
 ///   program            kernel load kernel exchange kernel kernel all-reduce kernel exchange
 ///   captured           [replays                                                            ]
 ///   not captured       [replays          ][       ][replays     ][                         ]
-std::vector<Segment> segments_of(const Program& program, const std::function<bool(const Step&)>& captured);
+std::vector<Segment> segments_of(const Program& program,
+                                 const std::function<bool(const Step&)>& captured);
 
 }  // namespace stratplan

@@ -16,7 +16,8 @@ struct NamedTensor {
 };
 
 /// Row-major place of the first channel at (n, d, h, w) in a channels-last tensor of this shape.
-constexpr std::int64_t row_begin(const Shape& shape, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w) {
+constexpr std::int64_t row_begin(const Shape& shape, std::int64_t n, std::int64_t d, std::int64_t h,
+                                 std::int64_t w) {
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];
 }
 

@@ -17,10 +17,14 @@ namespace {
 /// Of what is added the buffer holds the elements `held`. To be ended by flush().
 class Writer {
  public:
-  Writer(Executor& executor, BufferId buffer, Interval held) : executor_(executor), buffer_(buffer), held_(held) { piece_.reserve(1 << 16); }
+  Writer(Executor& executor, BufferId buffer, Interval held)
+      : executor_(executor), buffer_(buffer), held_(held) {
+    piece_.reserve(1 << 16);
+  }
 
   void add(float value) {
-    if (const std::int64_t element = added_++; element < held_.begin || element >= held_.end) return;
+    if (const std::int64_t element = added_++; element < held_.begin || element >= held_.end)
+      return;
     piece_.push_back(value);
     if (piece_.size() == piece_.capacity()) flush();
   }
@@ -41,12 +45,16 @@ class Writer {
   std::vector<float> piece_;
 };
 
-void write_weights(const Program& program, const ParameterSlice& slice, double fan_in, const RandomStream& stream, Executor& executor) {
+void write_weights(const Program& program, const ParameterSlice& slice, double fan_in,
+                   const RandomStream& stream, Executor& executor) {
   Writer writer(executor, slice.value, held(program, slice, ParameterPart::Value));
   const double deviation = std::sqrt(2 / fan_in);
-  for_each_row(slice.region, slice.global, [&](std::int64_t, std::int64_t global, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) writer.add(static_cast<float>(deviation * stream.normal(static_cast<std::uint64_t>(global + i))));
-  });
+  for_each_row(
+      slice.region, slice.global, [&](std::int64_t, std::int64_t global, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i)
+          writer.add(static_cast<float>(deviation *
+                                        stream.normal(static_cast<std::uint64_t>(global + i))));
+      });
   writer.flush();
 }
 
@@ -57,7 +65,8 @@ float start_of(ParameterSlice::What what) {
 }
 
 /// One value, then perhaps another, so many elements each.
-void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values, std::int64_t elements) {
+void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values,
+                     std::int64_t elements) {
   Writer writer(executor, buffer, {0, std::ssize(values) * elements});
   for (const float value : values)
     for (std::int64_t i = 0; i < elements; ++i) writer.add(value);
@@ -65,14 +74,17 @@ void write_constants(Executor& executor, BufferId buffer, const std::vector<floa
 }
 
 /// Everybody's numbers, by rank; the lists may differ in length.
-std::vector<std::vector<double>> gather(Communicator& communicator, const std::vector<double>& mine) {
+std::vector<std::vector<double>> gather(Communicator& communicator,
+                                        const std::vector<double>& mine) {
   const auto ranks = static_cast<std::size_t>(communicator.size());
   const Communicator::Group group = all_ranks(communicator);
   const double length = static_cast<double>(mine.size());
   std::vector<double> lengths(ranks);
-  communicator.all_gather(Track::Compute, group, &length, lengths.data(), std::vector<std::int64_t>(ranks, 1), DataType::F64);
+  communicator.all_gather(Track::Compute, group, &length, lengths.data(),
+                          std::vector<std::int64_t>(ranks, 1), DataType::F64);
   const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
-  std::vector<double> all(static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  std::vector<double> all(
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
   communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F64);
   communicator.synchronize(Track::Compute);
   std::vector<std::vector<double>> lists;
@@ -98,7 +110,8 @@ class StepDurations {
     for (auto& of_step : durations_) of_step.reserve(static_cast<std::size_t>(iterations));
   }
   void add(std::span<const Span> spans) {
-    for (const Span& span : spans) durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
+    for (const Span& span : spans)
+      durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
   }
   std::vector<double> medians() {
     std::vector<double> result;
@@ -116,24 +129,30 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
   return result;
 }
 
-std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator, StepDurations& durations) {
+std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
+                                                   StepDurations& durations) {
   std::vector<std::vector<Seconds>> medians;
-  for (const std::vector<double>& of_rank : gather(communicator, durations.medians())) medians.push_back(seconds(of_rank));
+  for (const std::vector<double>& of_rank : gather(communicator, durations.medians()))
+    medians.push_back(seconds(of_rank));
   return medians;
 }
 
 }  // namespace
 
-void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor) {
+void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
+                           Executor& executor) {
   for (const ParameterSlice& slice : program.parameters) {
     using What = ParameterSlice::What;
     const auto elements = [&](ParameterPart part) { return held(program, slice, part).size(); };
     if (slice.what == What::Weights)
-      write_weights(program, slice, network.layer(slice.layer).fan_in(), RandomStream(seed, slice.name(network)), executor);
+      write_weights(program, slice, network.layer(slice.layer).fan_in(),
+                    RandomStream(seed, slice.name(network)), executor);
     else
-      write_constants(executor, slice.value, {start_of(slice.what)}, elements(ParameterPart::Value));
+      write_constants(executor, slice.value, {start_of(slice.what)},
+                      elements(ParameterPart::Value));
     for (const ParameterPart part : {ParameterPart::Velocity, ParameterPart::MeanSquare})
-      if (buffer_of(slice, part) >= 0) write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
+      if (buffer_of(slice, part) >= 0)
+        write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
   }
   executor.set_loss_scaling({executor.settings().loss_scale.initial, 0});
   for (const RunningStatistics& running : program.running)  // mean 0, variance 1
@@ -144,14 +163,16 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   Timing timing;
   std::vector<double> elapsed;  // of this rank, timed iterations only
   StepDurations durations(executor.spans().size(), run.steps);
-  const std::int64_t end = run.warmup + run.steps, first_timed = std::min(run.first + run.warmup, end - 1);
+  const std::int64_t end = run.warmup + run.steps,
+                     first_timed = std::min(run.first + run.warmup, end - 1);
   timing.losses.reserve(static_cast<std::size_t>(std::max<std::int64_t>(end - run.first, 0)));
   elapsed.reserve(static_cast<std::size_t>(run.steps));
   for (std::int64_t iteration = run.first; iteration < end; ++iteration) {
     communicator.barrier();
     const auto start = std::chrono::steady_clock::now();
     executor.run(iteration);
-    const double time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double time =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     timing.losses.push_back(executor.loss());
     if (iteration >= first_timed) {
       elapsed.push_back(time);
@@ -162,12 +183,14 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   }
   timing.steps.resize(elapsed.size());
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
-    for (std::size_t i = 0; i < elapsed.size(); ++i) timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
+    for (std::size_t i = 0; i < elapsed.size(); ++i)
+      timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
   if (!executor.spans().empty()) timing.step_medians = medians_of_ranks(communicator, durations);
   return timing;
 }
 
-void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations, Timing& timing) {
+void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
+                Timing& timing) {
   executor.launch_steps();
   StepDurations durations(executor.spans().size(), iterations);
   for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {

@@ -20,7 +20,8 @@ struct TrainingRun {
 
 /// Weights normal with variance 2 / Layer::fan_in() (He et al., "Delving deep into rectifiers", ICCV 2015), scales 1, biases and shifts 0, optimizer state 0:
 /// functions of seed, parameter name and global element index, so that every decomposition starts from the same numbers.
-void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed, Executor& executor);
+void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
+                           Executor& executor);
 
 /// Runs warmup + steps iterations on all ranks, which start each together; the same Timing on every rank. Requires initialized parameters.
 /// Throws CommunicationError.
@@ -29,6 +30,7 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
 /// Where training replays its steps, their times are those of further iterations behind it, in which each is launched on its own: `iterations` of them, from
 /// `first` on, after one that is not timed. They train on, so whatever is to be kept of the training must have been. Adds to `timing` on every rank; called by all.
 /// Nothing replays any more then.
-void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations, Timing& timing);
+void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
+                Timing& timing);
 
 }  // namespace stratplan

@@ -8,11 +8,13 @@
 namespace stratplan {
 namespace {
 
-bool normalizes_each_channel(LayerKind kind) { return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm; }
+bool normalizes_each_channel(LayerKind kind) {
+  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm;
+}
 
 bool passes_shifts(LayerKind kind) {
-  return kind == LayerKind::MaxPool || kind == LayerKind::GlobalAveragePool || kind == LayerKind::Upsample || kind == LayerKind::Add ||
-         kind == LayerKind::Concat;
+  return kind == LayerKind::MaxPool || kind == LayerKind::GlobalAveragePool ||
+         kind == LayerKind::Upsample || kind == LayerKind::Add || kind == LayerKind::Concat;
 }
 
 /// Each channel of the output is of one channel of the input, and proportional to it.
@@ -56,7 +58,8 @@ std::vector<double> sizes(What what, const std::vector<float>& terms, std::size_
     sizes[i % channels] += what == What::Scale ? term * term : std::abs(term);
   }
   if (what == What::Scale)  // the product of two Euclidean norms
-    for (double& size : sizes) size = std::sqrt(size * static_cast<double>(terms.size() / channels));
+    for (double& size : sizes)
+      size = std::sqrt(size * static_cast<double>(terms.size() / channels));
   return sizes;
 }
 
@@ -72,14 +75,17 @@ bool shifts_vanish(const Network& network, LayerIndex layer) {
 bool scales_vanish(const Network& network, LayerIndex layer) {
   return std::ranges::all_of(network.consumers(layer), [&](LayerIndex reader) {
     const Layer& behind = network.layer(reader);
-    return normalizes_each_channel(behind.kind) || (passes_scales(behind) && scales_vanish(network, reader));
+    return normalizes_each_channel(behind.kind) ||
+           (passes_scales(behind) && scales_vanish(network, reader));
   });
 }
 
-VanishingGradients::VanishingGradients(const Network& network, const Program& program) : network_(network), program_(program) {
+VanishingGradients::VanishingGradients(const Network& network, const Program& program)
+    : network_(network), program_(program) {
   for (const ParameterSlice& slice : program.parameters) {
     const bool shifts = slice.what == What::Bias || slice.what == What::Shift;
-    if ((shifts && shifts_vanish(network, slice.layer)) || (slice.what == What::Scale && scales_vanish(network, slice.layer)))
+    if ((shifts && shifts_vanish(network, slice.layer)) ||
+        (slice.what == What::Scale && scales_vanish(network, slice.layer)))
       vanishing_.insert({slice.layer, slice.what});
   }
 }
@@ -91,11 +97,13 @@ void VanishingGradients::after(std::size_t index, Executor& executor) {
   const Sum sum = sum_of(compute->kernel.kind);
   for (const What what : sum.of) {
     if (!vanishing_.contains({step.layer, what})) continue;
-    const std::vector<double> more = sizes(what, executor.floats(step.reads[sum.terms]), static_cast<std::size_t>(compute->kernel.y[Axis::C]));
+    const std::vector<double> more = sizes(what, executor.floats(step.reads[sum.terms]),
+                                           static_cast<std::size_t>(compute->kernel.y[Axis::C]));
     std::vector<double>& sums = sums_[{step.layer, what}];
     sums.resize(more.size());
     const double scale = executor.loss_scaling().scale;
-    std::ranges::transform(sums, more, sums.begin(), [&](double before, double term) { return before + term / scale; });
+    std::ranges::transform(sums, more, sums.begin(),
+                           [&](double before, double term) { return before + term / scale; });
   }
 }
 
@@ -105,7 +113,8 @@ std::map<std::string, double> VanishingGradients::scales() const {
     const auto found = sums_.find({slice.layer, slice.what});
     if (found == sums_.end()) continue;
     const std::vector<double>& sums = found->second;
-    scales[slice.name(network_)] = std::sqrt(std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0));
+    scales[slice.name(network_)] =
+        std::sqrt(std::inner_product(sums.begin(), sums.end(), sums.begin(), 0.0));
   }
   return scales;
 }

@@ -16,17 +16,22 @@ namespace {
 
 /// Terms of the longest sum among a layer's output, input gradient and parameter gradients.
 double longest_sum(const Layer& layer) {
-  const Shape& iterated = layer.kind == LayerKind::TransposedConvolution ? layer.input : layer.output;
+  const Shape& iterated =
+      layer.kind == LayerKind::TransposedConvolution ? layer.input : layer.output;
   const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);
   if (is_contraction(layer.kind)) {
     const Shape weights = layer.weights();
     const double by_filter = static_cast<double>(weights.elements() / weights[Axis::N]);
-    const double by_channel = static_cast<double>(weights.elements() / weights[Axis::C] / layer.groups);
+    const double by_channel =
+        static_cast<double>(weights.elements() / weights[Axis::C] / layer.groups);
     return std::max({positions, by_filter, by_channel});
   }
   if (layer.kind == LayerKind::Softmax) return static_cast<double>(layer.input[Axis::C]);
   if (layer.kind == LayerKind::LocalResponseNorm) return static_cast<double>(layer.response.size);
-  return has_statistics(layer.kind) || layer.kind == LayerKind::PReLU || layer.kind == LayerKind::DiceLoss ? positions : 1;
+  return has_statistics(layer.kind) || layer.kind == LayerKind::PReLU ||
+                 layer.kind == LayerKind::DiceLoss
+             ? positions
+             : 1;
 }
 
 double norm_of_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -46,7 +51,9 @@ struct Decision {
   bool places = false;
   float low = 0, high = std::numeric_limits<float>::infinity();  ///< where the gradient jumps
 
-  bool differ(float a, float b) const { return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high); }
+  bool differ(float a, float b) const {
+    return places ? a != b : (a > low) != (b > low) || (a < high) != (b < high);
+  }
 };
 
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
@@ -86,7 +93,8 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
       continue;
     }
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
-    decisions.push_back({i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
+    decisions.push_back(
+        {i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
     if (kernel.kind == KernelKind::ClipForward) {
       decisions.back().low = static_cast<float>(kernel.scalar);
       decisions.back().high = static_cast<float>(kernel.maximum);
@@ -116,7 +124,8 @@ void for_decisions_of(std::size_t step, const std::vector<Decision>& decisions, 
 }
 
 /// Runs the first step again. On rank 0 how each layer decided, whole tensors; empty elsewhere.
-std::vector<std::vector<float>> decide_again(const Network& network, const Program& program, const TrainingSettings& settings, Executor& executor,
+std::vector<std::vector<float>> decide_again(const Network& network, const Program& program,
+                                             const TrainingSettings& settings, Executor& executor,
                                              Communicator& communicator) {
   std::vector<Decision> decisions = decisions_of(program, network);
   std::vector<TensorBlock> blocks;
@@ -138,7 +147,8 @@ struct Replay {
 };
 
 /// Notes how a layer's own decisions differ, then replaces them.
-void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer, Executor& executor, Replay& replay) {
+void replace(const Decision& decision, const std::vector<float>& wanted, const std::string& layer,
+             Executor& executor, Replay& replay) {
   const std::vector<float> own = read(decision, executor);
   for (std::size_t i = 0; i < own.size(); ++i) replay.turned += decision.differ(own[i], wanted[i]);
   if (!decision.places) {
@@ -158,10 +168,11 @@ struct Undivided {
 
 /// Runs the first step on one rank; `each` is called with the index and all else of each decision as it falls.
 template <class Each>
-Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings, DataSource& data,
-                        Each each) {
+Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend,
+                        const TrainingSettings& settings, DataSource& data, Each each) {
   Undivided found;
-  Execution keeping = execution;  // decisions are replaced where they fall: nothing may be made again from before
+  Execution keeping =
+      execution;  // decisions are replaced where they fall: nothing may be made again from before
   keeping.recompute.clear();
   run_loopback(1, [&](Communicator& communicator) {
     const Program program = lower(network, LayerDecompositions(network.layers.size()), keeping, 0);
@@ -170,7 +181,9 @@ Undivided run_undivided(const Network& network, const Execution& execution, Back
     VanishingGradients vanishing(network, program);
     initialize_parameters(network, program, settings.seed, executor);
     executor.run(0, [&](std::size_t step) {
-      for_decisions_of(step, decisions, [&](std::size_t i) { each(i, decisions[i], program.buffer(decisions[i].buffer).layer, executor); });
+      for_decisions_of(step, decisions, [&](std::size_t i) {
+        each(i, decisions[i], program.buffer(decisions[i].buffer).layer, executor);
+      });
       vanishing.after(step, executor);
     });
     found = {gather_iteration(network, program, executor, communicator), vanishing.scales()};
@@ -178,11 +191,15 @@ Undivided run_undivided(const Network& network, const Execution& execution, Back
   return found;
 }
 
-Verification compare_on_the_same_side(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
-                                      DataSource& data, const std::vector<std::vector<float>>& decided, const std::vector<NamedTensor>& actual) {
+Verification compare_on_the_same_side(const Network& network, const Execution& execution,
+                                      Backend& backend, const TrainingSettings& settings,
+                                      DataSource& data,
+                                      const std::vector<std::vector<float>>& decided,
+                                      const std::vector<NamedTensor>& actual) {
   Replay replay;
-  const Undivided undivided =
-      run_undivided(network, execution, backend, settings, data, [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
+  const Undivided undivided = run_undivided(
+      network, execution, backend, settings, data,
+      [&](std::size_t i, const Decision& decision, LayerIndex layer, Executor& executor) {
         replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
       });
   const double tolerance = verification_tolerance(network, execution.precision);
@@ -209,32 +226,44 @@ bool agreed(bool mine, Communicator& communicator) {
 double verification_tolerance(const Network& network, const Precision& precision) {
   double terms = 0;
   for (const Layer& layer : network.layers) terms += longest_sum(layer);
-  const double stored = precision.activations == DataType::BF16 ? 0x1p-8 : precision.activations == DataType::F16 ? 0x1p-11 : 0;
-  return 2 * 0x1p-24 * std::sqrt(2 * terms) + 2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size()));
+  const double stored = precision.activations == DataType::BF16  ? 0x1p-8
+                        : precision.activations == DataType::F16 ? 0x1p-11
+                                                                 : 0;
+  return 2 * 0x1p-24 * std::sqrt(2 * terms) +
+         2 * stored * std::sqrt(2 * static_cast<double>(network.layers.size()));
 }
 
-std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution, Backend& backend, const TrainingSettings& settings,
+std::vector<NamedTensor> undivided_iteration(const Network& network, const Execution& execution,
+                                             Backend& backend, const TrainingSettings& settings,
                                              DataSource& data) {
   return run_undivided(network, execution, backend, settings, data, [](auto&&...) {}).iteration;
 }
 
-Verification compare(const std::vector<NamedTensor>& expected, const std::vector<NamedTensor>& actual, double tolerance,
+Verification compare(const std::vector<NamedTensor>& expected,
+                     const std::vector<NamedTensor>& actual, double tolerance,
                      const std::map<std::string, double>& scales) {
-  SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss", "{} and {} tensors", expected.size(), actual.size());
+  SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss",
+            "{} and {} tensors", expected.size(), actual.size());
   double squares = 0;
-  for (std::size_t i = 1; i < expected.size(); ++i) squares += std::pow(norm(expected[i].values), 2);
+  for (std::size_t i = 1; i < expected.size(); ++i)
+    squares += std::pow(norm(expected[i].values), 2);
   const double floor = 1e-6 * std::sqrt(squares);
   const auto relative = [&](std::size_t i) {
-    SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape, "{} and {}", expected[i].name, actual[i].name);
+    SP_ASSERT(expected[i].name == actual[i].name && expected[i].shape == actual[i].shape,
+              "{} and {}", expected[i].name, actual[i].name);
     const auto scale = scales.find(expected[i].name);
-    const double least = i == 0 ? 0 : scale == scales.end() ? floor : std::max(floor, scale->second);
-    return norm_of_difference(expected[i].values, actual[i].values) / std::max(norm(expected[i].values), least);
+    const double least = i == 0                  ? 0
+                         : scale == scales.end() ? floor
+                                                 : std::max(floor, scale->second);
+    return norm_of_difference(expected[i].values, actual[i].values) /
+           std::max(norm(expected[i].values), least);
   };
 
   Verification result;
   result.tolerance = tolerance;
   result.loss_difference = relative(0);
-  result.passed = result.loss_difference <= tolerance;  // false for what is not a number, here and below
+  result.passed =
+      result.loss_difference <= tolerance;  // false for what is not a number, here and below
   for (std::size_t i = 1; i < expected.size(); ++i) {
     const double found = relative(i);
     if (!(found <= tolerance)) result.passed = false;
@@ -245,16 +274,21 @@ Verification compare(const std::vector<NamedTensor>& expected, const std::vector
   return result;
 }
 
-Verification verify_first_step(const Network& network, const Program& program, const Execution& execution, const TrainingSettings& settings,
-                               Backend& backend, DataSource& data, Executor& executor, Communicator& communicator, const std::vector<NamedTensor>& expected,
+Verification verify_first_step(const Network& network, const Program& program,
+                               const Execution& execution, const TrainingSettings& settings,
+                               Backend& backend, DataSource& data, Executor& executor,
+                               Communicator& communicator, const std::vector<NamedTensor>& expected,
                                const std::vector<NamedTensor>& actual) {
   const bool collects = communicator.rank() == 0;
   Verification result;
-  if (collects) result = compare(expected, actual, verification_tolerance(network, execution.precision));
+  if (collects)
+    result = compare(expected, actual, verification_tolerance(network, execution.precision));
   result.passed = agreed(result.passed, communicator);
   if (result.passed) return result;
-  const std::vector<std::vector<float>> decided = decide_again(network, program, settings, executor, communicator);
-  if (collects) result = compare_on_the_same_side(network, execution, backend, settings, data, decided, actual);
+  const std::vector<std::vector<float>> decided =
+      decide_again(network, program, settings, executor, communicator);
+  if (collects)
+    result = compare_on_the_same_side(network, execution, backend, settings, data, decided, actual);
   result.passed = agreed(result.passed, communicator);
   return result;
 }

@@ -17,7 +17,8 @@ std::size_t at(int index) { return static_cast<std::size_t>(index); }
 /// An edge's costs, row by row, where they lie in memory or as they are asked for.
 class EdgeRows {
  public:
-  EdgeRows(const CostTable& table, int edge) : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
+  EdgeRows(const CostTable& table, int edge)
+      : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
 
   /// By candidate of the other end; only what is in `alive` counts.
   const double* row(int candidate, const std::vector<int>& alive) {
@@ -30,8 +31,10 @@ class EdgeRows {
   const double* find(int candidate, const std::vector<int>& alive) {
     const std::span<const double> at_hand = table_.edge_row(edge_, candidate);
     if (!at_hand.empty()) return at_hand.data();
-    std::vector<double>& asked = asked_.emplace_back(at(table_.candidates(table_.edges()[at(edge_)].to)));
-    for (const int other : alive) asked[at(other)] = table_.edge_cost(edge_, candidate, other).value;
+    std::vector<double>& asked =
+        asked_.emplace_back(at(table_.candidates(table_.edges()[at(edge_)].to)));
+    for (const int other : alive)
+      asked[at(other)] = table_.edge_cost(edge_, candidate, other).value;
     return asked.data();
   }
 
@@ -44,13 +47,15 @@ class EdgeRows {
 /// How costs lie now. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j], which is never negative.
 struct Costs {
   double constant = 0;
-  std::vector<std::vector<double>> unary;             ///< by node and candidate
-  std::vector<std::vector<double>> out_from, out_to;  ///< by edge and candidate: what has been moved out of it to this end; negative: into it
+  std::vector<std::vector<double>> unary;  ///< by node and candidate
+  std::vector<std::vector<double>> out_from,
+      out_to;  ///< by edge and candidate: what has been moved out of it to this end; negative: into it
 };
 
 class ArcConsistency {
  public:
-  ArcConsistency(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit, Incumbent incumbent)
+  ArcConsistency(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit,
+                 Incumbent incumbent)
       : table_(table),
         memory_limit_(memory_limit),
         alive_(std::move(survivors)),
@@ -61,7 +66,8 @@ class ArcConsistency {
         promising_(at(table.nodes())) {
     for (int node = 0; node < table.nodes(); ++node) {
       std::vector<double>& unary = costs_.unary.emplace_back();
-      for (int candidate = 0; candidate < table.candidates(node); ++candidate) unary.push_back(table.node_cost(node, candidate).value);
+      for (int candidate = 0; candidate < table.candidates(node); ++candidate)
+        unary.push_back(table.node_cost(node, candidate).value);
       settle(node);
     }
     for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
@@ -90,9 +96,12 @@ class ArcConsistency {
       bound_ = std::max(bound_, costs_.constant);
       costs_ = costs;
       search_most_promising();
-      if (static_cast<double>(alive()) > worthwhile * before && incumbent_.cost - bound_ > worthwhile * gap) break;
+      if (static_cast<double>(alive()) > worthwhile * before &&
+          incumbent_.cost - bound_ > worthwhile * gap)
+        break;
     }
-    return {std::move(alive_), std::move(incumbent_), bound_ * (1 - 1e-12)};  // less what rounding may have added
+    return {std::move(alive_), std::move(incumbent_),
+            bound_ * (1 - 1e-12)};  // less what rounding may have added
   }
 
  private:
@@ -161,7 +170,8 @@ class ArcConsistency {
   void lift(int joint) {
     std::vector<double>& unary = costs_.unary[at(joint)];
     std::vector<int> order = alive_[at(joint)];
-    std::ranges::sort(order, {}, [&](int candidate) { return std::pair(unary[at(candidate)], candidate); });
+    std::ranges::sort(order, {},
+                      [&](int candidate) { return std::pair(unary[at(candidate)], candidate); });
     double best = room();
     for (const int candidate : order) {
       if (unary[at(candidate)] >= best) break;
@@ -200,12 +210,14 @@ class ArcConsistency {
         const double base = cost * share - costs_.out_from[at(edge)][at(i)];
         const double* out = costs_.out_to[at(edge)].data();
         double* least = least_.data();
-        for (std::size_t j = 0; j < least_.size(); ++j) least[j] = std::min(least[j], base + row[j] - out[j]);
+        for (std::size_t j = 0; j < least_.size(); ++j)
+          least[j] = std::min(least[j], base + row[j] - out[j]);
       }
       for (std::size_t j = 0; j < sums_.size(); ++j) sums_[j] += least_[j];
     }
     for (const int candidate : alive_[at(node)])
-      if (sums_[at(candidate)] < most) reached.emplace_back(std::max(0.0, sums_[at(candidate)]), candidate);
+      if (sums_[at(candidate)] < most)
+        reached.emplace_back(std::max(0.0, sums_[at(candidate)]), candidate);
   }
 
   // ---------------------------------------------------------------- assignments
@@ -213,7 +225,10 @@ class ArcConsistency {
   void keep_promising(int node) {
     constexpr std::size_t most = 8;
     std::vector<int> order = alive_[at(node)];
-    const auto less = [&](int a, int b) { return std::pair(costs_.unary[at(node)][at(a)], a) < std::pair(costs_.unary[at(node)][at(b)], b); };
+    const auto less = [&](int a, int b) {
+      return std::pair(costs_.unary[at(node)][at(a)], a) <
+             std::pair(costs_.unary[at(node)][at(b)], b);
+    };
     const std::size_t count = std::min(most, order.size());
     std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), less);
     order.resize(count);
@@ -229,7 +244,8 @@ class ArcConsistency {
     const Problem given = make_problem(table_, promising_);
     const Problem problem = reordered(given, elimination_order(given));
     const std::vector<Factor> pairs = pair_factors(problem);
-    const std::vector<int> assignment = problem.in_table(Elimination(problem, pairs, 0, table_entries).decode());
+    const std::vector<int> assignment =
+        problem.in_table(Elimination(problem, pairs, 0, table_entries).decode());
     if (memory_limit_ && memory_of(table_, assignment) > *memory_limit_) return;
     const double cost = cost_of(table_, assignment).value;
     if (cost < incumbent_.cost) incumbent_ = {assignment, cost};
@@ -259,7 +275,8 @@ class ArcConsistency {
 
   /// What can at most be of use at a candidate: with more it is dropped.
   double enough(int node, int candidate) const {
-    return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant - costs_.unary[at(node)][at(candidate)]);
+    return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant -
+                             costs_.unary[at(node)][at(candidate)]);
   }
 
   /// Out of the edge at its end `to`: by candidate, the least that the edge costs, whatever `from` takes. Of those whose share is larger than all of that
@@ -312,7 +329,8 @@ class ArcConsistency {
     least.fill(std::numeric_limits<double>::infinity());
     std::size_t j = 0;
     for (; j + lanes <= b.size(); j += lanes)
-      for (std::size_t lane = 0; lane < lanes; ++lane) least[lane] = std::min(least[lane], a[j + lane] + b[j + lane]);
+      for (std::size_t lane = 0; lane < lanes; ++lane)
+        least[lane] = std::min(least[lane], a[j + lane] + b[j + lane]);
     for (; j < b.size(); ++j) least[0] = std::min(least[0], a[j] + b[j]);
     return std::ranges::min(least);
   }
@@ -333,14 +351,16 @@ class ArcConsistency {
   std::vector<std::vector<int>> outgoing_, incoming_;  ///< by node
   std::vector<int> next_joint_;                        ///< by node: 0 if it is none
   Survivors promising_;
-  std::vector<std::pair<double, int>> shares_;                ///< of the node that is shared out, ascending
-  std::vector<std::vector<std::pair<double, int>>> reached_;  ///< by node: costs from the joint, and candidates
+  std::vector<std::pair<double, int>> shares_;  ///< of the node that is shared out, ascending
+  std::vector<std::vector<std::pair<double, int>>>
+      reached_;  ///< by node: costs from the joint, and candidates
   std::vector<double> sums_, least_;
 };
 
 }  // namespace
 
-Consistency make_consistent(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit, Incumbent incumbent) {
+Consistency make_consistent(const CostTable& table, Survivors survivors,
+                            std::optional<Bytes> memory_limit, Incumbent incumbent) {
   return ArcConsistency(table, std::move(survivors), memory_limit, std::move(incumbent)).run();
 }
 

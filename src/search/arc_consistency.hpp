@@ -18,6 +18,7 @@ struct Consistency {
 };
 
 /// For tables with edges at hand. `survivors`: none empty, the incumbent's candidates among them.
-Consistency make_consistent(const CostTable& table, Survivors survivors, std::optional<Bytes> memory_limit, Incumbent incumbent);
+Consistency make_consistent(const CostTable& table, Survivors survivors,
+                            std::optional<Bytes> memory_limit, Incumbent incumbent);
 
 }  // namespace stratplan

@@ -27,7 +27,8 @@ void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
 
 double cost_of(const WideTable& table, const std::vector<int>& assignment) {
   double cost = 0;
-  for (int node = 0; node < table.nodes(); ++node) cost += table.node_costs(node)[at(assignment[at(node)])];
+  for (int node = 0; node < table.nodes(); ++node)
+    cost += table.node_costs(node)[at(assignment[at(node)])];
   for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
     const auto [from, to] = table.edges()[at(edge)];
     cost += table.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
@@ -37,7 +38,8 @@ double cost_of(const WideTable& table, const std::vector<int>& assignment) {
 
 Bytes memory_of(const WideTable& table, const std::vector<int>& assignment) {
   Bytes sum{};
-  for (int node = 0; node < table.nodes(); ++node) sum += Bytes{table.memory(node)[at(assignment[at(node)])]};
+  for (int node = 0; node < table.nodes(); ++node)
+    sum += Bytes{table.memory(node)[at(assignment[at(node)])]};
   return sum;
 }
 
@@ -46,11 +48,13 @@ namespace {
 /// Some candidates of each node of a wide table.
 class Selection final : public CostTable {
  public:
-  Selection(const WideTable& table, const std::vector<std::vector<int>>& chosen) : table_(table), chosen_(chosen) {
+  Selection(const WideTable& table, const std::vector<std::vector<int>>& chosen)
+      : table_(table), chosen_(chosen) {
     std::map<std::pair<int, int>, std::size_t> known;
     for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
       const auto [from, to] = table.edges()[at(edge)];
-      const auto [place, fresh] = known.try_emplace({std::min(from, to), std::max(from, to)}, edges_.size());
+      const auto [place, fresh] =
+          known.try_emplace({std::min(from, to), std::max(from, to)}, edges_.size());
       if (fresh) {
         edges_.push_back({std::min(from, to), std::max(from, to)});
         parts_.emplace_back();
@@ -63,13 +67,20 @@ class Selection final : public CostTable {
   std::string node_name(int node) const override { return table_.node_name(node); }
   int candidates(int node) const override { return static_cast<int>(chosen_[at(node)].size()); }
   std::span<const Edge> edges() const override { return edges_; }
-  Seconds node_cost(int node, int candidate) const override { return {table_.node_costs(node)[at(chosen_[at(node)][at(candidate)])]}; }
-  Bytes node_memory(int node, int candidate) const override { return {table_.memory(node)[at(chosen_[at(node)][at(candidate)])]}; }
+  Seconds node_cost(int node, int candidate) const override {
+    return {table_.node_costs(node)[at(chosen_[at(node)][at(candidate)])]};
+  }
+  Bytes node_memory(int node, int candidate) const override {
+    return {table_.memory(node)[at(chosen_[at(node)][at(candidate)])]};
+  }
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override {
-    const int low = chosen_[at(edges_[at(edge)].from)][at(from_candidate)], high = chosen_[at(edges_[at(edge)].to)][at(to_candidate)];
+    const int low = chosen_[at(edges_[at(edge)].from)][at(from_candidate)],
+              high = chosen_[at(edges_[at(edge)].to)][at(to_candidate)];
     double cost = 0;
     for (const int part : parts_[at(edge)])
-      cost += table_.edges()[at(part)].from == edges_[at(edge)].from ? table_.edge_cost(part, low, high) : table_.edge_cost(part, high, low);
+      cost += table_.edges()[at(part)].from == edges_[at(edge)].from
+                  ? table_.edge_cost(part, low, high)
+                  : table_.edge_cost(part, high, low);
     return {cost};
   }
   /// Few candidates a node: all pairs are asked for at once.
@@ -86,9 +97,11 @@ class Bracketing {
   using Candidates = std::vector<std::vector<int>>;  ///< by node
 
  public:
-  Bracketing(const WideTable& table, const BracketOptions& options) : table_(table), options_(options), chosen_(at(table.nodes())) {}
+  Bracketing(const WideTable& table, const BracketOptions& options)
+      : table_(table), options_(options), chosen_(at(table.nodes())) {}
 
-  std::optional<Bracket> run(const std::vector<std::vector<int>>& known, const std::vector<std::vector<int>>& few) {
+  std::optional<Bracket> run(const std::vector<std::vector<int>>& known,
+                             const std::vector<std::vector<int>>& few) {
     for (const std::vector<int>& assignment : known) {
       offer(assignment);
       least_known_ = std::min(least_known_, cost_of(table_, assignment));
@@ -98,7 +111,8 @@ class Bracketing {
     bound();
     if (found_ && best_.gap() <= options_.tolerance) return best_;
     const double left_out = choose(options_.most_candidates, chosen_);
-    if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); })) return std::nullopt;
+    if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))
+      return std::nullopt;
     const std::optional<double> optimum = solve(chosen_);
     if (!optimum) return std::nullopt;
     improve();
@@ -106,7 +120,8 @@ class Bracketing {
     return best_;
   }
 
-  std::vector<int> run_among(const std::vector<std::vector<int>>& few, const std::vector<int>& known) {
+  std::vector<int> run_among(const std::vector<std::vector<int>>& few,
+                             const std::vector<int>& known) {
     offer(known);
     look_among(few);
     return best_.assignment;
@@ -116,7 +131,8 @@ class Bracketing {
   /// Each node's least cost, without edges.
   double least_nodes() const {
     double sum = 0;
-    for (int node = 0; node < table_.nodes(); ++node) sum += *std::ranges::min_element(table_.node_costs(node));
+    for (int node = 0; node < table_.nodes(); ++node)
+      sum += *std::ranges::min_element(table_.node_costs(node));
     return sum;
   }
 
@@ -154,14 +170,18 @@ class Bracketing {
       if (offer(dual.follow())) improve();
       if (best_.gap() > options_.tolerance) look_among_best();
       if (found_) dual.lower_limit(best_.cost);
-      const bool helped = best_.lower_bound - bound_before > worthwhile * best_.lower_bound || best_.cost < cost_before;
-      if (!helped || (found_ && best_.gap() <= options_.tolerance) || dual.most_survivors() <= few_enough) break;
+      const bool helped = best_.lower_bound - bound_before > worthwhile * best_.lower_bound ||
+                          best_.cost < cost_before;
+      if (!helped || (found_ && best_.gap() <= options_.tolerance) ||
+          dual.most_survivors() <= few_enough)
+        break;
     }
   }
 
   /// The best of what is most promising now: the lower the limit, the more the next pass rules out.
   void look_among_best() {
-    if (!found_ || options_.memory_limit) return;  // with a limit the exact search may take its time
+    if (!found_ || options_.memory_limit)
+      return;  // with a limit the exact search may take its time
     Candidates promising(at(table_.nodes()));
     choose(few_enough, promising);
     const double before = best_.cost;
@@ -170,7 +190,8 @@ class Bracketing {
   }
 
   bool offer(const std::vector<int>& assignment) {
-    if (options_.memory_limit && memory_of(table_, assignment) > *options_.memory_limit) return false;
+    if (options_.memory_limit && memory_of(table_, assignment) > *options_.memory_limit)
+      return false;
     const double cost = cost_of(table_, assignment);
     if (found_ && cost >= best_.cost) return false;
     best_.assignment = assignment;
@@ -189,7 +210,9 @@ class Bracketing {
         if (bound[at(candidate)] < limit) order.push_back(candidate);
       if (order.size() > count) {
         const auto next = order.begin() + static_cast<std::ptrdiff_t>(count);
-        std::ranges::nth_element(order, next, {}, [&](int candidate) { return std::pair(bound[at(candidate)], candidate); });
+        std::ranges::nth_element(order, next, {}, [&](int candidate) {
+          return std::pair(bound[at(candidate)], candidate);
+        });
         left_out = std::min(left_out, bound[at(*next)]);
         order.resize(count);
       }
@@ -212,7 +235,8 @@ class Bracketing {
     const auto result = search(selection, options_.memory_limit);
     if (!result) return {};
     std::vector<int> assignment;
-    for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
+    for (int node = 0; node < table_.nodes(); ++node)
+      assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
     offer(assignment);
     return result->lower_bound.value;
   }
@@ -228,7 +252,8 @@ class Bracketing {
     bool improved = true;
     for (int sweep = 0; improved && sweep < most_sweeps; ++sweep) {
       improved = false;
-      for (int node = 0; node < table_.nodes(); ++node) improved = improve(node, incident[at(node)]) || improved;
+      for (int node = 0; node < table_.nodes(); ++node)
+        improved = improve(node, incident[at(node)]) || improved;
     }
     best_.cost = cost_of(table_, best_.assignment);
   }
@@ -247,13 +272,16 @@ class Bracketing {
       best += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
     }
     Bytes room{std::numeric_limits<std::int64_t>::max()};
-    if (options_.memory_limit) room = *options_.memory_limit - memory_of(table_, assignment) + Bytes{table_.memory(node)[at(current)]};
+    if (options_.memory_limit)
+      room = *options_.memory_limit - memory_of(table_, assignment) +
+             Bytes{table_.memory(node)[at(current)]};
     for (std::size_t c = 0; c < costs.size(); ++c)
       if (table_.memory(node)[c] > room.value) costs[c] = infinity;
     for (const int edge : incident) {
       std::vector<double> limits(costs);
       for (double& seconds : limits) seconds = best - seconds;
-      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].to == node, assignment[at(other_end(edge))], limits));
+      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].to == node,
+                                       assignment[at(other_end(edge))], limits));
     }
     const auto chosen = static_cast<int>(std::ranges::min_element(costs) - costs.begin());
     if (costs[at(chosen)] >= best * (1 - 1e-12)) return false;
@@ -274,13 +302,15 @@ class Bracketing {
 
 }  // namespace
 
-std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known, const BracketOptions& options,
+std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known,
+                               const BracketOptions& options,
                                const std::vector<std::vector<int>>& few) {
   if (table.nodes() == 0) return Bracket{};
   return Bracketing(table, options).run(known, few);
 }
 
-std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few, const std::vector<int>& known) {
+std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few,
+                            const std::vector<int>& known) {
   return Bracketing(table, {}).run_among(few, known);
 }
 

@@ -28,11 +28,13 @@ struct Bracket {
 
 /// `known`: assignments to start from; the answer is never worse than any of them that satisfies the limit. `few`: by node, candidates (ascending) among which a good
 /// assignment is looked for first; or nothing. Nothing if no assignment was found that satisfies the limit.
-std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known, const BracketOptions& options = {},
+std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known,
+                               const BracketOptions& options = {},
                                const std::vector<std::vector<int>>& few = {});
 
 /// A good assignment of `few` candidates a node, at least as good as `known`; nothing is proven, and no memory limit applies.
-std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few, const std::vector<int>& known);
+std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few,
+                            const std::vector<int>& known);
 
 /// Seconds over a whole assignment.
 double cost_of(const WideTable& table, const std::vector<int>& assignment);

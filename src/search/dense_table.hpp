@@ -29,7 +29,9 @@ class DenseTable : public CostTable {
   Bytes node_memory(int node, int candidate) const override;
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override;
   std::span<const double> edge_row(int edge, int from_candidate) const override;
-  Seconds edge_bound(int edge) const override { return {bounds_.at(static_cast<std::size_t>(edge))}; }
+  Seconds edge_bound(int edge) const override {
+    return {bounds_.at(static_cast<std::size_t>(edge))};
+  }
   bool edges_at_hand() const override { return true; }
 
  private:

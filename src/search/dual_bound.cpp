@@ -32,7 +32,8 @@ DualBound::DualBound(const WideTable& table, double limit)
       least_(at(table.nodes())) {
   const auto edges = table.edges();
   for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
-    const int child = std::max(edges[at(edge)].from, edges[at(edge)].to), parent = std::min(edges[at(edge)].from, edges[at(edge)].to);
+    const int child = std::max(edges[at(edge)].from, edges[at(edge)].to),
+              parent = std::min(edges[at(edge)].from, edges[at(edge)].to);
     if (parent <= parent_[at(child)]) continue;
     parent_[at(child)] = parent;
     parent_edge_[at(child)] = edge;
@@ -46,11 +47,13 @@ DualBound::DualBound(const WideTable& table, double limit)
   }
   below_ = own_;
   for (int edge = 0; edge < static_cast<int>(edges.size()); ++edge) {
-    const int low = std::min(edges[at(edge)].from, edges[at(edge)].to), high = std::max(edges[at(edge)].from, edges[at(edge)].to);
+    const int low = std::min(edges[at(edge)].from, edges[at(edge)].to),
+              high = std::max(edges[at(edge)].from, edges[at(edge)].to);
     if (parent_edge_[at(high)] == edge) continue;
     besides_of_low_[at(low)].push_back(static_cast<int>(besides_.size()));
     besides_of_high_[at(high)].push_back(static_cast<int>(besides_.size()));
-    besides_.push_back({edge, low, high, Costs(own_[at(low)].size(), 0), Costs(own_[at(high)].size(), 0)});
+    besides_.push_back(
+        {edge, low, high, Costs(own_[at(low)].size(), 0), Costs(own_[at(high)].size(), 0)});
   }
 }
 
@@ -68,7 +71,9 @@ void DualBound::expect(const std::vector<int>& assignment) {
     subtree[at(node)] += own_[at(node)][at(assignment[at(node)])];
     if (parent_[at(node)] < 0) continue;
     const auto [from, to] = table_.edges()[at(parent_edge_[at(node)])];
-    subtree[at(parent_[at(node)])] += subtree[at(node)] + table_.edge_cost(parent_edge_[at(node)], assignment[at(from)], assignment[at(to)]);
+    subtree[at(parent_[at(node)])] +=
+        subtree[at(node)] +
+        table_.edge_cost(parent_edge_[at(node)], assignment[at(from)], assignment[at(to)]);
   }
   for (int node = 0; node < table_.nodes(); ++node) {
     Costs& beyond = from_parent_[at(node)];
@@ -76,9 +81,11 @@ void DualBound::expect(const std::vector<int>& assignment) {
   }
 }
 
-DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs, const Costs& limits) const {
+DualBound::Costs DualBound::through(int edge, int from_node, const Costs& costs,
+                                    const Costs& limits) const {
   const bool forward = table_.edges()[at(edge)].from == from_node;
-  return roughly_ ? table_.through_at_least(edge, forward, costs, limits) : table_.through(edge, forward, costs, limits);
+  return roughly_ ? table_.through_at_least(edge, forward, costs, limits)
+                  : table_.through(edge, forward, costs, limits);
 }
 
 void DualBound::sketch() {
@@ -134,8 +141,10 @@ DualBound::Costs DualBound::room(int node, const Costs& costs) const {
 
 /// `upward`: from the high end to the low one.
 void DualBound::lend(Beside& beside, bool upward, double share) {
-  const int lender = upward ? beside.high : beside.low, borrower = upward ? beside.low : beside.high;
-  Costs &lent = upward ? beside.at_high : beside.at_low, &charged = upward ? beside.at_low : beside.at_high;
+  const int lender = upward ? beside.high : beside.low,
+            borrower = upward ? beside.low : beside.high;
+  Costs &lent = upward ? beside.at_high : beside.at_low,
+        &charged = upward ? beside.at_low : beside.at_high;
   const Costs& completion = completion_[at(lender)];
   const double least = least_of(completion);
   if (least == infinity) return;
@@ -163,7 +172,8 @@ void DualBound::lend(Beside& beside, bool upward, double share) {
 }
 
 void DualBound::lend_all(const std::vector<int>& besides, bool upward) {
-  for (const int beside : besides) lend(besides_[at(beside)], upward, 1.0 / static_cast<double>(besides.size() + 1));
+  for (const int beside : besides)
+    lend(besides_[at(beside)], upward, 1.0 / static_cast<double>(besides.size() + 1));
 }
 
 void DualBound::ascend() {
@@ -173,7 +183,8 @@ void DualBound::ascend() {
     if (descended_) lend_all(besides_of_high_[at(node)], true);
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
-      to_parent_[at(node)] = through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without(node)));
+      to_parent_[at(node)] =
+          through(parent_edge_[at(node)], node, below_[at(node)], room(parent, without(node)));
   }
 }
 
@@ -182,7 +193,8 @@ void DualBound::descend() {
   for (int node = 0; node < table_.nodes(); ++node) {
     gather(node);
     if (const int parent = parent_[at(node)]; parent >= 0)
-      from_parent_[at(node)] = through(parent_edge_[at(node)], parent, without(node), room(node, below_[at(node)]));
+      from_parent_[at(node)] =
+          through(parent_edge_[at(node)], parent, without(node), room(node, below_[at(node)]));
     settle(node);
     lend_all(besides_of_low_[at(node)], false);
   }
@@ -190,7 +202,9 @@ void DualBound::descend() {
 
 std::size_t DualBound::most_survivors() const {
   std::ptrdiff_t most = 0;
-  for (const Costs& costs : completion_) most = std::max(most, std::ranges::count_if(costs, [](double seconds) { return seconds < infinity; }));
+  for (const Costs& costs : completion_)
+    most = std::max(
+        most, std::ranges::count_if(costs, [](double seconds) { return seconds < infinity; }));
   return static_cast<std::size_t>(most);
 }
 
@@ -202,7 +216,8 @@ std::vector<int> DualBound::follow() {
     const auto charge = [&](int edge, int known) {
       Costs limits(costs);
       for (double& seconds : limits) seconds = seconds < infinity ? infinity : -infinity;
-      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].from == known, assignment[at(known)], limits));
+      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].from == known,
+                                       assignment[at(known)], limits));
     };
     if (parent_[at(node)] >= 0) charge(parent_edge_[at(node)], parent_[at(node)]);
     for (const int index : besides_of_high_[at(node)]) {

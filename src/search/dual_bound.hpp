@@ -30,7 +30,9 @@ class DualBound {
   /// No assignment costs less, or none below the limit.
   double bound() const { return bound_; }
   /// What the best assignment with this candidate costs at least; infinite if ruled out.
-  const std::vector<double>& bounds(int node) const { return completion_[static_cast<std::size_t>(node)]; }
+  const std::vector<double>& bounds(int node) const {
+    return completion_[static_cast<std::size_t>(node)];
+  }
   /// Of the node that has most.
   std::size_t most_survivors() const;
   /// An assignment that follows the bounds, node by node.

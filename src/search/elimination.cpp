@@ -14,14 +14,17 @@ namespace {
 std::size_t offset_of(const Factor& factor, const std::vector<int>& assignment) {
   std::size_t offset = 0;
   for (std::size_t i = 0; i < factor.scope.size(); ++i) {
-    offset += static_cast<std::size_t>(assignment[static_cast<std::size_t>(factor.scope[i])]) * factor.strides[i];
+    offset += static_cast<std::size_t>(assignment[static_cast<std::size_t>(factor.scope[i])]) *
+              factor.strides[i];
   }
   return offset;
 }
 
 std::size_t stride_of(const Factor& factor, int node) {
   const auto found = std::find(factor.scope.begin(), factor.scope.end(), node);
-  return found == factor.scope.end() ? 0 : factor.strides[static_cast<std::size_t>(found - factor.scope.begin())];
+  return found == factor.scope.end()
+             ? 0
+             : factor.strides[static_cast<std::size_t>(found - factor.scope.begin())];
 }
 
 Factor empty_factor(const Problem& problem, std::vector<int> scope, double value) {
@@ -57,7 +60,8 @@ struct Row {
 constexpr std::size_t together = 4;
 
 /// out[i] = min(out[i], constant + values[i]) of several rows at once: then what is in `out` is read and written once for all of them.
-void fold_together(const std::array<Row, together>& rows, double* __restrict out, std::size_t size) {
+void fold_together(const std::array<Row, together>& rows, double* __restrict out,
+                   std::size_t size) {
   const auto [a, b, c, d] = rows;
   for (std::size_t i = 0; i < size; ++i) {
     const double ab = std::min(a.constant + a.values[i], b.constant + b.values[i]);
@@ -86,18 +90,24 @@ std::vector<Factor> pair_factors(const Problem& problem) {
   std::vector<Factor> factors;
   for (const Problem::Pair& pair : problem.pairs) {
     SP_ASSERT(pair.from < pair.to, "from={} to={}", pair.from, pair.to);
-    factors.push_back({{pair.from, pair.to}, {static_cast<std::size_t>(problem.size(pair.to)), 1}, pair.cost});
+    factors.push_back(
+        {{pair.from, pair.to}, {static_cast<std::size_t>(problem.size(pair.to)), 1}, pair.cost});
   }
   return factors;
 }
 
-Elimination::Elimination(const Problem& problem, const std::vector<Factor>& pairs, double price, std::size_t table_entries)
-    : problem_(problem), price_(price), buckets_(static_cast<std::size_t>(problem.nodes())), sent_(static_cast<std::size_t>(problem.nodes())) {
+Elimination::Elimination(const Problem& problem, const std::vector<Factor>& pairs, double price,
+                         std::size_t table_entries)
+    : problem_(problem),
+      price_(price),
+      buckets_(static_cast<std::size_t>(problem.nodes())),
+      sent_(static_cast<std::size_t>(problem.nodes())) {
   unary_.reserve(static_cast<std::size_t>(problem.nodes()));
   for (int node = 0; node < problem.nodes(); ++node) {
     const auto n = static_cast<std::size_t>(node);
     Factor factor{{node}, {1}, problem.cost[n]};
-    for (std::size_t i = 0; i < factor.values.size(); ++i) factor.values[i] += price * static_cast<double>(problem.memory[n][i]);
+    for (std::size_t i = 0; i < factor.values.size(); ++i)
+      factor.values[i] += price * static_cast<double>(problem.memory[n][i]);
     unary_.push_back(std::move(factor));
     place(&unary_.back());
   }
@@ -116,7 +126,9 @@ void Elimination::place(const Factor* factor) {
 void Elimination::eliminate(int node, std::size_t table_entries) {
   const auto n = static_cast<std::size_t>(node);
   std::vector<const Factor*> factors = buckets_[n];
-  std::stable_sort(factors.begin(), factors.end(), [](const Factor* a, const Factor* b) { return a->scope.size() > b->scope.size(); });
+  std::stable_sort(factors.begin(), factors.end(), [](const Factor* a, const Factor* b) {
+    return a->scope.size() > b->scope.size();
+  });
   std::vector<std::vector<const Factor*>> parts;
   for (const Factor* factor : factors) {
     const auto fits = [&](std::vector<const Factor*> part) {
@@ -139,12 +151,14 @@ void Elimination::eliminate(int node, std::size_t table_entries) {
 }
 
 Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) const {
-  Factor result = empty_factor(problem_, scope_without(node, factors), std::numeric_limits<double>::infinity());
+  Factor result =
+      empty_factor(problem_, scope_without(node, factors), std::numeric_limits<double>::infinity());
   // The innermost loop runs over the scope's last node, which is contiguous in every factor that has it: it is the last there too.
   const int inner = result.scope.empty() ? -1 : result.scope.back();
   const std::size_t row_size = inner < 0 ? 1 : static_cast<std::size_t>(problem_.size(inner));
   std::vector<const Factor*> flat, long_rows;
-  for (const Factor* factor : factors) (factor->scope.back() == inner ? long_rows : flat).push_back(factor);
+  for (const Factor* factor : factors)
+    (factor->scope.back() == inner ? long_rows : flat).push_back(factor);
 
   std::vector<int> assignment(static_cast<std::size_t>(problem_.nodes()), 0);
   std::vector<const double*> rows(long_rows.size());
@@ -152,7 +166,8 @@ Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& fac
   for (std::size_t begin = 0; begin < result.values.size(); begin += row_size) {
     std::size_t rest = begin;
     for (std::size_t i = 0; i < result.scope.size(); ++i) {
-      assignment[static_cast<std::size_t>(result.scope[i])] = static_cast<int>(rest / result.strides[i]);
+      assignment[static_cast<std::size_t>(result.scope[i])] =
+          static_cast<int>(rest / result.strides[i]);
       rest %= result.strides[i];
     }
     double* const out = &result.values[begin];
@@ -161,7 +176,8 @@ Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& fac
       assignment[static_cast<std::size_t>(node)] = candidate;
       double constant = 0;
       for (const Factor* factor : flat) constant += factor->values[offset_of(*factor, assignment)];
-      for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = &long_rows[i]->values[offset_of(*long_rows[i], assignment)];
+      for (std::size_t i = 0; i < rows.size(); ++i)
+        rows[i] = &long_rows[i]->values[offset_of(*long_rows[i], assignment)];
       if (rows.size() != 1) {
         fold_rows(rows, constant, out, row_size);
         continue;
@@ -197,11 +213,14 @@ std::vector<int> Elimination::decode() const {
   std::vector<int> assignment(static_cast<std::size_t>(problem_.nodes()), 0);
   for (int node = problem_.nodes() - 1; node >= 0; --node) {
     const std::vector<double> rise = rises(node, assignment);
-    assignment[static_cast<std::size_t>(node)] = static_cast<int>(std::min_element(rise.begin(), rise.end()) - rise.begin());
+    assignment[static_cast<std::size_t>(node)] =
+        static_cast<int>(std::min_element(rise.begin(), rise.end()) - rise.begin());
   }
   return assignment;
 }
 
-std::vector<int> Elimination::scope(int node) const { return scope_without(node, buckets_[static_cast<std::size_t>(node)]); }
+std::vector<int> Elimination::scope(int node) const {
+  return scope_without(node, buckets_[static_cast<std::size_t>(node)]);
+}
 
 }  // namespace stratplan

@@ -24,7 +24,8 @@ std::vector<Factor> pair_factors(const Problem& problem);
 class Elimination {
  public:
   /// Minimizes cost + price * memory (seconds per byte) over a problem whose nodes are numbered in the order of elimination. Keeps references.
-  Elimination(const Problem& problem, const std::vector<Factor>& pairs, double price, std::size_t table_entries);
+  Elimination(const Problem& problem, const std::vector<Factor>& pairs, double price,
+              std::size_t table_entries);
 
   /// Nothing is less; attained by decode() if exact().
   double bound() const { return bound_; }

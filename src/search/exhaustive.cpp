@@ -30,11 +30,13 @@ Seconds cost_of(const CostTable& table, const std::vector<int>& assignment) {
 
 Bytes memory_of(const CostTable& table, const std::vector<int>& assignment) {
   Bytes total{};
-  for (int node = 0; node < table.nodes(); ++node) total += table.node_memory(node, assignment[static_cast<std::size_t>(node)]);
+  for (int node = 0; node < table.nodes(); ++node)
+    total += table.node_memory(node, assignment[static_cast<std::size_t>(node)]);
   return total;
 }
 
-std::optional<SearchResult> search_exhaustively(const CostTable& table, std::optional<Bytes> memory_limit) {
+std::optional<SearchResult> search_exhaustively(const CostTable& table,
+                                                std::optional<Bytes> memory_limit) {
   for (int node = 0; node < table.nodes(); ++node) {
     if (table.candidates(node) == 0) return std::nullopt;
   }

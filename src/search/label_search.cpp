@@ -25,16 +25,24 @@ struct Label {
 struct StateHash {
   std::size_t operator()(const std::vector<int>& state) const {
     std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
-    for (const int value : state) hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
+    for (const int value : state)
+      hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
     return hash;
   }
 };
 
 class LabelSearch {
  public:
-  LabelSearch(const Problem& problem, const std::vector<const Elimination*>& bounds, std::optional<std::int64_t> memory_limit, double upper_bound)
-      : problem_(problem), bounds_(bounds), memory_limit_(memory_limit), upper_bound_(upper_bound), least_before_(1, 0) {
-    for (const auto& memory : problem.memory) least_before_.push_back(least_before_.back() + *std::min_element(memory.begin(), memory.end()));
+  LabelSearch(const Problem& problem, const std::vector<const Elimination*>& bounds,
+              std::optional<std::int64_t> memory_limit, double upper_bound)
+      : problem_(problem),
+        bounds_(bounds),
+        memory_limit_(memory_limit),
+        upper_bound_(upper_bound),
+        least_before_(1, 0) {
+    for (const auto& memory : problem.memory)
+      least_before_.push_back(least_before_.back() +
+                              *std::min_element(memory.begin(), memory.end()));
     find_live_nodes();
   }
 
@@ -78,7 +86,8 @@ class LabelSearch {
     for (int node = 0; node < problem_.nodes(); ++node) {
       for (const int other : bounds_.front()->scope(node)) {
         // Seen from all places between `node` (not yet assigned) and `other` (assigned).
-        for (int place = node + 1; place <= other; ++place) live_[static_cast<std::size_t>(place)].push_back(other);
+        for (int place = node + 1; place <= other; ++place)
+          live_[static_cast<std::size_t>(place)].push_back(other);
       }
     }
     for (auto& nodes : live_) {
@@ -91,15 +100,18 @@ class LabelSearch {
     double bound = label.bounds.front();
     if (!memory_limit_) return bound;
     for (std::size_t i = 1; i < bounds_.size(); ++i) {
-      bound = std::max(bound, label.bounds[i] - bounds_[i]->price() * static_cast<double>(*memory_limit_));
+      bound = std::max(bound,
+                       label.bounds[i] - bounds_[i]->price() * static_cast<double>(*memory_limit_));
     }
     return bound;
   }
 
   std::vector<int> assignment_of(int label) const {
     std::vector<int> assignment(static_cast<std::size_t>(problem_.nodes()), 0);
-    for (int at = label; labels_[static_cast<std::size_t>(at)].parent >= 0; at = labels_[static_cast<std::size_t>(at)].parent) {
-      assignment[static_cast<std::size_t>(labels_[static_cast<std::size_t>(at)].node)] = labels_[static_cast<std::size_t>(at)].candidate;
+    for (int at = label; labels_[static_cast<std::size_t>(at)].parent >= 0;
+         at = labels_[static_cast<std::size_t>(at)].parent) {
+      assignment[static_cast<std::size_t>(labels_[static_cast<std::size_t>(at)].node)] =
+          labels_[static_cast<std::size_t>(at)].candidate;
     }
     return assignment;
   }
@@ -119,7 +131,8 @@ class LabelSearch {
       child.memory = labels_[static_cast<std::size_t>(parent)].memory + problem_.memory[n][c];
       if (memory_limit_ && child.memory + least_before_[n] > *memory_limit_) continue;
       child.bounds = labels_[static_cast<std::size_t>(parent)].bounds;
-      for (std::size_t i = 0; i < bounds_.size(); ++i) child.bounds[i] += std::max(0.0, rises[i][c]);
+      for (std::size_t i = 0; i < bounds_.size(); ++i)
+        child.bounds[i] += std::max(0.0, rises[i][c]);
       if (bound_of(child) >= upper_bound_ * (1 - 1e-12)) continue;
       assignment[n] = candidate;
       if (dominated(child, assignment)) continue;
@@ -130,16 +143,20 @@ class LabelSearch {
   /// Whether a label that looks the same to the remaining nodes is at least as good; drops those that this one beats.
   bool dominated(const Label& label, const std::vector<int>& assignment) {
     std::vector<int> state{label.node};
-    for (const int node : live_[static_cast<std::size_t>(label.node)]) state.push_back(assignment[static_cast<std::size_t>(node)]);
+    for (const int node : live_[static_cast<std::size_t>(label.node)])
+      state.push_back(assignment[static_cast<std::size_t>(node)]);
     std::vector<int>& front = fronts_[std::move(state)];
     const double tolerance = 1e-14 * label.bounds.front();
     for (const int index : front) {
       const Label& known = labels_[static_cast<std::size_t>(index)];
-      if (known.bounds.front() <= label.bounds.front() + tolerance && (!memory_limit_ || known.memory <= label.memory)) return true;
+      if (known.bounds.front() <= label.bounds.front() + tolerance &&
+          (!memory_limit_ || known.memory <= label.memory))
+        return true;
     }
     std::erase_if(front, [&](int index) {
       Label& known = labels_[static_cast<std::size_t>(index)];
-      const bool beaten = label.bounds.front() <= known.bounds.front() && (!memory_limit_ || label.memory <= known.memory);
+      const bool beaten = label.bounds.front() <= known.bounds.front() &&
+                          (!memory_limit_ || label.memory <= known.memory);
       known.dropped = known.dropped || beaten;
       return beaten;
     });
@@ -165,8 +182,9 @@ class LabelSearch {
 
 }  // namespace
 
-LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds, std::optional<std::int64_t> memory_limit,
-                          double upper_bound, std::size_t labels) {
+LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds,
+                          std::optional<std::int64_t> memory_limit, double upper_bound,
+                          std::size_t labels) {
   SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0);
   return LabelSearch(problem, bounds, memory_limit, upper_bound).run(labels);
 }

@@ -18,7 +18,8 @@ struct LabelOutcome {
 
 /// `bounds`: eliminations of `problem`, the first at price 0. `upper_bound`: seconds of a known assignment; only better ones are looked for. Stops when
 /// `labels` partial assignments are held.
-LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds, std::optional<std::int64_t> memory_limit,
-                          double upper_bound, std::size_t labels);
+LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds,
+                          std::optional<std::int64_t> memory_limit, double upper_bound,
+                          std::size_t labels);
 
 }  // namespace stratplan

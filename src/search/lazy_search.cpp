@@ -15,7 +15,9 @@ class OptimisticTable final : public CostTable {
   std::string node_name(int node) const override { return table_.node_name(node); }
   int candidates(int node) const override { return table_.candidates(node); }
   std::span<const Edge> edges() const override { return table_.edges(); }
-  Seconds node_cost(int node, int candidate) const override { return table_.node_cost(node, candidate); }
+  Seconds node_cost(int node, int candidate) const override {
+    return table_.node_cost(node, candidate);
+  }
   Bytes node_memory(int, int) const override { return {0}; }
   Seconds edge_cost(int edge, int, int) const override { return table_.edge_bound(edge); }
 
@@ -52,13 +54,17 @@ class LazySearch {
     bool any = false;
     const auto edges = table_.edges();
     for (std::size_t edge = 0; edge < factors_.size(); ++edge) {
-      const auto from = static_cast<std::size_t>(factors_[edge].scope[0]), to = static_cast<std::size_t>(factors_[edge].scope[1]);
-      const auto i = static_cast<std::size_t>(assignment[from]), j = static_cast<std::size_t>(assignment[to]);
+      const auto from = static_cast<std::size_t>(factors_[edge].scope[0]),
+                 to = static_cast<std::size_t>(factors_[edge].scope[1]);
+      const auto i = static_cast<std::size_t>(assignment[from]),
+                 j = static_cast<std::size_t>(assignment[to]);
       const std::size_t place = i * factors_[edge].strides[0] + j;
       if (asked_[edge][place]) continue;
       const int a = problem_.candidates[from][i], b = problem_.candidates[to][j];
       const bool turned = problem_.origin[from] != edges[edge].from;
-      factors_[edge].values[place] = (turned ? table_.edge_cost(static_cast<int>(edge), b, a) : table_.edge_cost(static_cast<int>(edge), a, b)).value;
+      factors_[edge].values[place] = (turned ? table_.edge_cost(static_cast<int>(edge), b, a)
+                                             : table_.edge_cost(static_cast<int>(edge), a, b))
+                                         .value;
       asked_[edge][place] = any = true;
     }
     return any;

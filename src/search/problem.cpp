@@ -23,26 +23,32 @@ struct Side {
   int others;  ///< candidates of the neighbour
   int own;
   double at(int candidate, int other) const {
-    return is_from ? pair->cost[static_cast<std::size_t>(candidate) * others + other] : pair->cost[static_cast<std::size_t>(other) * own + candidate];
+    return is_from ? pair->cost[static_cast<std::size_t>(candidate) * others + other]
+                   : pair->cost[static_cast<std::size_t>(other) * own + candidate];
   }
 };
 
 std::vector<Side> sides_of(const Problem& problem, int node) {
   std::vector<Side> sides;
   for (const Problem::Pair& pair : problem.pairs) {
-    if (pair.from == node) sides.push_back({&pair, true, problem.size(pair.to), problem.size(node)});
-    if (pair.to == node) sides.push_back({&pair, false, problem.size(pair.from), problem.size(node)});
+    if (pair.from == node)
+      sides.push_back({&pair, true, problem.size(pair.to), problem.size(node)});
+    if (pair.to == node)
+      sides.push_back({&pair, false, problem.size(pair.from), problem.size(node)});
   }
   return sides;
 }
 
 /// Whether taking `better` instead of `worse` never costs more: the most that each neighbour could add is added up, and it only grows, so most
 /// pairs are told apart after a few looks.
-bool dominates(const Problem& problem, int node, const std::vector<Side>& sides, int better, int worse) {
+bool dominates(const Problem& problem, int node, const std::vector<Side>& sides, int better,
+               int worse) {
   const auto& cost = problem.cost[static_cast<std::size_t>(node)];
   const auto& memory = problem.memory[static_cast<std::size_t>(node)];
-  if (memory[static_cast<std::size_t>(better)] > memory[static_cast<std::size_t>(worse)]) return false;
-  const double slack = cost[static_cast<std::size_t>(worse)] - cost[static_cast<std::size_t>(better)];
+  if (memory[static_cast<std::size_t>(better)] > memory[static_cast<std::size_t>(worse)])
+    return false;
+  const double slack =
+      cost[static_cast<std::size_t>(worse)] - cost[static_cast<std::size_t>(better)];
   double extra = 0;
   for (const Side& side : sides) extra += side.at(better, 0) - side.at(worse, 0);
   for (const Side& side : sides) {
@@ -111,7 +117,8 @@ void restrict_to(Problem& problem, int node, const std::vector<int>& kept) {
 std::vector<int> Problem::in_table(const std::vector<int>& assignment) const {
   std::vector<int> result(assignment.size());
   for (std::size_t i = 0; i < assignment.size(); ++i) {
-    result[static_cast<std::size_t>(origin[i])] = candidates[i][static_cast<std::size_t>(assignment[i])];
+    result[static_cast<std::size_t>(origin[i])] =
+        candidates[i][static_cast<std::size_t>(assignment[i])];
   }
   return result;
 }
@@ -135,7 +142,8 @@ Problem make_problem(const CostTable& table, const Survivors& survivors) {
     for (const int i : survivors[static_cast<std::size_t>(pair.from)]) {
       const std::span<const double> row = table.edge_row(static_cast<int>(edge), i);
       for (const int j : survivors[static_cast<std::size_t>(pair.to)])
-        pair.cost.push_back(checked(row.empty() ? table.edge_cost(static_cast<int>(edge), i, j) : Seconds{row[static_cast<std::size_t>(j)]}));
+        pair.cost.push_back(checked(row.empty() ? table.edge_cost(static_cast<int>(edge), i, j)
+                                                : Seconds{row[static_cast<std::size_t>(j)]}));
     }
     problem.pairs.push_back(std::move(pair));
   }
@@ -158,7 +166,8 @@ std::vector<int> elimination_order(const Problem& problem) {
     neighbours[static_cast<std::size_t>(pair.to)].insert(pair.from);
   }
   constexpr double done = std::numeric_limits<double>::infinity();
-  std::vector<double> work(static_cast<std::size_t>(problem.nodes()));  ///< entries of the table that eliminating the node needs
+  std::vector<double> work(static_cast<std::size_t>(
+      problem.nodes()));  ///< entries of the table that eliminating the node needs
   const auto update = [&](int node) {
     double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
     for (const int other : neighbours[static_cast<std::size_t>(node)])
@@ -194,11 +203,13 @@ Problem reordered(const Problem& problem, const std::vector<int>& order) {
     result.memory.push_back(problem.memory[from]);
   }
   for (const Problem::Pair& pair : problem.pairs) {
-    Problem::Pair turned{place[static_cast<std::size_t>(pair.from)], place[static_cast<std::size_t>(pair.to)], pair.cost};
+    Problem::Pair turned{place[static_cast<std::size_t>(pair.from)],
+                         place[static_cast<std::size_t>(pair.to)], pair.cost};
     if (turned.from > turned.to) {
       const std::size_t rows = problem.size(pair.from), columns = problem.size(pair.to);
       for (std::size_t i = 0; i < rows; ++i) {
-        for (std::size_t j = 0; j < columns; ++j) turned.cost[j * rows + i] = pair.cost[i * columns + j];
+        for (std::size_t j = 0; j < columns; ++j)
+          turned.cost[j * rows + i] = pair.cost[i * columns + j];
       }
       std::swap(turned.from, turned.to);
     }

@@ -23,7 +23,9 @@ struct Problem {
   std::vector<Pair> pairs;
 
   int nodes() const { return static_cast<int>(origin.size()); }
-  int size(int node) const { return static_cast<int>(candidates[static_cast<std::size_t>(node)].size()); }
+  int size(int node) const {
+    return static_cast<int>(candidates[static_cast<std::size_t>(node)].size());
+  }
   /// An assignment of this problem in terms of the table.
   std::vector<int> in_table(const std::vector<int>& assignment) const;
 };

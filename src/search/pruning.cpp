@@ -21,32 +21,41 @@ Incidences incidences_of(const CostTable& table) {
   Incidences result(static_cast<std::size_t>(table.nodes()));
   const auto edges = table.edges();
   for (std::size_t edge = 0; edge < edges.size(); ++edge) {
-    result[static_cast<std::size_t>(edges[edge].from)].push_back({static_cast<int>(edge), edges[edge].to, true});
-    result[static_cast<std::size_t>(edges[edge].to)].push_back({static_cast<int>(edge), edges[edge].from, false});
+    result[static_cast<std::size_t>(edges[edge].from)].push_back(
+        {static_cast<int>(edge), edges[edge].to, true});
+    result[static_cast<std::size_t>(edges[edge].to)].push_back(
+        {static_cast<int>(edge), edges[edge].from, false});
   }
   return result;
 }
 
 /// Cost of a node and its edges to neighbours that have a candidate (>= 0). Stops asking for edges once it reaches `enough`.
-double local_cost(const CostTable& table, const Incidences& incidences, const std::vector<int>& assignment, int node, int candidate, double enough) {
+double local_cost(const CostTable& table, const Incidences& incidences,
+                  const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;
   for (const Incidence& incidence : incidences[static_cast<std::size_t>(node)]) {
     const int other = assignment[static_cast<std::size_t>(incidence.other)];
     if (cost >= enough) break;
     if (other < 0) continue;
-    cost += (incidence.is_from ? table.edge_cost(incidence.edge, candidate, other) : table.edge_cost(incidence.edge, other, candidate)).value;
+    cost += (incidence.is_from ? table.edge_cost(incidence.edge, candidate, other)
+                               : table.edge_cost(incidence.edge, other, candidate))
+                .value;
   }
   return cost;
 }
 
 /// The surviving candidate with the least local cost whose memory is at most `room`; the current one if none is better. Begins with those that are
 /// cheap in themselves, for then most others need no look at their edges.
-int best_candidate(const CostTable& table, const Incidences& incidences, std::vector<int> candidates, const std::vector<int>& assignment, int node,
+int best_candidate(const CostTable& table, const Incidences& incidences,
+                   std::vector<int> candidates, const std::vector<int>& assignment, int node,
                    Bytes room) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); });
+  std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) {
+    return table.node_cost(node, a) < table.node_cost(node, b);
+  });
   int best = assignment[static_cast<std::size_t>(node)];
-  double least = best < 0 ? infinity : local_cost(table, incidences, assignment, node, best, infinity);
+  double least =
+      best < 0 ? infinity : local_cost(table, incidences, assignment, node, best, infinity);
   for (const int candidate : candidates) {
     if (table.node_memory(node, candidate) > room) continue;
     const double wanted = least * (1 - 1e-12);
@@ -61,7 +70,8 @@ int best_candidate(const CostTable& table, const Incidences& incidences, std::ve
 
 Bytes least_memory_of(const CostTable& table, int node) {
   Bytes least = table.node_memory(node, 0);
-  for (int candidate = 1; candidate < table.candidates(node); ++candidate) least = std::min(least, table.node_memory(node, candidate));
+  for (int candidate = 1; candidate < table.candidates(node); ++candidate)
+    least = std::min(least, table.node_memory(node, candidate));
   return least;
 }
 
@@ -79,27 +89,31 @@ Survivors within_memory(const CostTable& table, std::optional<Bytes> memory_limi
   for (int node = 0; node < table.nodes(); ++node) {
     const Bytes others = least - least_memory_of(table, node);
     for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
-      const bool fits = !memory_limit || others + table.node_memory(node, candidate) <= *memory_limit;
+      const bool fits =
+          !memory_limit || others + table.node_memory(node, candidate) <= *memory_limit;
       if (fits) survivors[static_cast<std::size_t>(node)].push_back(candidate);
     }
   }
   return survivors;
 }
 
-Incumbent descend(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit, std::vector<int> start) {
+Incumbent descend(const CostTable& table, const Survivors& survivors,
+                  std::optional<Bytes> memory_limit, std::vector<int> start) {
   const Incidences incidences = incidences_of(table);
   std::vector<int> assignment = std::move(start);
   Bytes memory = memory_of(table, assignment);
   const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
   bool improved = true;
-  for (int sweep = 0; improved && sweep < 20; ++sweep) {  // each sweep improves or is the last; later ones gain next to nothing
+  for (int sweep = 0; improved && sweep < 20;
+       ++sweep) {  // each sweep improves or is the last; later ones gain next to nothing
     improved = false;
     for (int i = 0; i < table.nodes(); ++i) {
       const int node = sweep % 2 == 0 ? i : table.nodes() - 1 - i;
       int& current = assignment[static_cast<std::size_t>(node)];
       const Bytes others = memory - table.node_memory(node, current);
       const Bytes room = memory_limit ? *memory_limit - others : unlimited;
-      const int best = best_candidate(table, incidences, survivors[static_cast<std::size_t>(node)], assignment, node, room);
+      const int best = best_candidate(table, incidences, survivors[static_cast<std::size_t>(node)],
+                                      assignment, node, room);
       if (best == current) continue;
       memory = others + table.node_memory(node, best);
       current = best;
@@ -120,18 +134,22 @@ std::vector<int> greedy_assignment(const CostTable& table, const Survivors& surv
   return assignment;
 }
 
-Incumbent first_incumbent(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit) {
+Incumbent first_incumbent(const CostTable& table, const Survivors& survivors,
+                          std::optional<Bytes> memory_limit) {
   std::vector<int> lean, cheap;
   const std::vector<int> greedy = greedy_assignment(table, survivors);
   for (int node = 0; node < table.nodes(); ++node) {
     const auto& candidates = survivors[static_cast<std::size_t>(node)];
-    lean.push_back(*std::min_element(candidates.begin(), candidates.end(),
-                                     [&](int a, int b) { return table.node_memory(node, a) < table.node_memory(node, b); }));
-    cheap.push_back(
-        *std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) { return table.node_cost(node, a) < table.node_cost(node, b); }));
+    lean.push_back(*std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) {
+      return table.node_memory(node, a) < table.node_memory(node, b);
+    }));
+    cheap.push_back(*std::min_element(candidates.begin(), candidates.end(), [&](int a, int b) {
+      return table.node_cost(node, a) < table.node_cost(node, b);
+    }));
   }
   std::optional<Incumbent> best;
-  for (const std::vector<int>* start : std::initializer_list<const std::vector<int>*>{&greedy, &cheap, &lean}) {
+  for (const std::vector<int>* start :
+       std::initializer_list<const std::vector<int>*>{&greedy, &cheap, &lean}) {
     if (memory_limit && memory_of(table, *start) > *memory_limit) continue;
     Incumbent found = descend(table, survivors, memory_limit, *start);
     if (!best || found.cost < best->cost) best = std::move(found);
@@ -144,16 +162,19 @@ Survivors below(const CostTable& table, const Survivors& survivors, double upper
   double rest = 0;
   for (int node = 0; node < table.nodes(); ++node) {
     double cost = std::numeric_limits<double>::infinity();
-    for (const int candidate : survivors[static_cast<std::size_t>(node)]) cost = std::min(cost, table.node_cost(node, candidate).value);
+    for (const int candidate : survivors[static_cast<std::size_t>(node)])
+      cost = std::min(cost, table.node_cost(node, candidate).value);
     least.push_back(cost);
     rest += cost;
   }
-  for (std::size_t edge = 0; edge < table.edges().size(); ++edge) rest += table.edge_bound(static_cast<int>(edge)).value;
+  for (std::size_t edge = 0; edge < table.edges().size(); ++edge)
+    rest += table.edge_bound(static_cast<int>(edge)).value;
   Survivors result(survivors.size());
   for (int node = 0; node < table.nodes(); ++node) {
     const auto n = static_cast<std::size_t>(node);
     for (const int candidate : survivors[n]) {
-      if (rest - least[n] + table.node_cost(node, candidate).value <= upper_bound * (1 + 1e-9)) result[n].push_back(candidate);
+      if (rest - least[n] + table.node_cost(node, candidate).value <= upper_bound * (1 + 1e-9))
+        result[n].push_back(candidate);
     }
   }
   return result;

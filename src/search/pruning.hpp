@@ -16,13 +16,15 @@ struct Incumbent {
 Survivors within_memory(const CostTable& table, std::optional<Bytes> memory_limit);
 
 /// Improves one node at a time until no change of a single node helps (and keeps within the limit, as the start must be).
-Incumbent descend(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit, std::vector<int> start);
+Incumbent descend(const CostTable& table, const Survivors& survivors,
+                  std::optional<Bytes> memory_limit, std::vector<int> start);
 
 /// Each node in turn takes what is cheapest next to those before it.
 std::vector<int> greedy_assignment(const CostTable& table, const Survivors& survivors);
 
 /// The best of a few descents. Requires survivors of within_memory, none empty.
-Incumbent first_incumbent(const CostTable& table, const Survivors& survivors, std::optional<Bytes> memory_limit);
+Incumbent first_incumbent(const CostTable& table, const Survivors& survivors,
+                          std::optional<Bytes> memory_limit);
 
 /// Drops candidates with which even the cheapest rest (least node costs and the edges' bounds) costs more than `upper_bound` seconds.
 Survivors below(const CostTable& table, const Survivors& survivors, double upper_bound);

@@ -18,11 +18,16 @@ namespace {
 /// One search: the pruned and ordered problem, the best assignment so far and what is proven about all others.
 class Search {
  public:
-  Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits, const Survivors& fitting)
-      : table_(table), memory_limit_(memory_limit), limits_(limits), incumbent_(start(table, fitting, memory_limit)),
+  Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits,
+         const Survivors& fitting)
+      : table_(table),
+        memory_limit_(memory_limit),
+        limits_(limits),
+        incumbent_(start(table, fitting, memory_limit)),
         survivors_(below(table, fitting, incumbent_.cost)) {
     if (table.edges_at_hand()) {
-      Consistency consistent = make_consistent(table, std::move(survivors_), memory_limit, std::move(incumbent_));
+      Consistency consistent =
+          make_consistent(table, std::move(survivors_), memory_limit, std::move(incumbent_));
       survivors_ = std::move(consistent.survivors);
       incumbent_ = std::move(consistent.incumbent);
       raise(consistent.lower_bound);
@@ -46,7 +51,10 @@ class Search {
       if (priced_) bounds.push_back(priced_.get());
       if (!proven()) close_gap(bounds);
     }
-    return {incumbent_.assignment, {incumbent_.cost}, {proven() ? incumbent_.cost : lower_bound_}, memory_of(table_, incumbent_.assignment)};
+    return {incumbent_.assignment,
+            {incumbent_.cost},
+            {proven() ? incumbent_.cost : lower_bound_},
+            memory_of(table_, incumbent_.assignment)};
   }
 
  private:
@@ -57,11 +65,15 @@ class Search {
   };
 
   /// Where arc consistency comes next, which finds better ones, anything will do.
-  static Incumbent start(const CostTable& table, const Survivors& fitting, std::optional<Bytes> memory_limit) {
-    if (memory_limit || !table.edges_at_hand()) return first_incumbent(table, fitting, memory_limit);
+  static Incumbent start(const CostTable& table, const Survivors& fitting,
+                         std::optional<Bytes> memory_limit) {
+    if (memory_limit || !table.edges_at_hand())
+      return first_incumbent(table, fitting, memory_limit);
     std::vector<int> cheap;
     for (int node = 0; node < table.nodes(); ++node)
-      cheap.push_back(*std::ranges::min_element(fitting[static_cast<std::size_t>(node)], {}, [&](int candidate) { return table.node_cost(node, candidate); }));
+      cheap.push_back(*std::ranges::min_element(
+          fitting[static_cast<std::size_t>(node)], {},
+          [&](int candidate) { return table.node_cost(node, candidate); }));
     return {cheap, cost_of(table, cheap).value};
   }
 
@@ -86,9 +98,13 @@ class Search {
     Point under{incumbent_.cost, memory_of(table_, incumbent_.assignment).value};
     double best = -INFINITY;
     constexpr int rounds = 30;
-    for (int round = 0; round < rounds && !proven() && under.memory < over.memory && under.cost > over.cost; ++round) {
-      const double price = (under.cost - over.cost) / static_cast<double>(over.memory - under.memory);
-      auto elimination = std::make_unique<Elimination>(problem_, pairs_, price, limits_.table_entries);
+    for (int round = 0;
+         round < rounds && !proven() && under.memory < over.memory && under.cost > over.cost;
+         ++round) {
+      const double price =
+          (under.cost - over.cost) / static_cast<double>(over.memory - under.memory);
+      auto elimination =
+          std::make_unique<Elimination>(problem_, pairs_, price, limits_.table_entries);
       const double bound = elimination->bound() - price * limit;
       raise(bound);
       const Point point = offer(elimination->decode());
@@ -105,7 +121,8 @@ class Search {
   void close_gap(const std::vector<const Elimination*>& bounds) {
     std::optional<std::int64_t> memory_limit;
     if (memory_limit_) memory_limit = memory_limit_->value;
-    const LabelOutcome outcome = label_search(problem_, bounds, memory_limit, incumbent_.cost, limits_.labels);
+    const LabelOutcome outcome =
+        label_search(problem_, bounds, memory_limit, incumbent_.cost, limits_.labels);
     raise(std::min(outcome.lower_bound, incumbent_.cost));
     if (!outcome.assignment.empty()) {
       offer(outcome.assignment);
@@ -126,7 +143,8 @@ class Search {
 
 }  // namespace
 
-std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits) {
+std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit,
+                                   const SearchLimits& limits) {
   for (int node = 0; node < table.nodes(); ++node) {
     if (table.candidates(node) == 0) return std::nullopt;
   }

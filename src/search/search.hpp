@@ -25,15 +25,19 @@ struct SearchResult {
 /// What the search may use up before it settles for a gap.
 struct SearchLimits {
   std::size_t table_entries = std::size_t{1} << 24;  ///< of one intermediate table, 8 bytes each
-  std::size_t labels = std::size_t{1} << 20;         ///< partial assignments kept by the best-first search, about 100 bytes each
+  std::size_t labels =
+      std::size_t{1}
+      << 20;  ///< partial assignments kept by the best-first search, about 100 bytes each
 };
 
 /// Costs must be finite and not negative. Equal tables give equal answers: every tie on the way goes to the lower index.
 /// Nothing if no assignment satisfies the limit; then least_memory() says what would.
-std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit = {}, const SearchLimits& limits = {});
+std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit = {},
+                                   const SearchLimits& limits = {});
 Bytes least_memory(const CostTable& table);
 /// Tries every assignment: the tests' judge.
-std::optional<SearchResult> search_exhaustively(const CostTable& table, std::optional<Bytes> memory_limit = {});
+std::optional<SearchResult> search_exhaustively(const CostTable& table,
+                                                std::optional<Bytes> memory_limit = {});
 
 /// Sums over a whole assignment.
 Seconds cost_of(const CostTable& table, const std::vector<int>& assignment);

@@ -12,27 +12,35 @@ struct Range {
   double low, high;
   double at(double fraction) const { return low + fraction * (high - low); }
   /// Of a uniform distribution: mean 0, variance 1.
-  float normalized(double value) const { return static_cast<float>((value - (low + high) / 2) / ((high - low) / std::sqrt(12.0))); }
+  float normalized(double value) const {
+    return static_cast<float>((value - (low + high) / 2) / ((high - low) / std::sqrt(12.0)));
+  }
 };
 
-constexpr Range sigma_range{0.5, 1.5}, slope_range{0, 2}, bend_range{0.04, 0.2}, growth_range{0.4, 1};
+constexpr Range sigma_range{0.5, 1.5}, slope_range{0, 2}, bend_range{0.04, 0.2},
+    growth_range{0.4, 1};
 constexpr std::array<double, cosmo_channels> scale_factors{1, 0.75, 0.5, 0.25};
 
 Cosmology draw(const RandomStream& stream) {
-  return {sigma_range.at(stream.uniform(0)), slope_range.at(stream.uniform(1)), bend_range.at(stream.uniform(2)), growth_range.at(stream.uniform(3))};
+  return {sigma_range.at(stream.uniform(0)), slope_range.at(stream.uniform(1)),
+          bend_range.at(stream.uniform(2)), growth_range.at(stream.uniform(3))};
 }
 
 /// Signed, in cycles per cell.
-double frequency(std::int64_t i, std::int64_t size) { return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size); }
+double frequency(std::int64_t i, std::int64_t size) {
+  return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size);
+}
 
 /// Multiplies each mode by the root of its power, scaled to variance sigma^2 on average over all noises; the mean of the field becomes 0.
-void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size, const Cosmology& cosmology) {
+void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size,
+                    const Cosmology& cosmology) {
   double total = 0;
   auto mode = modes.begin();
   for (std::int64_t x = 0; x < size; ++x)
     for (std::int64_t y = 0; y < size; ++y)
       for (std::int64_t z = 0; z < size; ++z, ++mode) {
-        const double power = cosmology.power(std::hypot(frequency(x, size), frequency(y, size), frequency(z, size)));
+        const double power =
+            cosmology.power(std::hypot(frequency(x, size), frequency(y, size), frequency(z, size)));
         total += power;
         *mode *= std::sqrt(power);
       }
@@ -49,7 +57,8 @@ double Cosmology::power(double k) const {
 }
 
 std::array<float, 4> Cosmology::targets() const {
-  return {sigma_range.normalized(sigma), slope_range.normalized(slope), bend_range.normalized(bend), growth_range.normalized(growth)};
+  return {sigma_range.normalized(sigma), slope_range.normalized(slope), bend_range.normalized(bend),
+          growth_range.normalized(growth)};
 }
 
 CosmoSample cosmo_sample(const CosmoFields& fields, std::int64_t index) {
@@ -64,7 +73,8 @@ CosmoSample cosmo_sample(const CosmoFields& fields, std::int64_t index) {
   sample.field.reserve(cells * scale_factors.size());
   for (const double a : scale_factors) {
     const double grown = std::pow(a, sample.cosmology.growth);
-    for (const auto& value : density) sample.field.push_back(static_cast<float>(grown * value.real()));
+    for (const auto& value : density)
+      sample.field.push_back(static_cast<float>(grown * value.real()));
   }
   return sample;
 }

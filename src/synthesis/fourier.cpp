@@ -16,7 +16,8 @@ using Complex = std::complex<double>;
 std::vector<Complex> roots_of_unity(std::size_t size, double sign) {
   std::vector<Complex> roots;
   for (std::size_t k = 0; k < size / 2; ++k)
-    roots.push_back(std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(size)));
+    roots.push_back(std::polar(
+        1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(size)));
   return roots;
 }
 
@@ -44,10 +45,13 @@ void transform_line(std::span<Complex> line, const std::vector<Complex>& roots) 
 
 }  // namespace
 
-void transform_cube(std::span<std::complex<double>> values, std::int64_t size, FourierDirection direction) {
+void transform_cube(std::span<std::complex<double>> values, std::int64_t size,
+                    FourierDirection direction) {
   const auto n = static_cast<std::size_t>(size);
-  SP_ASSERT(std::has_single_bit(n) && values.size() == n * n * n, "{} values for a cube of {}", values.size(), size);
-  const std::vector<Complex> roots = roots_of_unity(n, direction == FourierDirection::Forward ? -1 : 1);
+  SP_ASSERT(std::has_single_bit(n) && values.size() == n * n * n, "{} values for a cube of {}",
+            values.size(), size);
+  const std::vector<Complex> roots =
+      roots_of_unity(n, direction == FourierDirection::Forward ? -1 : 1);
   std::vector<Complex> line(n);
   for (const std::size_t stride : {std::size_t{1}, n, n * n})
     for (std::size_t i = 0; i < n * n; ++i) {

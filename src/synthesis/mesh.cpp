@@ -39,7 +39,8 @@ std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const Rand
   double square = 0;  // of the gradient, averaged over the square
   for (std::uint64_t i = 0; i < waves; ++i) {
     const auto periods = [&](std::uint64_t component) {
-      return static_cast<double>(numbers.below(2 * most_periods + 1, 4 * i + component)) - static_cast<double>(most_periods);
+      return static_cast<double>(numbers.below(2 * most_periods + 1, 4 * i + component)) -
+             static_cast<double>(most_periods);
     };
     PlaneWave wave{{periods(0), periods(1)}, {}, 2 * std::numbers::pi * numbers.uniform(4 * i + 2)};
     if (wave.wave.x == 0 && wave.wave.y == 0) wave.wave.x = 1;
@@ -58,9 +59,12 @@ std::vector<Vector> move_vertices(const std::vector<PlaneWave>& displacement, st
   std::vector<Vector> vertices;
   for (std::int64_t j = 0; j <= size; ++j)
     for (std::int64_t i = 0; i <= size; ++i) {
-      const Vector at{static_cast<double>(i) / static_cast<double>(size), static_cast<double>(j) / static_cast<double>(size)};
+      const Vector at{static_cast<double>(i) / static_cast<double>(size),
+                      static_cast<double>(j) / static_cast<double>(size)};
       Vector moved = at;
-      for (const PlaneWave& wave : displacement) moved = moved + std::cos(2 * std::numbers::pi * dot(wave.wave, at) + wave.phase) * wave.amplitude;
+      for (const PlaneWave& wave : displacement)
+        moved = moved +
+                std::cos(2 * std::numbers::pi * dot(wave.wave, at) + wave.phase) * wave.amplitude;
       vertices.push_back(moved);
     }
   return vertices;
@@ -70,9 +74,13 @@ struct Cell {
   Vector rest, centre;               ///< in sides of the square
   Vector lower, upper, left, right;  ///< edges, in undistorted ones
 
-  bool tangled() const { return std::min({cross(lower, left), cross(lower, right), cross(upper, left), cross(upper, right)}) <= 0; }
+  bool tangled() const {
+    return std::min({cross(lower, left), cross(lower, right), cross(upper, left),
+                     cross(upper, right)}) <= 0;
+  }
   std::array<double, mesh_channels> channels() const {
-    const Vector moved = centre - rest, along_x = 0.5 * (lower + upper), along_y = 0.5 * (left + right), hourglass = 0.5 * (upper - lower);
+    const Vector moved = centre - rest, along_x = 0.5 * (lower + upper),
+                 along_y = 0.5 * (left + right), hourglass = 0.5 * (upper - lower);
     const double x = length(along_x), y = length(along_y), tiny = 1e-12;
     return {moved.x,
             moved.y,
@@ -95,9 +103,13 @@ struct Cell {
   }
 };
 
-Cell cell_at(const std::vector<Vector>& vertices, std::int64_t size, std::int64_t i, std::int64_t j) {
-  const auto vertex = [&](std::int64_t x, std::int64_t y) { return vertices[static_cast<std::size_t>(y * (size + 1) + x)]; };
-  const Vector a = vertex(i, j), b = vertex(i + 1, j), c = vertex(i, j + 1), d = vertex(i + 1, j + 1);
+Cell cell_at(const std::vector<Vector>& vertices, std::int64_t size, std::int64_t i,
+             std::int64_t j) {
+  const auto vertex = [&](std::int64_t x, std::int64_t y) {
+    return vertices[static_cast<std::size_t>(y * (size + 1) + x)];
+  };
+  const Vector a = vertex(i, j), b = vertex(i + 1, j), c = vertex(i, j + 1),
+               d = vertex(i + 1, j + 1);
   const auto cells = static_cast<double>(size);
   return {{(static_cast<double>(i) + 0.5) / cells, (static_cast<double>(j) + 0.5) / cells},
           0.25 * (a + b + c + d),
@@ -110,7 +122,8 @@ Cell cell_at(const std::vector<Vector>& vertices, std::int64_t size, std::int64_
 }  // namespace
 
 MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index) {
-  const auto displacement = draw_displacement(RandomStream(maps.seed, "mesh.waves", index), RandomStream(maps.seed, "mesh.amplitudes", index));
+  const auto displacement = draw_displacement(RandomStream(maps.seed, "mesh.waves", index),
+                                              RandomStream(maps.seed, "mesh.amplitudes", index));
   const auto vertices = move_vertices(displacement, maps.size);
   const auto cells = static_cast<std::size_t>(maps.size * maps.size);
   MeshSample sample{std::vector<float>(mesh_channels * cells), std::vector<std::int32_t>(cells)};
@@ -118,14 +131,17 @@ MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index) {
     for (std::int64_t i = 0; i < maps.size; ++i, ++at) {
       const Cell cell = cell_at(vertices, maps.size, i, j);
       const auto channels = cell.channels();
-      for (std::size_t c = 0; c < channels.size(); ++c) sample.channels[c * cells + static_cast<std::size_t>(at)] = static_cast<float>(channels[c]);
+      for (std::size_t c = 0; c < channels.size(); ++c)
+        sample.channels[c * cells + static_cast<std::size_t>(at)] = static_cast<float>(channels[c]);
       sample.tangled[static_cast<std::size_t>(at)] = cell.tangled() ? 1 : 0;
     }
   return sample;
 }
 
-std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size, std::int64_t block) {
-  SP_ASSERT(block > 0 && size % block == 0 && std::ssize(tangled) == size * size, "blocks of {} of {} labels", block, tangled.size());
+std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,
+                                std::int64_t block) {
+  SP_ASSERT(block > 0 && size % block == 0 && std::ssize(tangled) == size * size,
+            "blocks of {} of {} labels", block, tangled.size());
   const std::int64_t blocks = size / block;
   std::vector<float> targets(tangled.size());
   for (std::int64_t y = 0, at = 0; y < size; ++y)

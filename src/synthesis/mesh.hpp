@@ -37,6 +37,7 @@ MeshSample mesh_sample(const MeshMaps& maps, std::int64_t index);
 
 /// The labels as the mesh networks predict them, [block * block][size / block][size / block]: an output position answers for block x block cells, one
 /// channel each, row by row. mesh128, mesh1k and mesh2k: blocks of 32, hence their 1024 channels. Requires that `block` divides `size`.
-std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size, std::int64_t block);
+std::vector<float> mesh_targets(const std::vector<std::int32_t>& tangled, std::int64_t size,
+                                std::int64_t block);
 
 }  // namespace stratplan

@@ -33,14 +33,17 @@ struct Constant {
 
 std::vector<Constant> constants() {
   const auto share = [](Math math) {
-    return [index = static_cast<std::size_t>(math)](KernelModel& model) -> double& { return model.contraction_share[index]; };
+    return [index = static_cast<std::size_t>(math)](KernelModel& model) -> double& {
+      return model.contraction_share[index];
+    };
   };
   return {{"contraction_share fp32", share(Math::Fp32), 0.97},
           {"contraction_share tf32", share(Math::Tf32), 1},
           {"contraction_share fp16", share(Math::Fp16), 1},
           {"winograd_share", [](KernelModel& model) -> double& { return model.winograd_share; }, 1},
           {"backward_share", [](KernelModel& model) -> double& { return model.backward_share; }, 1},
-          {"bandwidth_share", [](KernelModel& model) -> double& { return model.bandwidth_share; }, 0.92}};
+          {"bandwidth_share", [](KernelModel& model) -> double& { return model.bandwidth_share; },
+           0.92}};
 }
 
 KernelModel fit(const std::vector<CalibrationCase>& cases, KernelModel model) {
@@ -65,15 +68,18 @@ KernelModel fit(const std::vector<CalibrationCase>& cases, KernelModel model) {
 }
 
 void print(const std::vector<CalibrationCase>& cases, KernelModel& model) {
-  for (const Constant& constant : constants()) fmt::print("{:<24} {:.3f}\n", constant.name, constant.of(model));
-  fmt::print("{:<10} {:<9} {:>5} {:<9} {:<4} {:>9} {:>9} {:>6}\n", "device", "network", "batch", "pass", "math", "published", "predicted", "error");
+  for (const Constant& constant : constants())
+    fmt::print("{:<24} {:.3f}\n", constant.name, constant.of(model));
+  fmt::print("{:<10} {:<9} {:>5} {:<9} {:<4} {:>9} {:>9} {:>6}\n", "device", "network", "batch",
+             "pass", "math", "published", "predicted", "error");
   for (const CalibrationCase& one : cases) {
     const test::Figure& figure = one.figure;
     const double predicted = test::predicted_seconds(one, model);
     const std::string_view math = figure.type == DataType::F16 ? "f16" : name_of(figure.math);
-    fmt::print("{:<10} {:<9} {:>5} {:<9} {:<4} {:>6.2f} ms {:>6.2f} ms {:>+5.1f}%  {}\n", figure.device, figure.network, figure.batch,
-               figure.training ? "training" : "inference", math, figure.seconds * 1e3, predicted * 1e3, (predicted / figure.seconds - 1) * 100,
-               figure.source);
+    fmt::print("{:<10} {:<9} {:>5} {:<9} {:<4} {:>6.2f} ms {:>6.2f} ms {:>+5.1f}%  {}\n",
+               figure.device, figure.network, figure.batch,
+               figure.training ? "training" : "inference", math, figure.seconds * 1e3,
+               predicted * 1e3, (predicted / figure.seconds - 1) * 100, figure.source);
   }
 }
 

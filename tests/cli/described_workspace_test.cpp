@@ -32,7 +32,8 @@ class Remembering : public testing::Test {
 TEST_F(Remembering, AsksOnce) {
   const auto workspace = remembering(counting(asked), file);
   for (int i = 0; i < 3; ++i)
-    for (const std::int64_t channels : {3, 5}) EXPECT_EQ(workspace(convolution(channels)).value, channels);
+    for (const std::int64_t channels : {3, 5})
+      EXPECT_EQ(workspace(convolution(channels)).value, channels);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(workspace(convolution(3, KernelKind::ConvolutionBackwardData)).value, 3);
   EXPECT_EQ(asked, 3);
@@ -42,7 +43,8 @@ TEST_F(Remembering, GoesOnInTheNextRun) {
   remembering(counting(asked), file)(convolution(3));
   remembering(counting(asked), file)(convolution(5));
   const auto workspace = remembering(counting(asked), file);
-  for (const std::int64_t channels : {3, 5}) EXPECT_EQ(workspace(convolution(channels)).value, channels);
+  for (const std::int64_t channels : {3, 5})
+    EXPECT_EQ(workspace(convolution(channels)).value, channels);
   EXPECT_EQ(asked, 2);
 }
 
@@ -70,9 +72,14 @@ TEST_F(Remembering, WhatIsAnsweredAtOnceIsNotKept) {
 }
 
 TEST_F(Remembering, WhereThereIsNoAnswerNothingIsCountedAndThatIsSaidOnce) {
-  const auto workspace = remembering({"one", [](const Kernel& kernel) -> Bytes { throw EnvironmentError("no plan for " + kernel.key()); }}, file);
+  const auto workspace = remembering({"one",
+                                      [](const Kernel& kernel) -> Bytes {
+                                        throw EnvironmentError("no plan for " + kernel.key());
+                                      }},
+                                     file);
   testing::internal::CaptureStderr();
-  for (const std::int64_t channels : {3, 5, 3}) EXPECT_EQ(workspace(convolution(channels)).value, 0);
+  for (const std::int64_t channels : {3, 5, 3})
+    EXPECT_EQ(workspace(convolution(channels)).value, 0);
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_NE(said.find("no plan for " + convolution(3).key()), std::string::npos) << said;
   EXPECT_EQ(said.find('\n'), said.size() - 1) << said;

@@ -18,11 +18,13 @@ struct Said {
 };
 
 /// On rank 0 of a small network's training.
-Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1", bool on_host = false) {
+Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1",
+         bool on_host = false) {
   test::NetworkBuilder net(4, 3);
-  const Network network =
-      net.finish_with_loss(net.fully_connected(net.global_average_pool(net.relu(net.convolution(net.input({4, 1, 8, 8}), 8, Window{}))), 5));
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+  const Network network = net.finish_with_loss(net.fully_connected(
+      net.global_average_pool(net.relu(net.convolution(net.input({4, 1, 8, 8}), 8, Window{}))), 5));
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(grid)).layers;
   Said said;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
     const Program program = lower(network, decompositions, {}, loopback.rank());
@@ -32,27 +34,34 @@ Said ask(const std::string& cuda_graph, bool times_steps, const char* grid = "N1
     StagedCommunicator staged(loopback, backend);
     SyntheticData data(1);
     Executor executor(network, program, backend, staged, data, {});
-    if (loopback.rank() > 0) return replay_steps({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_steps, executor, false);
+    if (loopback.rank() > 0)
+      return replay_steps({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_steps,
+                          executor, false);
     testing::internal::CaptureStderr();
-    replay_steps({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_steps, executor, true);
+    replay_steps({.backend = "fake", .cuda_graph = cuda_graph}, backend, times_steps, executor,
+                 true);
     said = {testing::internal::GetCapturedStderr(), executor.replay_count()};
   });
   return said;
 }
 
 TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
-  for (const auto& [wish, times] : {std::pair("auto", false), std::pair("auto", true), std::pair("on", false), std::pair("on", true)}) {
+  for (const auto& [wish, times] : {std::pair("auto", false), std::pair("auto", true),
+                                    std::pair("on", false), std::pair("on", true)}) {
     const Said said = ask(wish, times);
     EXPECT_EQ(said.count.segments, 1U) << wish;
     EXPECT_EQ(said.count.steps, said.count.all_steps) << wish;
     EXPECT_THAT(said.text,
-                testing::HasSubstr("from the second iteration on, one CUDA graph of " + std::to_string(said.count.steps) + " steps is replayed"))
+                testing::HasSubstr("from the second iteration on, one CUDA graph of " +
+                                   std::to_string(said.count.steps) + " steps is replayed"))
         << wish;
   }
 }
 
 TEST(ReplaySteps, SaysWhereTheTimesOfStepsComeFrom) {
-  constexpr const char* text = "the time of each step will be that of 5 more iterations, in which each is launched on its own";
+  constexpr const char* text =
+      "the time of each step will be that of 5 more iterations, in which each is launched on its "
+      "own";
   EXPECT_THAT(ask("auto", true).text, testing::HasSubstr(text));
   EXPECT_THAT(ask("auto", false).text, testing::Not(testing::HasSubstr(text)));
   EXPECT_EQ(ask("off", true).text, "");
@@ -71,7 +80,8 @@ TEST(ReplaySteps, IsOfPartsWhereTheHostMovesData) {
   EXPECT_GT(said.count.segments, 1U);
   EXPECT_LT(said.count.steps, said.count.all_steps);
   EXPECT_THAT(said.text,
-              testing::HasSubstr("steps are replayed in " + std::to_string(said.count.segments) + " CUDA graphs, between which the host moves data"));
+              testing::HasSubstr("steps are replayed in " + std::to_string(said.count.segments) +
+                                 " CUDA graphs, between which the host moves data"));
 }
 
 }  // namespace

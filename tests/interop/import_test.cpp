@@ -22,8 +22,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-ImportRequest with_values() { return {.file = {}, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}; }
-ImportRequest of_batch(std::int64_t batch) { return {.file = {}, .batch = batch, .input_size = {}, .element_wise = {}}; }
+ImportRequest with_values() {
+  return {.file = {}, .batch = {}, .input_size = {}, .element_wise = {}, .values = true};
+}
+ImportRequest of_batch(std::int64_t batch) {
+  return {.file = {}, .batch = batch, .input_size = {}, .element_wise = {}};
+}
 
 ImportedModel imported(const OnnxModel& model, ImportRequest request = {}) {
   const test::TemporaryFolder folder;
@@ -38,7 +42,8 @@ std::string refusal(const OnnxModel& model, const ImportRequest& request = {}) {
 /// "input convolution relu ...", and names where they are asked for.
 std::string kinds(const ImportedModel& model) {
   std::string text;
-  for (const Json& layer : model.network["layers"]) text += (text.empty() ? "" : " ") + layer["kind"].get<std::string>();
+  for (const Json& layer : model.network["layers"])
+    text += (text.empty() ? "" : " ") + layer["kind"].get<std::string>();
   return text;
 }
 
@@ -57,14 +62,20 @@ std::vector<float> values(const ImportedModel& model, const std::string& name) {
 /// x (N, 2, 2, 2), convolved to 3 channels "c".
 OnnxModel beginning(std::int64_t samples = 1, std::int64_t opset = 13) {
   OnnxModel model(opset);
-  model.input("x", {samples, 2, 2, 2}).floats("w", {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6}).node("Conv", {"x", "w"}, {"c"});
+  model.input("x", {samples, 2, 2, 2})
+      .floats("w", {3, 2, 1, 1}, {1, 2, 3, 4, 5, 6})
+      .node("Conv", {"x", "w"}, {"c"});
   return model;
 }
 
 TEST(Import, FoldsTheShapeArithmeticAroundAFlatten) {
   OnnxModel model = beginning(-1);
-  model.node("Shape", {"c"}, {"shape"}).integers("zero", {0}).node("Gather", {"shape", "zero"}, {"n"}, {{"axis", 0}});
-  model.integers("open", {-1}).node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}}).node("Reshape", {"c", "target"}, {"flat"});
+  model.node("Shape", {"c"}, {"shape"})
+      .integers("zero", {0})
+      .node("Gather", {"shape", "zero"}, {"n"}, {{"axis", 0}});
+  model.integers("open", {-1})
+      .node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}})
+      .node("Reshape", {"c", "target"}, {"flat"});
   model.floats("b", {12, 2}).node("MatMul", {"flat", "b"}, {"y"}).output("y");
   const ImportedModel result = imported(model, of_batch(5));
   EXPECT_EQ(kinds(result), "input convolution fully_connected softmax_cross_entropy");
@@ -74,10 +85,20 @@ TEST(Import, FoldsTheShapeArithmeticAroundAFlatten) {
 
 TEST(Import, FoldsSlicesCastsAndArithmeticOfShapes) {
   OnnxModel model = beginning();
-  model.node("Shape", {"c"}, {"shape"}).integers("two", {2}).integers("four", {4}).node("Slice", {"shape", "two", "four"}, {"size"});
-  model.node("Cast", {"size"}, {"f"}, {{"to", 1}}).floats("factor", {}, {2}).node("Mul", {"f", "factor"}, {"g"}).node("Floor", {"g"}, {"h"});
-  model.node("Cast", {"h"}, {"larger"}, {{"to", 7}}).node("Slice", {"shape", "none", "two"}, {"front"}).integers("none", {0});
-  model.node("Concat", {"front", "larger"}, {"sizes"}, {{"axis", 0}}).node("Resize", {"c", "", "", "sizes"}, {"y"}, {{"mode", "linear"}}).output("y");
+  model.node("Shape", {"c"}, {"shape"})
+      .integers("two", {2})
+      .integers("four", {4})
+      .node("Slice", {"shape", "two", "four"}, {"size"});
+  model.node("Cast", {"size"}, {"f"}, {{"to", 1}})
+      .floats("factor", {}, {2})
+      .node("Mul", {"f", "factor"}, {"g"})
+      .node("Floor", {"g"}, {"h"});
+  model.node("Cast", {"h"}, {"larger"}, {{"to", 7}})
+      .node("Slice", {"shape", "none", "two"}, {"front"})
+      .integers("none", {0});
+  model.node("Concat", {"front", "larger"}, {"sizes"}, {{"axis", 0}})
+      .node("Resize", {"c", "", "", "sizes"}, {"y"}, {{"mode", "linear"}})
+      .output("y");
   const ImportedModel result = imported(model);
   EXPECT_EQ(kinds(result), "input convolution upsample mean_squared_error");
   EXPECT_EQ(result.network["layers"][2]["scale"], 2);
@@ -85,11 +106,20 @@ TEST(Import, FoldsSlicesCastsAndArithmeticOfShapes) {
 
 TEST(Import, WeightsMayBeMadeByConstantOfShapeAndTransposed) {
   OnnxModel model;
-  model.input("x", {1, 2}).integers("s", {3, 2}).node("ConstantOfShape", {"s"}, {"w"}, {{"value", float_tensor("", {1}, {0.25f})}});
-  model.node("Transpose", {"w"}, {"t"}, {{"perm", Integers{1, 0}}}).node("MatMul", {"x", "t"}, {"y"}).output("y");
-  EXPECT_THAT(values(imported(model, with_values()), "y.weights"), ElementsAre(0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f));
+  model.input("x", {1, 2})
+      .integers("s", {3, 2})
+      .node("ConstantOfShape", {"s"}, {"w"}, {{"value", float_tensor("", {1}, {0.25f})}});
+  model.node("Transpose", {"w"}, {"t"}, {{"perm", Integers{1, 0}}})
+      .node("MatMul", {"x", "t"}, {"y"})
+      .output("y");
+  EXPECT_THAT(values(imported(model, with_values()), "y.weights"),
+              ElementsAre(0.25f, 0.25f, 0.25f, 0.25f, 0.25f, 0.25f));
   OnnxModel turned;
-  turned.input("x", {1, 2}).floats("w", {3, 2}, {1, 2, 3, 4, 5, 6}).node("Transpose", {"w"}, {"t"}).node("MatMul", {"x", "t"}, {"y"}).output("y");
+  turned.input("x", {1, 2})
+      .floats("w", {3, 2}, {1, 2, 3, 4, 5, 6})
+      .node("Transpose", {"w"}, {"t"})
+      .node("MatMul", {"x", "t"}, {"y"})
+      .output("y");
   EXPECT_THAT(values(imported(turned, with_values()), "y.weights"), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
@@ -109,15 +139,26 @@ TEST(Import, ASumWithAConstantIsTheBiasOfTheLayerBefore) {
   EXPECT_EQ(kinds(result), "input convolution softmax_cross_entropy");
   EXPECT_THAT(values(result, "c.bias"), ElementsAre(7, 8, 9));
   // But not where somebody else reads what it makes.
-  model.node("Relu", {"c"}, {"r"}).node("Add", {"r", "y"}, {"z"}).model.mutable_graph()->mutable_output(0)->set_name("z");
+  model.node("Relu", {"c"}, {"r"})
+      .node("Add", {"r", "y"}, {"z"})
+      .model.mutable_graph()
+      ->mutable_output(0)
+      ->set_name("z");
   EXPECT_EQ(kinds(imported(model)), "input convolution convolution relu add softmax_cross_entropy");
 }
 
 TEST(Import, KnowsPyTorchsGroupNormalization) {
   OnnxModel model;
-  model.input("x", {-1, 4, 3, 3}).integers("target", {0, 2, -1}).node("Reshape", {"x", "target"}, {"r"});
-  model.floats("one", {2}, {1, 1}).floats("zero", {2}, {0, 0}).node("InstanceNormalization", {"r", "one", "zero"}, {"n"}, {{"epsilon", 1e-3f}});
-  model.node("Shape", {"x"}, {"s"}).node("Reshape", {"n", "s"}, {"back"}).floats("g", {4, 1, 1}, {1, 2, 3, 4}).floats("b", {4, 1, 1}, {5, 6, 7, 8});
+  model.input("x", {-1, 4, 3, 3})
+      .integers("target", {0, 2, -1})
+      .node("Reshape", {"x", "target"}, {"r"});
+  model.floats("one", {2}, {1, 1})
+      .floats("zero", {2}, {0, 0})
+      .node("InstanceNormalization", {"r", "one", "zero"}, {"n"}, {{"epsilon", 1e-3f}});
+  model.node("Shape", {"x"}, {"s"})
+      .node("Reshape", {"n", "s"}, {"back"})
+      .floats("g", {4, 1, 1}, {1, 2, 3, 4})
+      .floats("b", {4, 1, 1}, {5, 6, 7, 8});
   model.node("Mul", {"back", "g"}, {"m"}).node("Add", {"m", "b"}, {"y"}).output("y");
   ImportRequest request = with_values();
   request.batch = 2;
@@ -130,9 +171,14 @@ TEST(Import, KnowsPyTorchsGroupNormalization) {
 
 TEST(Import, ChannelsMayBeLastInTheModel) {
   OnnxModel model;  // as Keras exports: turned at the beginning, and back before the matrix
-  model.input("x", {1, 2, 2, 3}).node("Transpose", {"x"}, {"t"}, {{"perm", Integers{0, 3, 1, 2}}}).node("Relu", {"t"}, {"r"});
-  model.node("Transpose", {"r"}, {"back"}, {{"perm", Integers{0, 2, 3, 1}}}).node("Flatten", {"back"}, {"flat"});
-  model.floats("b", {12, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}).node("MatMul", {"flat", "b"}, {"y"}).output("y");
+  model.input("x", {1, 2, 2, 3})
+      .node("Transpose", {"x"}, {"t"}, {{"perm", Integers{0, 3, 1, 2}}})
+      .node("Relu", {"t"}, {"r"});
+  model.node("Transpose", {"r"}, {"back"}, {{"perm", Integers{0, 2, 3, 1}}})
+      .node("Flatten", {"back"}, {"flat"});
+  model.floats("b", {12, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+      .node("MatMul", {"flat", "b"}, {"y"})
+      .output("y");
   const ImportedModel result = imported(model, with_values());
   EXPECT_EQ(kinds(result), "input relu fully_connected mean_squared_error");
   EXPECT_EQ(result.network["layers"][0]["channels"], 3);
@@ -143,7 +189,8 @@ TEST(Import, ChannelsMayBeLastInTheModel) {
 TEST(Import, BatchNormalizationBringsItsStatistics) {
   OnnxModel model = beginning(1, 9);
   for (const char* name : {"s", "b", "m", "v"}) model.floats(name, {3});
-  model.node("BatchNormalization", {"c", "s", "b", "m", "v"}, {"y"}, {{"momentum", 0.95f}}).output("y");
+  model.node("BatchNormalization", {"c", "s", "b", "m", "v"}, {"y"}, {{"momentum", 0.95f}})
+      .output("y");
   const ImportedModel result = imported(model, with_values());
   EXPECT_EQ(result.network["running_momentum"], 0.05);
   EXPECT_THAT(values(result, "y.running_var"), ElementsAre(0.5f, 1, 1.5f));
@@ -152,9 +199,14 @@ TEST(Import, BatchNormalizationBringsItsStatistics) {
 
 TEST(Import, WarnsWhereBatchNormalizationMayHaveBeenFolded) {
   OnnxModel model;
-  model.input("x", {1, 2, 2, 2}).floats("w", {3, 2, 1, 1}).floats("b", {3}).node("Conv", {"x", "w", "b"}, {"y"}).output("y");
+  model.input("x", {1, 2, 2, 2})
+      .floats("w", {3, 2, 1, 1})
+      .floats("b", {3})
+      .node("Conv", {"x", "w", "b"}, {"y"})
+      .output("y");
   EXPECT_THAT(imported(model).notes, Contains(HasSubstr("do_constant_folding=False")));
-  EXPECT_THAT(imported(beginning().output("c")).notes, Not(Contains(HasSubstr("do_constant_folding=False"))));
+  EXPECT_THAT(imported(beginning().output("c")).notes,
+              Not(Contains(HasSubstr("do_constant_folding=False"))));
 }
 
 TEST(Import, InitializersMayBeListedAsInputs) {
@@ -173,7 +225,8 @@ TEST(Import, NamesAreTheNodesAndUnique) {
       .output("loss");
   for (const int i : {0, 1}) model.model.mutable_graph()->mutable_node(i)->set_name("block/relu");
   model.model.mutable_graph()->mutable_node(2)->set_name("odd\n\xff");
-  EXPECT_THAT(names(imported(model)), ElementsAre("x", "block/relu", "block/relu_2", "odd_\xef\xbf\xbd", "loss", "loss_2"));
+  EXPECT_THAT(names(imported(model)),
+              ElementsAre("x", "block/relu", "block/relu_2", "odd_\xef\xbf\xbd", "loss", "loss_2"));
 }
 
 TEST(Import, PutsALossBehindTheModel) {
@@ -184,18 +237,25 @@ TEST(Import, PutsALossBehindTheModel) {
     const char* note;
   };
   const Row table[] = {
-      {"Relu", ImportedLoss::FromModel, "input convolution relu mean_squared_error", "a loss was added behind y: mean_squared_error"},
-      {"Softmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "the softmax at the end, y, is part of the loss"},
-      {"LogSoftmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "the softmax at the end, y, is part of the loss"},
-      {"Softmax", ImportedLoss::MeanSquaredError, "input convolution softmax mean_squared_error", "a loss was added behind y"},
+      {"Relu", ImportedLoss::FromModel, "input convolution relu mean_squared_error",
+       "a loss was added behind y: mean_squared_error"},
+      {"Softmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+       "the softmax at the end, y, is part of the loss"},
+      {"LogSoftmax", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+       "the softmax at the end, y, is part of the loss"},
+      {"Softmax", ImportedLoss::MeanSquaredError, "input convolution softmax mean_squared_error",
+       "a loss was added behind y"},
       {"Softmax", ImportedLoss::Dice, "input convolution softmax dice_loss", "dice_loss"},
-      {"Identity", ImportedLoss::FromModel, "input convolution softmax_cross_entropy", "a loss was added behind c: softmax_cross_entropy"},
-      {"Identity", ImportedLoss::CrossEntropy, "input convolution softmax_cross_entropy", "softmax_cross_entropy"},
+      {"Identity", ImportedLoss::FromModel, "input convolution softmax_cross_entropy",
+       "a loss was added behind c: softmax_cross_entropy"},
+      {"Identity", ImportedLoss::CrossEntropy, "input convolution softmax_cross_entropy",
+       "softmax_cross_entropy"},
   };
   for (const Row& row : table) {
     OnnxModel model = beginning();
     model.node(row.op, {"c"}, {"y"}, {{"axis", 1}}).output("y");
-    const ImportedModel result = imported(model, {.file = {}, .batch = {}, .input_size = {}, .loss = row.asked, .element_wise = {}});
+    const ImportedModel result = imported(
+        model, {.file = {}, .batch = {}, .input_size = {}, .loss = row.asked, .element_wise = {}});
     EXPECT_EQ(kinds(result), row.kinds) << row.op;
     EXPECT_THAT(result.notes, Contains(HasSubstr(row.note))) << row.op;
   }
@@ -211,23 +271,31 @@ TEST(Import, TrainsTheFirstOutputAndNeedsNothingElse) {
 
 TEST(Import, ListsAllThatNoLayerComputes) {
   OnnxModel model = beginning();
-  model.node("Erf", {"c"}, {"e"}).node("Softmax", {"e"}, {"s"}).node("LRN", {"c"}, {"l"}, {{"size", 2}}).node("Add", {"s", "l"}, {"y"}).output("y");
+  model.node("Erf", {"c"}, {"e"})
+      .node("Softmax", {"e"}, {"s"})
+      .node("LRN", {"c"}, {"l"}, {{"size", 2}})
+      .node("Add", {"s", "l"}, {"y"})
+      .output("y");
   model.model.mutable_graph()->mutable_node(1)->set_domain("com.example");
   EXPECT_THAT(refusal(model),
-              HasSubstr("2 nodes that no layer computes: e (com.example::Erf, opset 13); l (LRN, opset 13): a sum over 2 channels, an even number"));
+              HasSubstr("2 nodes that no layer computes: e (com.example::Erf, opset 13); l (LRN, "
+                        "opset 13): a sum over 2 channels, an even number"));
 }
 
 TEST(Import, TakesUnknownOperatorsForElementWiseOnesIfAsked) {
   OnnxModel model = beginning();
   model.node("Erf", {"c"}, {"e"}).node("Mul", {"e", "c"}, {"y"}).output("y");
-  const ImportedModel result = imported(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"e", "y"}});
+  const ImportedModel result =
+      imported(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"e", "y"}});
   EXPECT_EQ(kinds(result), "input convolution clip add softmax_cross_entropy");
   EXPECT_THAT(result.notes, Contains(HasSubstr("e (Erf) is taken for an element-wise layer")));
-  EXPECT_THAT(refusal(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"f"}}), HasSubstr("there is no node f"));
+  EXPECT_THAT(refusal(model, {.file = {}, .batch = {}, .input_size = {}, .element_wise = {"f"}}),
+              HasSubstr("there is no node f"));
 }
 
 TEST(Import, TheBatchMayBeOpenOrWrittenIntoAReshape) {
-  EXPECT_THAT(refusal(beginning(-1).output("c")), HasSubstr("the batch is left open (\"N\" of x): --batch says"));
+  EXPECT_THAT(refusal(beginning(-1).output("c")),
+              HasSubstr("the batch is left open (\"N\" of x): --batch says"));
   EXPECT_EQ(imported(beginning(-1).output("c"), of_batch(6)).network["batch"], 6);
   EXPECT_EQ(imported(beginning(4).output("c")).network["batch"], 4);
   EXPECT_EQ(imported(beginning(4).output("c"), of_batch(6)).network["batch"], 6);
@@ -238,18 +306,28 @@ TEST(Import, TheBatchMayBeOpenOrWrittenIntoAReshape) {
   const Row table[] = {{-1, {1, -1}}, {-1, {8, 12}}, {-1, {-1, 12}}, {4, {4, -1}}, {4, {-1, 12}}};
   for (const Row& row : table) {
     OnnxModel model = beginning(row.samples);
-    model.integers("t", row.target).node("Reshape", {"c", "t"}, {"f"}).floats("b", {12, 2}).node("MatMul", {"f", "b"}, {"y"}).output("y");
-    EXPECT_EQ(kinds(imported(model, of_batch(8))), "input convolution fully_connected softmax_cross_entropy") << row.samples << " " << row.target[0];
+    model.integers("t", row.target)
+        .node("Reshape", {"c", "t"}, {"f"})
+        .floats("b", {12, 2})
+        .node("MatMul", {"f", "b"}, {"y"})
+        .output("y");
+    EXPECT_EQ(kinds(imported(model, of_batch(8))),
+              "input convolution fully_connected softmax_cross_entropy")
+        << row.samples << " " << row.target[0];
   }
 }
 
 TEST(Import, OpenSizesAreAskedFor) {
   OnnxModel model;
   model.input("x", {1, 2, -1, -1}).node("Relu", {"x"}, {"y"}).output("y");
-  EXPECT_THAT(refusal(model), HasSubstr("an extent is left open (\"N\" of x): --input-size says it"));
-  EXPECT_EQ(imported(model, {.file = {}, .batch = {}, .input_size = {5, 6}, .element_wise = {}}).network["layers"][0]["size"], Json({5, 6}));
-  EXPECT_THAT(refusal(model, {.file = {}, .batch = {}, .input_size = {5, 6, 7}, .element_wise = {}}),
-              HasSubstr("2 spatial axes, the size asked for has 3"));
+  EXPECT_THAT(refusal(model),
+              HasSubstr("an extent is left open (\"N\" of x): --input-size says it"));
+  EXPECT_EQ(imported(model, {.file = {}, .batch = {}, .input_size = {5, 6}, .element_wise = {}})
+                .network["layers"][0]["size"],
+            Json({5, 6}));
+  EXPECT_THAT(
+      refusal(model, {.file = {}, .batch = {}, .input_size = {5, 6, 7}, .element_wise = {}}),
+      HasSubstr("2 spatial axes, the size asked for has 3"));
 }
 
 TEST(Import, ExtentsBeyond32BitsAreCounted) {
@@ -266,15 +344,20 @@ TEST(Import, ExtentsBeyond32BitsAreCounted) {
 TEST(Import, FilesThatAreNoModelsAreRefused) {
   const test::TemporaryFolder folder;
   const auto message = [](const std::string& file) {
-    return test::message_of<InputError>([&] { import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}}); });
+    return test::message_of<InputError>(
+        [&] { import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}}); });
   };
   EXPECT_THAT(message(folder / "nowhere.onnx"), HasSubstr("can not be opened"));
   EXPECT_THAT(message(folder.write("text.onnx", "{}")), HasSubstr("expected an ONNX model"));
   EXPECT_THAT(message(folder.write("empty.onnx", "")), HasSubstr("there is no graph in it"));
   const std::string whole = beginning().output("c").model.SerializeAsString();
-  for (std::size_t length = 0; length < whole.size(); ++length)  // truncated anywhere: a model or a message, never a crash
+  for (std::size_t length = 0; length < whole.size();
+       ++length)  // truncated anywhere: a model or a message, never a crash
     try {
-      import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)), .batch = {}, .input_size = {}, .element_wise = {}});
+      import_onnx({.file = folder.write("part.onnx", whole.substr(0, length)),
+                   .batch = {},
+                   .input_size = {},
+                   .element_wise = {}});
     } catch (const InputError&) {
     }
 }
@@ -282,9 +365,17 @@ TEST(Import, FilesThatAreNoModelsAreRefused) {
 /// Much of what the importer knows, in one model.
 OnnxModel rich_model() {
   OnnxModel model = beginning(-1);
-  model.node("Shape", {"c"}, {"shape"}).integers("zero", {0}).integers("two", {2}).integers("four", {4});
-  model.node("Slice", {"shape", "two", "four"}, {"size"}).node("Gather", {"shape", "zero"}, {"n"}).integers("groups", {0, 3, -1});
-  model.node("Reshape", {"c", "groups"}, {"g"}).floats("s", {3}).floats("b", {3}).node("InstanceNormalization", {"g", "s", "b"}, {"i"});
+  model.node("Shape", {"c"}, {"shape"})
+      .integers("zero", {0})
+      .integers("two", {2})
+      .integers("four", {4});
+  model.node("Slice", {"shape", "two", "four"}, {"size"})
+      .node("Gather", {"shape", "zero"}, {"n"})
+      .integers("groups", {0, 3, -1});
+  model.node("Reshape", {"c", "groups"}, {"g"})
+      .floats("s", {3})
+      .floats("b", {3})
+      .node("InstanceNormalization", {"g", "s", "b"}, {"i"});
   model.node("Reshape", {"i", "shape"}, {"back"})
       .floats("f", {3, 1, 1})
       .node("Mul", {"back", "f"}, {"m"})
@@ -293,22 +384,35 @@ OnnxModel rich_model() {
       .node("Concat", {"u", "c"}, {"j"}, {{"axis", 1}})
       .node("Sub", {"size", "two"}, {"less"});
   model.node("ConstantOfShape", {"less"}, {"none"})
-      .node("MaxPool", {"j"}, {"p"}, {{"kernel_shape", Integers{2, 1}}, {"ceil_mode", 1}, {"auto_pad", "SAME_UPPER"}});
-  model.integers("open", {-1}).node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}}).node("Reshape", {"p", "target"}, {"flat"});
-  return model.floats("w2", {24, 2}).floats("b2", {2}).node("Gemm", {"flat", "w2", "b2"}, {"h"}).node("Softmax", {"h"}, {"y"}).output("y");
+      .node("MaxPool", {"j"}, {"p"},
+            {{"kernel_shape", Integers{2, 1}}, {"ceil_mode", 1}, {"auto_pad", "SAME_UPPER"}});
+  model.integers("open", {-1})
+      .node("Concat", {"n", "open"}, {"target"}, {{"axis", 0}})
+      .node("Reshape", {"p", "target"}, {"flat"});
+  return model.floats("w2", {24, 2})
+      .floats("b2", {2})
+      .node("Gemm", {"flat", "w2", "b2"}, {"h"})
+      .node("Softmax", {"h"}, {"y"})
+      .output("y");
 }
 
 TEST(Import, OfDamagedModelsEndsInANetworkOrAMessage) {
-  ASSERT_EQ(kinds(imported(rich_model(), of_batch(2))), "input convolution instance_norm concat max_pool fully_connected softmax_cross_entropy");
+  ASSERT_EQ(
+      kinds(imported(rich_model(), of_batch(2))),
+      "input convolution instance_norm concat max_pool fully_connected softmax_cross_entropy");
   const test::TemporaryFolder folder;
   const std::string whole = rich_model().model.SerializeAsString();
   std::mt19937 random(1);
   int networks = 0;
   for (int i = 0; i < 3000; ++i) {
     std::string damaged = whole;
-    for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips) damaged[random() % damaged.size()] = static_cast<char>(random());
+    for (int flips = 1 + static_cast<int>(random() % 3); flips > 0; --flips)
+      damaged[random() % damaged.size()] = static_cast<char>(random());
     try {
-      const ImportRequest request{.file = folder.write("model.onnx", damaged), .batch = 2, .input_size = {}, .element_wise = {}};
+      const ImportRequest request{.file = folder.write("model.onnx", damaged),
+                                  .batch = 2,
+                                  .input_size = {},
+                                  .element_wise = {}};
       read_imported(import_onnx(request), request.file);
       ++networks;
     } catch (const InputError&) {
@@ -348,7 +452,9 @@ TEST(Tensors, OfAllTypesAreRead) {
     tensor.set_data_type(row.type);
     for (const int extent : {1, 2, 1, 1}) tensor.add_dims(extent);
     tensor.set_raw_data(row.raw);
-    EXPECT_THAT(values(imported(model.output("c"), with_values()), "c.weights"), ElementsAre(1, row.second)) << row.type;
+    EXPECT_THAT(values(imported(model.output("c"), with_values()), "c.weights"),
+                ElementsAre(1, row.second))
+        << row.type;
     tensor.set_raw_data(row.raw + "x");
     EXPECT_THAT(refusal(model), HasSubstr("tensor w: ")) << row.type;
   }
@@ -357,7 +463,8 @@ TEST(Tensors, OfAllTypesAreRead) {
 class ExternalData : public testing::Test {
  protected:
   /// A convolution whose weights, 1 to 6, lie in `location`; the model is in folder/model.
-  std::string model(const std::string& location, const std::string& offset = "", const std::string& length = "") {
+  std::string model(const std::string& location, const std::string& offset = "",
+                    const std::string& length = "") {
     std::filesystem::create_directories(folder / "model/data");
     OnnxModel result = beginning();
     onnx::TensorProto& tensor = *result.model.mutable_graph()->mutable_initializer(0);
@@ -375,11 +482,15 @@ class ExternalData : public testing::Test {
     return result.output("c").write(folder / "model/model.onnx");
   }
   std::string refused(const std::string& file) {
-    return test::message_of<InputError>([&] { import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}); });
+    return test::message_of<InputError>([&] {
+      import_onnx(
+          {.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true});
+    });
   }
   static std::string six(std::size_t before) {
     const float numbers[] = {1, 2, 3, 4, 5, 6};
-    return std::string(before, 'x') + std::string(reinterpret_cast<const char*>(numbers), sizeof numbers);
+    return std::string(before, 'x') +
+           std::string(reinterpret_cast<const char*>(numbers), sizeof numbers);
   }
   test::TemporaryFolder folder;
 };
@@ -387,8 +498,11 @@ class ExternalData : public testing::Test {
 TEST_F(ExternalData, AreReadFromBelowTheModelsFolderAlone) {
   const std::string file = model("data/w.bin", "8", "24");
   folder.write("model/data/w.bin", six(8));
-  EXPECT_THAT(values(import_onnx({.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}), "c.weights"),
-              ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(
+      values(import_onnx(
+                 {.file = file, .batch = {}, .input_size = {}, .element_wise = {}, .values = true}),
+             "c.weights"),
+      ElementsAre(1, 2, 3, 4, 5, 6));
   folder.write("outside.bin", six(0));
   EXPECT_THAT(refused(model("../outside.bin")), HasSubstr("it leads upwards"));
   EXPECT_THAT(refused(model("data/../../outside.bin")), HasSubstr("it leads upwards"));
@@ -405,13 +519,17 @@ TEST_F(ExternalData, MustHoldWhatTheShapeSays) {
   folder.write("w.bin", "");
   model("w.bin");
   folder.write("model/w.bin", six(0));
-  EXPECT_THAT(refused(model("w.bin", "1")), HasSubstr("expected 24 bytes from byte 1, but the file has 24"));
-  EXPECT_THAT(refused(model("w.bin", "9223372036854775807")), HasSubstr("expected 24 bytes from byte"));
+  EXPECT_THAT(refused(model("w.bin", "1")),
+              HasSubstr("expected 24 bytes from byte 1, but the file has 24"));
+  EXPECT_THAT(refused(model("w.bin", "9223372036854775807")),
+              HasSubstr("expected 24 bytes from byte"));
   EXPECT_THAT(refused(model("w.bin", "", "20")), HasSubstr("found a length of 20"));
   EXPECT_THAT(refused(model("w.bin", "-4")), HasSubstr("expected a whole number as the offset"));
 }
 
-TEST_F(ExternalData, AreNotOpenedForPlanning) { EXPECT_EQ(read_network(model("nowhere.bin")).layers[1].weights(), (Shape{{3, 2, 1, 1, 1}})); }
+TEST_F(ExternalData, AreNotOpenedForPlanning) {
+  EXPECT_EQ(read_network(model("nowhere.bin")).layers[1].weights(), (Shape{{3, 2, 1, 1, 1}}));
+}
 
 }  // namespace
 }  // namespace stratplan

@@ -32,19 +32,23 @@ TEST(UniformPlan, GivesEveryLayerItsNearestLegalDecomposition) {
   }
   EXPECT_EQ(text_of(plan, network, "fc"), "R2");
   EXPECT_EQ(text_of(plan, network, "loss"), "R2");
-  EXPECT_THAT(plan.adjustments, testing::ElementsAre(testing::StartsWith("fc: H2 -> R2: "), testing::StartsWith("loss: H2 -> R2: ")));
+  EXPECT_THAT(plan.adjustments, testing::ElementsAre(testing::StartsWith("fc: H2 -> R2: "),
+                                                     testing::StartsWith("loss: H2 -> R2: ")));
   EXPECT_TRUE(uniform_plan(network, Decomposition::parse("N4")).adjustments.empty());
 }
 
 TEST(UniformPlan, IsLegalForEveryShippedNetworkAndDimension) {
   for (const char* name : {"tiny", "resnet18", "hepcnn", "mesh128", "cosmoflow128"}) {
     const Network network = read_network(name, {.batch = 4, .input_size = {}});
-    for (const char* wanted : {"N4", "F3", "C3", "C2 F2 all-reduce", "D2 H2", "H3 W2", "R5", "N2 | H2 W2", "N12"}) {
+    for (const char* wanted :
+         {"N4", "F3", "C3", "C2 F2 all-reduce", "D2 H2", "H3 W2", "R5", "N2 | H2 W2", "N12"}) {
       const Plan plan = uniform_plan(network, Decomposition::parse(wanted));
       for (const Layer& layer : network.layers) {
         if (layer.kind != LayerKind::Input) {
-          const Decomposition& decomposition = plan.layers[static_cast<std::size_t>(*network.find(layer.name))];
-          EXPECT_FALSE(check(layer, decomposition)) << name << " " << wanted << " " << layer.name << " " << decomposition.text();
+          const Decomposition& decomposition =
+              plan.layers[static_cast<std::size_t>(*network.find(layer.name))];
+          EXPECT_FALSE(check(layer, decomposition))
+              << name << " " << wanted << " " << layer.name << " " << decomposition.text();
           EXPECT_EQ(decomposition.grid.ranks(), plan.ranks);
         }
       }
@@ -56,7 +60,8 @@ TEST(UniformPlan, IsLegalForEveryShippedNetworkAndDimension) {
 
 TEST(Plan, KeepsHowItIsTrained) {
   const Training training{OptimizerKind::Adam, 3};
-  const Network network = read_network("hepcnn", {.batch = 6, .input_size = {}, .training = training});
+  const Network network =
+      read_network("hepcnn", {.batch = 6, .input_size = {}, .training = training});
   const Plan plan = uniform_plan(network, Decomposition::parse("N2"));
   EXPECT_EQ(plan.overrides.training, training);
   const TemporaryFolder folder;
@@ -81,7 +86,8 @@ TEST(Plan, SurvivesWritingAndReading) {
   plan.ranks_offered = 7;
   plan.machine_name = "here";
   plan.machine_fingerprint = "0123456789abcdef";
-  plan.layers[static_cast<std::size_t>(network.find("relu1").value())] = Decomposition::parse("H2 | N2");
+  plan.layers[static_cast<std::size_t>(network.find("relu1").value())] =
+      Decomposition::parse("H2 | N2");
   plan.execution = {.bucket_bytes = {12345},
                     .threads_per_rank = 3,
                     .concurrent_tracks = true,
@@ -125,7 +131,9 @@ TEST(Plan, WaysSurviveWritingAndReading) {
   const Network network = read_network("tiny");
   Plan plan = uniform_plan(network, Decomposition::parse("N2 H2"));
   plan.network_source = "tiny";
-  plan.execution.ways = {{2, 2}, {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2x2", {{{0}, "staged"}}}}};
+  plan.execution.ways = {
+      {2, 2},
+      {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2x2", {{{0}, "staged"}}}}};
   const TemporaryFolder folder;
   write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
@@ -141,11 +149,13 @@ TEST(Plan, SlabsSurviveWritingAndReading) {
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
-const std::string heading = R"({"schema_version": 1, "network": {"source": "tiny"}, "batch": 4, "ranks": 2)";
+const std::string heading =
+    R"({"schema_version": 1, "network": {"source": "tiny"}, "batch": 4, "ranks": 2)";
 
 TEST(ReadPlan, TakesAMinimalHandWrittenPlan) {
   const TemporaryFolder folder;
-  const auto [plan, network] = read_plan(folder.write("p.json", heading + R"(, "decomposition": "N2"})"));
+  const auto [plan, network] =
+      read_plan(folder.write("p.json", heading + R"(, "decomposition": "N2"})"));
   EXPECT_EQ(plan.name, "N2");
   EXPECT_EQ(plan.ranks_offered, 2);
   EXPECT_EQ(plan.layers, uniform_plan(network, Decomposition::parse("N2")).layers);
@@ -155,8 +165,10 @@ TEST(ReadPlan, TakesAMinimalHandWrittenPlan) {
 
 TEST(ReadPlan, PrefersALayersOwnDecompositionToTheDefault) {
   const TemporaryFolder folder;
-  const auto [plan, network] =
-      read_plan(folder.write("p.json", heading + R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "landing": "all_reduce"}}})"));
+  const auto [plan, network] = read_plan(folder.write(
+      "p.json",
+      heading +
+          R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "landing": "all_reduce"}}})"));
   EXPECT_EQ(text_of(plan, network, "conv1"), "H2");
   EXPECT_EQ(text_of(plan, network, "conv2"), "C2 all-reduce");
   EXPECT_EQ(text_of(plan, network, "fc"), "R2");
@@ -166,8 +178,9 @@ TEST(ReadPlan, FindsANetworkBesideThePlan) {
   const TemporaryFolder folder;
   folder.write("own.json", R"({"schema_version": 1, "name": "own", "batch": 1, "layers": [
     {"name": "data", "kind": "input", "channels": 1, "size": [4, 4]}, {"name": "loss", "kind": "mean_squared_error"}]})");
-  const auto [plan, network] =
-      read_plan(folder.write("p.json", R"({"schema_version": 1, "network": {"source": "own.json"}, "batch": 2, "ranks": 2, "decomposition": "N2"})"));
+  const auto [plan, network] = read_plan(folder.write(
+      "p.json",
+      R"({"schema_version": 1, "network": {"source": "own.json"}, "batch": 2, "ranks": 2, "decomposition": "N2"})"));
   EXPECT_EQ(network.name, "own");
   EXPECT_EQ(network.batch, 2);
   EXPECT_EQ(plan.network_source, "own.json");
@@ -179,18 +192,28 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
     const char* says;  // after the file's name
   };
   const Row table[] = {
-      {"}", "layer conv1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others"},
+      {"}",
+       "layer conv1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for "
+       "all others"},
       {R"(, "layers": {"conv1": {"grid": "N2"}}})",
-       "at /layers: layer bn1 has no decomposition: expected it under \"layers\", or a \"decomposition\" for all others"},
-      {R"(, "layers": {"conv3": {"grid": "N2"}}})", "at /layers/conv3: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
-      {R"(, "layers": {"data": {"grid": "N2"}}})", "at /layers/data: an input layer has no decomposition: its readers load what they need"},
-      {R"(, "decomposition": "N3"})", "at /decomposition: expected a grid of the plan's 2 ranks, found N3 of 3"},
-      {R"(, "layers": {"conv1": {"grid": "N4"}}})", "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4 of 4"},
+       "at /layers: layer bn1 has no decomposition: expected it under \"layers\", or a "
+       "\"decomposition\" for all others"},
+      {R"(, "layers": {"conv3": {"grid": "N2"}}})",
+       "at /layers/conv3: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
+      {R"(, "layers": {"data": {"grid": "N2"}}})",
+       "at /layers/data: an input layer has no decomposition: its readers load what they need"},
+      {R"(, "decomposition": "N3"})",
+       "at /decomposition: expected a grid of the plan's 2 ranks, found N3 of 3"},
+      {R"(, "layers": {"conv1": {"grid": "N4"}}})",
+       "at /layers/conv1/grid: expected a grid of the plan's 2 ranks, found N4 of 4"},
       {R"(, "layers": {"fc": {"grid": "H2"}}})",
-       "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial extent, which H2 would split"},
+       "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial "
+       "extent, which H2 would split"},
       {R"(, "layers": {"fc": {"grid": "H2", "landing": "sideways"}}})",
-       "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found \"sideways\""},
-      {R"(, "decomposition": "N2", "ranks_offered": 1})", "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
+       "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found "
+       "\"sideways\""},
+      {R"(, "decomposition": "N2", "ranks_offered": 1})",
+       "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
       {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2, 2], "transfers": {}}}})",
@@ -198,23 +221,34 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2], "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
        "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
       {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
-       "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, and receives nothing"},
-      {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})", "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},
+       "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, "
+       "and receives nothing"},
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})",
+       "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},
       {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
-       "at /execution/slabs/0: layer conv2 cannot be computed in slabs: with N2 behind N2 no rank receives something that only some of its outputs read"},
-      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})", "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
+       "at /execution/slabs/0: layer conv2 cannot be computed in slabs: with N2 behind N2 no rank "
+       "receives something that only some of its outputs read"},
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})",
+       "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",
-       "at /execution/recompute/1: layer loss cannot be made again: a loss makes its gradient in the forward phase"},
+       "at /execution/recompute/1: layer loss cannot be made again: a loss makes its gradient in "
+       "the forward phase"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv3"]}})",
        "at /execution/recompute/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
-      {R"(, "decomposition": "N2", "execution": {"sharding": 4}})", "at /execution/sharding: expected an integer >= 0 and <= 3, found 4"},
+      {R"(, "decomposition": "N2", "execution": {"sharding": 4}})",
+       "at /execution/sharding: expected an integer >= 0 and <= 3, found 4"},
       {R"(, "decomposition": "N2", "training": {"optimizer": "lars"}, "execution": {"sharding": 1}})",
-       "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: lars takes the norms of whole tensors"},
-      {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})", "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
-      {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})", "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
+       "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: "
+       "lars takes the norms of whole tensors"},
+      {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})",
+       "at /execution/bucket_bytes: expected an integer >= 1, found 0"},
+      {R"(, "decomposition": "N2", "stages": [{"ranks": 1}]})",
+       "at /stages/0/ranks: expected the plan's 2 ranks: there is one stage for now"},
       {R"(, "decomposition": "N2", "stages": [{"ranks": 2, "layers": ["data", "conv1"]}]})",
-       "at /stages/0/layers: layer bn1 is missing: there is one stage for now, which holds all layers"},
-      {R"(, "decompositon": "N2"})", "unknown key \"decompositon\" (did you mean \"decomposition\"?)"},
+       "at /stages/0/layers: layer bn1 is missing: there is one stage for now, which holds all "
+       "layers"},
+      {R"(, "decompositon": "N2"})",
+       "unknown key \"decompositon\" (did you mean \"decomposition\"?)"},
   };
   const TemporaryFolder folder;
   for (const Row& row : table) {
@@ -222,19 +256,23 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
     EXPECT_EQ(message_of<InputError>([&] { read_plan(path); }), path + ": " + row.says) << row.rest;
   }
   const std::string path = folder.write("p.json", heading + R"(, "decomposition": "Q2"})");
-  EXPECT_THAT(message_of<InputError>([&] { read_plan(path); }), testing::StartsWith(path + ": at /decomposition: 'Q2' is not one of N, F"));
+  EXPECT_THAT(message_of<InputError>([&] { read_plan(path); }),
+              testing::StartsWith(path + ": at /decomposition: 'Q2' is not one of N, F"));
 }
 
 TEST(ReadPlan, NamesBothNetworksIfTheyDiffer) {
   const Network network = read_network("tiny");
   const TemporaryFolder folder;
-  Json document = to_json(uniform_plan(network, Decomposition::parse("N2")), network, Json::object());
+  Json document =
+      to_json(uniform_plan(network, Decomposition::parse("N2")), network, Json::object());
   document["batch"] = 6;
   write_document(folder / "p.json", "plan", document);
   const std::string found = read_network("tiny", {.batch = 6, .input_size = {}}).fingerprint();
-  EXPECT_EQ(message_of<InputError>([&] { read_plan(folder / "p.json"); }),
-            folder / "p.json" + ": at /network/fingerprint: this plan is for a network (or batch) with fingerprint " + network.fingerprint() +
-                ", but tiny with batch 6 has " + found);
+  EXPECT_EQ(
+      message_of<InputError>([&] { read_plan(folder / "p.json"); }),
+      folder / "p.json" +
+          ": at /network/fingerprint: this plan is for a network (or batch) with fingerprint " +
+          network.fingerprint() + ", but tiny with batch 6 has " + found);
 }
 
 }  // namespace

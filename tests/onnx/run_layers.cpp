@@ -30,11 +30,14 @@ std::vector<float> to_channels_last(const NamedTensor& tensor) {
   SP_ASSERT(tensor.shape.size() == axis_count, "{}: {} axes", tensor.name, tensor.shape.size());
   Shape shape;
   std::ranges::copy(tensor.shape, shape.extent.begin());
-  const std::int64_t channels = shape[Axis::C], positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+  const std::int64_t channels = shape[Axis::C],
+                     positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
   std::vector<float> values(tensor.values.size());
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    const std::int64_t sample = i / (channels * positions), channel = i / positions % channels, position = i % positions;
-    values[static_cast<std::size_t>((sample * positions + position) * channels + channel)] = tensor.values[static_cast<std::size_t>(i)];
+    const std::int64_t sample = i / (channels * positions), channel = i / positions % channels,
+                       position = i % positions;
+    values[static_cast<std::size_t>((sample * positions + position) * channels + channel)] =
+        tensor.values[static_cast<std::size_t>(i)];
   }
   return values;
 }
@@ -54,7 +57,9 @@ class GivenData final : public DataSource {
   explicit GivenData(const Tensors& tensors) : tensors_(tensors) {}
   std::span<const std::byte> load(const LoadStep& load, std::int64_t) override {
     std::vector<float> values(static_cast<std::size_t>(load.region.elements()));
-    if (load.what == LoadStep::What::Samples) values = part(to_channels_last(tensors_.at("x" + std::to_string(next_++))), load.region, load.global);
+    if (load.what == LoadStep::What::Samples)
+      values = part(to_channels_last(tensors_.at("x" + std::to_string(next_++))), load.region,
+                    load.global);
     if (load.what == LoadStep::What::Labels) values = tensors_.at("labels").values;
     contents_.resize(4 * values.size());
     if (load.what == LoadStep::What::Labels) {
@@ -72,26 +77,32 @@ class GivenData final : public DataSource {
   std::vector<std::byte> contents_;
 };
 
-void set_parameters(const Network& network, const Program& program, const Tensors& tensors, Executor& executor) {
-  for (const ParameterSlice& slice : program.parameters) executor.upload(slice.value, to_channels_last(tensors.at(slice.name(network))).data());
+void set_parameters(const Network& network, const Program& program, const Tensors& tensors,
+                    Executor& executor) {
+  for (const ParameterSlice& slice : program.parameters)
+    executor.upload(slice.value, to_channels_last(tensors.at(slice.name(network))).data());
   for (const RunningStatistics& running : program.running) {
     std::vector<float> both;
-    for (const std::string& name : running_names(running, network)) std::ranges::copy(tensors.at(name).values, std::back_inserter(both));
+    for (const std::string& name : running_names(running, network))
+      std::ranges::copy(tensors.at(name).values, std::back_inserter(both));
     executor.upload(running.value, both.data());
   }
 }
 
 /// What the layer made: the loss that was put behind it has read it.
 NamedTensor output_of(const Network& network, const RecordingBackend& backend) {
-  const Recorded* y = backend.find(network.size() - 1, Phase::Forward, KernelKind::MeanSquaredError, Operand::Read, 0);
+  const Recorded* y = backend.find(network.size() - 1, Phase::Forward, KernelKind::MeanSquaredError,
+                                   Operand::Read, 0);
   SP_ASSERT(y != nullptr, "{}: no output", network.name);
   const Shape shape = y->region.shape();
   return {"y", {shape.extent.begin(), shape.extent.end()}, to_logical_order(y->values, shape)};
 }
 
-std::vector<NamedTensor> run(const Network& network, bool inference, const Tensors& tensors, Backend& inner) {
+std::vector<NamedTensor> run(const Network& network, bool inference, const Tensors& tensors,
+                             Backend& inner) {
   const LayerDecompositions undivided(network.layers.size());
-  const Program program = inference ? lower_inference(network, undivided, Execution{}, 0) : lower(network, undivided, Execution{}, 0);
+  const Program program = inference ? lower_inference(network, undivided, Execution{}, 0)
+                                    : lower(network, undivided, Execution{}, 0);
   RecordingBackend backend(inner, program);
   GivenData data(tensors);
   std::vector<NamedTensor> results;
@@ -121,9 +132,12 @@ int run_layers(const std::filesystem::path& folder) {
     try {
       const Network network = read_network((folder / name / "network.json").string());
       Tensors tensors;
-      for (NamedTensor& tensor : read_safetensors(folder / name / "tensors.safetensors")) tensors[tensor.name] = std::move(tensor);
+      for (NamedTensor& tensor : read_safetensors(folder / name / "tensors.safetensors"))
+        tensors[tensor.name] = std::move(tensor);
       for (const auto& backend : backends)
-        for (NamedTensor& result : run(network, std::filesystem::exists(folder / name / "inference"), tensors, *backend)) {
+        for (NamedTensor& result :
+             run(network, std::filesystem::exists(folder / name / "inference"), tensors,
+                 *backend)) {
           result.name = backend->name() + "/" + name + "/" + result.name;
           results.push_back(std::move(result));
         }
@@ -131,7 +145,8 @@ int run_layers(const std::filesystem::path& folder) {
       rejected[name] = std::string(error.what()).substr(folder.string().size() + 1);
     }
   }
-  write_file_atomically(folder / "results.json", Json{{"backends", names}, {"rejected", rejected}}.dump(1));
+  write_file_atomically(folder / "results.json",
+                        Json{{"backends", names}, {"rejected", rejected}}.dump(1));
   write_safetensors(folder / "results.safetensors", results);
   return 0;
 }

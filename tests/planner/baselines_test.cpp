@@ -42,19 +42,28 @@ TEST(Baselines, Names) {
   const std::vector<Case> cases{
       // name          network                             ranks  baselines
       {"one rank", test::small_resnet(4), 1, "sample"},
-      {"two ranks", test::small_resnet(4), 2, "sample=lbann | sample on 1 | H2 | W2 | C2 | F2 | one-weird-trick"},
-      {"four ranks", test::small_resnet(4), 4, "sample=lbann | sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | one-weird-trick"},
+      {"two ranks", test::small_resnet(4), 2,
+       "sample=lbann | sample on 1 | H2 | W2 | C2 | F2 | one-weird-trick"},
+      {"four ranks", test::small_resnet(4), 4,
+       "sample=lbann | sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | "
+       "one-weird-trick"},
       {"small batch", test::small_resnet(2), 4,
-       "!sample | !sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | lbann | !one-weird-trick"},
-      {"no fully connected layer", test::small_mesh(2, {3, 1, 8, 8}), 2, "sample=lbann=one-weird-trick | sample on 1 | H2 | W2 | C2 | F2"},
-      {"one sample", test::small_mesh(1, {3, 1, 16, 8}), 2, "!sample | sample on 1 | H2=lbann | W2 | C2 | F2 | !one-weird-trick"},
-      {"three dimensions", test::small_mesh(2, {3, 8, 8, 8}), 2, "sample=lbann=one-weird-trick | sample on 1 | H2 | W2 | D2 | C2 | F2"},
+       "!sample | !sample on 3 | sample on 2 | sample on 1 | H4 | W4 | C4 | F4 | lbann | "
+       "!one-weird-trick"},
+      {"no fully connected layer", test::small_mesh(2, {3, 1, 8, 8}), 2,
+       "sample=lbann=one-weird-trick | sample on 1 | H2 | W2 | C2 | F2"},
+      {"one sample", test::small_mesh(1, {3, 1, 16, 8}), 2,
+       "!sample | sample on 1 | H2=lbann | W2 | C2 | F2 | !one-weird-trick"},
+      {"three dimensions", test::small_mesh(2, {3, 8, 8, 8}), 2,
+       "sample=lbann=one-weird-trick | sample on 1 | H2 | W2 | D2 | C2 | F2"},
       {"eight of four channels and two rows", test::small_mesh(8, {8, 1, 2, 8}), 8,
-       "sample=lbann=one-weird-trick | sample on 7 | sample on 6 | sample on 5 | sample on 4 | sample on 3 | sample on 2 | sample on 1 | W8"},
+       "sample=lbann=one-weird-trick | sample on 7 | sample on 6 | sample on 5 | sample on 4 | "
+       "sample on 3 | sample on 2 | sample on 1 | W8"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
-    EXPECT_EQ(names_of(baselines(c.network, c.ranks, small_machine(), {}, everything_fits)), c.expected);
+    EXPECT_EQ(names_of(baselines(c.network, c.ranks, small_machine(), {}, everything_fits)),
+              c.expected);
   }
 }
 
@@ -67,13 +76,15 @@ TEST(Baselines, AreLegalAndSayWhereTheyDiffer) {
       if (network.layer(index).kind == LayerKind::Input) continue;
       const Decomposition& layer = baseline.plan->layers[static_cast<std::size_t>(index)];
       EXPECT_EQ(layer.grid.ranks(), baseline.plan->ranks);
-      EXPECT_FALSE(check(network.layer(index), layer)) << check(network.layer(index), layer)->reason;
+      EXPECT_FALSE(check(network.layer(index), layer))
+          << check(network.layer(index), layer)->reason;
     }
     EXPECT_EQ(baseline.plan->ranks_offered, 4);
   }
   const auto found = baselines(network, 4, small_machine(), {}, everything_fits);
   ASSERT_FALSE(named(found, "H4").plan->adjustments.empty());
-  EXPECT_THAT(named(found, "H4").plan->adjustments.front(), HasSubstr("H4 -> R4: the kernel of a fully connected layer"));
+  EXPECT_THAT(named(found, "H4").plan->adjustments.front(),
+              HasSubstr("H4 -> R4: the kernel of a fully connected layer"));
   EXPECT_TRUE(named(found, "sample").plan->adjustments.empty());
 }
 
@@ -98,10 +109,13 @@ TEST(Baselines, LbannSharesASampleOnlyAsFarAsItMust) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     const Network network = test::small_mesh(8, c.extents);
-    const Fits fits = [&](const Plan& plan) { return plan.ranks / plan.layers[1].grid.parts(Dim::N) >= c.needed; };
+    const Fits fits = [&](const Plan& plan) {
+      return plan.ranks / plan.layers[1].grid.parts(Dim::N) >= c.needed;
+    };
     const auto found = baselines(network, c.ranks, small_machine(), {}, fits);
     const auto lbann = std::find_if(found.begin(), found.end(), [](const Baseline& baseline) {
-      return baseline.name == "lbann" || std::count(baseline.aliases.begin(), baseline.aliases.end(), "lbann") > 0;
+      return baseline.name == "lbann" ||
+             std::count(baseline.aliases.begin(), baseline.aliases.end(), "lbann") > 0;
     });
     ASSERT_NE(lbann, found.end());
     EXPECT_EQ(lbann->plan ? lbann->plan->layers[1].text() : "", c.grid);
@@ -115,7 +129,8 @@ TEST(Baselines, OneWeirdTrickSplitsFiltersWhereItIsFullyConnected) {
   const Baseline& trick = named(found, "one-weird-trick");
   for (LayerIndex index = 1; index < network.size(); ++index) {
     const bool connected = network.layer(index).kind == LayerKind::FullyConnected;
-    EXPECT_EQ(trick.plan->layers[static_cast<std::size_t>(index)].text(), connected ? "F2" : "N2") << network.layer(index).name;
+    EXPECT_EQ(trick.plan->layers[static_cast<std::size_t>(index)].text(), connected ? "F2" : "N2")
+        << network.layer(index).name;
   }
 }
 

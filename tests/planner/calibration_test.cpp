@@ -9,9 +9,9 @@ namespace {
 
 void expect_within(const test::Figure& figure, double tolerance) {
   const double predicted = test::predicted_seconds(test::calibration_case(figure), frozen_model);
-  EXPECT_NEAR(predicted / figure.seconds, 1, tolerance)
-      << fmt::format("{} {} batch {} {}: published {} s, predicted {} s", figure.device, figure.network, figure.batch,
-                     figure.training ? "training" : "inference", figure.seconds, predicted);
+  EXPECT_NEAR(predicted / figure.seconds, 1, tolerance) << fmt::format(
+      "{} {} batch {} {}: published {} s, predicted {} s", figure.device, figure.network,
+      figure.batch, figure.training ? "training" : "inference", figure.seconds, predicted);
 }
 
 TEST(Calibration, PublishedFiguresAreMet) {

@@ -20,11 +20,13 @@ using test::small_resnet;
 /// What each candidate of a block costs with the rest of a plan held fixed, by the table that the search sees.
 class TableOfPlan {
  public:
-  TableOfPlan(const Plan& plan, const Network& network, const MachineProfile& machine) : blocks_(fold(network)) {
+  TableOfPlan(const Plan& plan, const Network& network, const MachineProfile& machine)
+      : blocks_(fold(network)) {
     for (const Block& block : blocks_) {
       candidates_.push_back(candidates(network, block, machine.topology(plan.ranks)).legal);
       const Decomposition& chosen = plan.layers[static_cast<std::size_t>(block.root())];
-      chosen_.push_back(static_cast<int>(std::ranges::find(candidates_.back(), chosen) - candidates_.back().begin()));
+      chosen_.push_back(static_cast<int>(std::ranges::find(candidates_.back(), chosen) -
+                                         candidates_.back().begin()));
     }
     table_.emplace(network, blocks_, candidates_, plan.execution, machine);
   }
@@ -33,7 +35,9 @@ class TableOfPlan {
     for (std::size_t e = 0; e < table_->edges().size(); ++e) {
       const auto [from, to] = table_->edges()[e];
       if (from != block && to != block) continue;
-      const auto of = [&](int node) { return node == block ? candidate : chosen_[static_cast<std::size_t>(node)]; };
+      const auto of = [&](int node) {
+        return node == block ? candidate : chosen_[static_cast<std::size_t>(node)];
+      };
       seconds += table_->edge_cost(static_cast<int>(e), of(from), of(to)).value;
     }
     return seconds;
@@ -83,7 +87,8 @@ TEST(Explain, FewRanksAreAsInTheSearchsTable) {
       const std::vector<double> others = table.others(block);
       EXPECT_EQ(explained.candidates, others.size() + 1);
       ASSERT_EQ(explained.others.size(), std::min<std::size_t>(3, others.size()));
-      for (std::size_t i = 0; i < explained.others.size(); ++i) EXPECT_NEAR(explained.others[i].total().value, others[i], 1e-9 * others[i]);
+      for (std::size_t i = 0; i < explained.others.size(); ++i)
+        EXPECT_NEAR(explained.others[i].total().value, others[i], 1e-9 * others[i]);
     }
   }
 }
@@ -96,8 +101,9 @@ TEST(Explain, SaysWhatTheTimeGoesInto) {
   const Network network = small_mesh(4, {4, 1, 16, 16});
   const Row rows[] = {
       // split  sums   reduction  halo   redistribution
-      {"N4", false, true, false, false}, {"H4", false, true, true, false},   {"F4", false, false, false, true},
-      {"C4", true, false, false, false}, {"N1", false, false, false, false},
+      {"N4", false, true, false, false},  {"H4", false, true, true, false},
+      {"F4", false, false, false, true},  {"C4", true, false, false, false},
+      {"N1", false, false, false, false},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.decomposition);
@@ -140,7 +146,8 @@ TEST(Explain, ManyRanksMissNothing) {
     SCOPED_TRACE(explained.chosen.decomposition.text());
     const std::vector<double> others = table.others(block);
     ASSERT_FALSE(explained.others.empty());
-    EXPECT_TRUE(std::ranges::is_sorted(explained.others, {}, [](const Alternative& other) { return other.total(); }));
+    EXPECT_TRUE(std::ranges::is_sorted(explained.others, {},
+                                       [](const Alternative& other) { return other.total(); }));
     EXPECT_LE(explained.others.front().total().value, 1.1 * others.front());
     EXPECT_EQ(explained.candidates, others.size() + 1);
   }

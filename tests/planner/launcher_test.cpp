@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-
 namespace stratplan {
 namespace {
 
@@ -34,7 +33,8 @@ TEST(LaunchCommand, BindsWhereCoresSuffice) {
 }
 
 TEST(LaunchCommand, WithoutMpiRanksAreProcesses) {
-  const std::vector<std::string> expected{own_executable(), "ranks", "-n", "2", "--threads", "3", "--", "run", "plan.json"};
+  const std::vector<std::string> expected{
+      own_executable(), "ranks", "-n", "2", "--threads", "3", "--", "run", "plan.json"};
   Launch launch{2, 3, {"run", "plan.json"}, {}};
   launch.mpi = false;
   EXPECT_EQ(launch_command(launch), expected) << "of this program";
@@ -59,7 +59,13 @@ TEST(Launch, RunsThisProgramAndWaits) {
 
 // A test that fails ends its program with 1, which is no code of ours.
 TEST(Launch, MapsUndocumentedCodes) {
-  EXPECT_EQ(launch({1, 1, {"--gtest_filter=Launch.DISABLED_FailsOnPurpose", "--gtest_also_run_disabled_tests"}, "/dev/null"}).exit_code, 6);
+  EXPECT_EQ(
+      launch({1,
+              1,
+              {"--gtest_filter=Launch.DISABLED_FailsOnPurpose", "--gtest_also_run_disabled_tests"},
+              "/dev/null"})
+          .exit_code,
+      6);
 }
 // Not a test of its own: the one above runs it.
 TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }

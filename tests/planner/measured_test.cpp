@@ -10,7 +10,10 @@
 namespace stratplan {
 namespace {
 
-std::filesystem::path scratch_file() { return std::filesystem::temp_directory_path() / ("stratplan-measured-" + std::to_string(::getpid()) + ".json"); }
+std::filesystem::path scratch_file() {
+  return std::filesystem::temp_directory_path() /
+         ("stratplan-measured-" + std::to_string(::getpid()) + ".json");
+}
 
 TEST(Measurements, AreReadBackUnderTheirKeyAlone) {
   Measured measured;
@@ -32,7 +35,8 @@ TEST(Measurements, AreReadBackUnderTheirKeyAlone) {
   EXPECT_EQ(same.median, measured.median);
   EXPECT_EQ(same.samples, 30U);
   EXPECT_EQ(same.loss, 2.25);
-  EXPECT_FALSE(std::isfinite(same.gradient_difference)) << "a difference that is no number must not come back as a good one";
+  EXPECT_FALSE(std::isfinite(same.gradient_difference))
+      << "a difference that is no number must not come back as a good one";
   EXPECT_FALSE(same.verified);
   EXPECT_FALSE(read_measurements(file, "another key"));
   std::filesystem::remove(file);
@@ -40,7 +44,8 @@ TEST(Measurements, AreReadBackUnderTheirKeyAlone) {
 
 TEST(Measurements, ABrokenFileIsNone) {
   const auto file = scratch_file();
-  std::ofstream(file) << "{\"key\": \"key\", \"plans\": {\"recommended\": {\"median_seconds\": 1}}}";
+  std::ofstream(file)
+      << "{\"key\": \"key\", \"plans\": {\"recommended\": {\"median_seconds\": 1}}}";
   EXPECT_FALSE(read_measurements(file, "key"));
   std::ofstream(file) << "{\"key\": ";
   EXPECT_FALSE(read_measurements(file, "key"));

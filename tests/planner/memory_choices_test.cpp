@@ -29,7 +29,8 @@ Network small_perceptron(std::int64_t batch) {
   return net.finish();
 }
 
-PlanningResult plan_within(const Network& network, int ranks, std::optional<Bytes> limit, const FreeMeans& free, bool front = false) {
+PlanningResult plan_within(const Network& network, int ranks, std::optional<Bytes> limit,
+                           const FreeMeans& free, bool front = false) {
   PlanningOptions options;
   options.memory_limit = limit;
   options.free = free;
@@ -37,8 +38,8 @@ PlanningResult plan_within(const Network& network, int ranks, std::optional<Byte
   return plan(network, "net.json", ranks, small_machine(), options);
 }
 
-constexpr FreeMeans nothing{false, false, false}, micro_batches{true, false, false}, sharding{false, true, false}, recompute{false, false, true},
-    all{};
+constexpr FreeMeans nothing{false, false, false}, micro_batches{true, false, false},
+    sharding{false, true, false}, recompute{false, false, true}, all{};
 
 struct FitCase {
   const char* name;
@@ -53,16 +54,28 @@ struct FitCase {
 std::vector<FitCase> fit_cases() {
   return {
       // name                      network                               ranks  free           share  leanest  micro-batches  sharding  recomputation
-      {"micro-batches alone", small_mesh(32, {3, 1, 16, 16}), 2, micro_batches, 0.85, true, true, false, false},
+      {"micro-batches alone", small_mesh(32, {3, 1, 16, 16}), 2, micro_batches, 0.85, true, true,
+       false, false},
       {"sharding alone", small_resnet(32, 8, 64), 2, sharding, 0.97, false, false, true, false},
       {"recomputation alone", small_resnet(8, 32), 2, recompute, 0.9, true, false, false, true},
-      {"no sharding", small_mesh(32, {3, 1, 16, 16}), 2, {true, false, true}, 0.8, true, true, false, false},
+      {"no sharding",
+       small_mesh(32, {3, 1, 16, 16}),
+       2,
+       {true, false, true},
+       0.8,
+       true,
+       true,
+       false,
+       false},
       {"one rank", small_mesh(32, {3, 1, 16, 16}), 1, all, 0.85, true, true, false, false},
-      {"many ranks", small_mesh(64, {3, 1, 16, 16}), 16, micro_batches, 0.85, true, true, false, false},
+      {"many ranks", small_mesh(64, {3, 1, 16, 16}), 16, micro_batches, 0.85, true, true, false,
+       false},
   };
 }
 
-Bytes least_of(const PlanningResult& result) { return result.front.back().plan->prediction->memory; }
+Bytes least_of(const PlanningResult& result) {
+  return result.front.back().plan->prediction->memory;
+}
 
 TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
   for (const FitCase& c : fit_cases()) {
@@ -138,13 +151,16 @@ TEST(MemoryChoices, TheFrontHasNoDominatedPointAndTheRecommended) {
     ASSERT_GT(result.front.size(), 1U);
     for (std::size_t i = 1; i < result.front.size(); ++i) {
       EXPECT_GT(result.front[i].plan->prediction->step, result.front[i - 1].plan->prediction->step);
-      EXPECT_LT(result.front[i].plan->prediction->memory, result.front[i - 1].plan->prediction->memory);
+      EXPECT_LT(result.front[i].plan->prediction->memory,
+                result.front[i - 1].plan->prediction->memory);
     }
     EXPECT_EQ(result.front.front().plan->prediction, result.recommended.prediction);
     const Bytes least = least_of(result);
     EXPECT_LE(plan_within(c.network, c.ranks, least, all).recommended.prediction->memory, least);
-    const std::string message = test::message_of<InfeasibleError>([&] { plan_within(c.network, c.ranks, least - Bytes{1}, all); });
-    EXPECT_THAT(message, HasSubstr(fmt::format("the leanest plan needs {} MiB", (least.value + (1 << 20) - 1) >> 20)));
+    const std::string message = test::message_of<InfeasibleError>(
+        [&] { plan_within(c.network, c.ranks, least - Bytes{1}, all); });
+    EXPECT_THAT(message, HasSubstr(fmt::format("the leanest plan needs {} MiB",
+                                               (least.value + (1 << 20) - 1) >> 20)));
     EXPECT_THAT(message, HasSubstr("ranks would do"));
   }
 }
@@ -157,9 +173,11 @@ TEST(MemoryChoices, ALimitMovesTheRecommendedAlongTheFront) {
   const PlanningResult bound = plan_within(network, 2, limit, all, true);
 
   EXPECT_LE(bound.recommended.prediction->memory, limit);
-  EXPECT_LE(bound.recommended.prediction->step, free.front[free.front.size() / 2].plan->prediction->step);
-  const bool on_it =
-      std::ranges::any_of(bound.front, [&](const Considered& point) { return point.plan->prediction == bound.recommended.prediction; });
+  EXPECT_LE(bound.recommended.prediction->step,
+            free.front[free.front.size() / 2].plan->prediction->step);
+  const bool on_it = std::ranges::any_of(bound.front, [&](const Considered& point) {
+    return point.plan->prediction == bound.recommended.prediction;
+  });
   EXPECT_TRUE(on_it);
 }
 

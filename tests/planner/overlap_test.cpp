@@ -39,10 +39,13 @@ Prices prices_of(const Plan& plan, const Network& network, const MachineProfile&
   const Program program = programs_of(plan, network).back();
   Prices prices;
   for (const Step& step : program.steps) {
-    if (step.phase != Phase::Forward || step.layer < 0 || !plan.execution.slabs.contains(network.layer(step.layer).name)) continue;
+    if (step.phase != Phase::Forward || step.layer < 0 ||
+        !plan.execution.slabs.contains(network.layer(step.layer).name))
+      continue;
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (communicates(step)) prices.exchange = cost_of(step, program, machine).seconds;
-    if (compute && compute->kernel.kind == KernelKind::ConvolutionForward && prices.interior.value == 0)
+    if (compute && compute->kernel.kind == KernelKind::ConvolutionForward &&
+        prices.interior.value == 0)
       prices.interior = cost_of(compute->kernel, machine).seconds;
   }
   return prices;
@@ -79,12 +82,15 @@ TEST(Slabs, AreChosenWhereTheyPay) {
     MachineProfile machine;
     bool beside, slabs;
   };
-  for (const Row& row : {Row{"slow link", hiding_machine(1e7), true, true}, Row{"a link that costs nothing", hiding_machine(1e15, 0), false, false},
-                         Row{"slow pieces", measured, true, false}, Row{"nothing is hidden", small_machine(1e7), false, false}}) {
+  for (const Row& row : {Row{"slow link", hiding_machine(1e7), true, true},
+                         Row{"a link that costs nothing", hiding_machine(1e15, 0), false, false},
+                         Row{"slow pieces", measured, true, false},
+                         Row{"nothing is hidden", small_machine(1e7), false, false}}) {
     Plan plan = uniform_plan(network, Decomposition::parse("H2"));
     const Prediction prediction = choose_execution(plan, network, row.machine);
     EXPECT_EQ(prediction, predict(plan, network, row.machine)) << row.what;
-    EXPECT_EQ(plan.execution.slabs, row.slabs ? std::set{second} : std::set<std::string>{}) << row.what;
+    EXPECT_EQ(plan.execution.slabs, row.slabs ? std::set{second} : std::set<std::string>{})
+        << row.what;
     EXPECT_TRUE(!row.beside || plan.execution.concurrent_tracks) << row.what;
   }
 }

@@ -51,7 +51,9 @@ TEST(Planner, RecommendsNothingSlowerThanAnythingConsidered) {
       for (const Considered& considered : *list) {
         EXPECT_EQ(considered.usable(), considered.infeasible.empty());
         if (!considered.usable()) continue;
-        EXPECT_LE(result.recommended.prediction->step, considered.plan->prediction->step * (1 + 1e-9)) << considered.name;
+        EXPECT_LE(result.recommended.prediction->step,
+                  considered.plan->prediction->step * (1 + 1e-9))
+            << considered.name;
       }
     }
     EXPECT_EQ(result.reranking.empty(), result.chosen == "searched") << result.reranking;
@@ -68,7 +70,8 @@ TEST(Planner, SearchedIsTheBestOfAllAssignments) {
 
   const auto blocks = fold(network);
   std::vector<std::vector<Decomposition>> legal;
-  for (const Block& block : blocks) legal.push_back(candidates(network, block, machine.topology(4)).legal);
+  for (const Block& block : blocks)
+    legal.push_back(candidates(network, block, machine.topology(4)).legal);
   const Execution execution;
   const PlanTable table(network, blocks, legal, execution, machine);
   const auto best = search_exhaustively(table);
@@ -125,12 +128,15 @@ TEST(Planner, KeepsWithinTheMemoryLimit) {
   const PlanningResult result = plan(network, "net.json", 4, machine, options);
 
   EXPECT_LE(result.recommended.prediction->memory, *options.memory_limit);
-  const bool some_refused = std::any_of(result.baselines.begin(), result.baselines.end(), [](const Considered& c) { return c.plan && !c.usable(); });
+  const bool some_refused = std::any_of(result.baselines.begin(), result.baselines.end(),
+                                        [](const Considered& c) { return c.plan && !c.usable(); });
   EXPECT_TRUE(some_refused);
   for (const Considered& considered : result.baselines) {
     if (!considered.plan) continue;
-    EXPECT_EQ(considered.usable(), considered.plan->prediction->memory <= *options.memory_limit) << considered.name;
-    EXPECT_THAT(considered.infeasible, testing::HasSubstr(considered.usable() ? "" : "the limit is"));
+    EXPECT_EQ(considered.usable(), considered.plan->prediction->memory <= *options.memory_limit)
+        << considered.name;
+    EXPECT_THAT(considered.infeasible,
+                testing::HasSubstr(considered.usable() ? "" : "the limit is"));
   }
 }
 
@@ -149,19 +155,25 @@ std::string why_not(Bytes limit, int ranks) {
   options.memory_limit = limit;
   MachineProfile machine = small_machine();
   machine.levels = {{"node", 2, {1e-6}, 1e9}, {"device", 4, {1e-6}, 1e9}};
-  return test::message_of<InfeasibleError>([&] { plan(small_mesh(4, {3, 1, 256, 256}), "net.json", ranks, machine, options); });
+  return test::message_of<InfeasibleError>([&] {
+    plan(small_mesh(4, {3, 1, 256, 256}), "net.json", ranks, machine, options);
+  });
 }
 
 TEST(Planner, InfeasibleSaysWhatWouldDo) {
   const std::string hopeless = why_not({1 << 10}, 2);
-  EXPECT_THAT(hopeless, HasSubstr("does not fit into 1 MiB per rank on 2 ranks: the leanest plan needs"));
+  EXPECT_THAT(hopeless,
+              HasSubstr("does not fit into 1 MiB per rank on 2 ranks: the leanest plan needs"));
   EXPECT_THAT(hopeless, HasSubstr("no power of two times as many would do, up to 128"));
 
   // One MiB less than the leanest plan needs does not do, but more ranks would.
   const auto needed = [](const std::string& message) {
     long long mebibytes = 0;
     const std::size_t numbers = message.find("the leanest plan needs ");
-    EXPECT_EQ(std::sscanf(message.c_str() + std::min(numbers, message.size()), "the leanest plan needs %lld MiB", &mebibytes), 1) << message;
+    EXPECT_EQ(std::sscanf(message.c_str() + std::min(numbers, message.size()),
+                          "the leanest plan needs %lld MiB", &mebibytes),
+              1)
+        << message;
     return Bytes{mebibytes << 20};
   };
   const Bytes enough = needed(hopeless), too_little = enough - Bytes{1 << 20};
@@ -218,7 +230,8 @@ TEST(Planner, PlanningAndMeasuringAlternateUntilNothingIsEstimated) {
   EXPECT_GT(rounds, 1) << "the first plan was already the last: this test shows nothing";
   for (const Considered& considered : result.baselines) {
     if (!considered.usable()) continue;
-    EXPECT_LE(result.recommended.prediction->step, considered.plan->prediction->step * (1 + 1e-9)) << considered.name;
+    EXPECT_LE(result.recommended.prediction->step, considered.plan->prediction->step * (1 + 1e-9))
+        << considered.name;
   }
 }
 

@@ -81,7 +81,8 @@ TEST(Solve, BadTablesSayWhere) {
     SCOPED_TRACE(c.pointer);
     Json document = Json::parse(example);
     document[Json::json_pointer(c.pointer)] = Json::parse(c.value);
-    EXPECT_THAT(test::message_of<InputError>([&] { read_bare_table(document, "table.json"); }), HasSubstr(c.message));
+    EXPECT_THAT(test::message_of<InputError>([&] { read_bare_table(document, "table.json"); }),
+                HasSubstr(c.message));
   }
 }
 

@@ -11,7 +11,9 @@ namespace {
 
 class WithinMemory : public testing::Test {
  protected:
-  WideOutcome search(std::optional<Bytes> limit) const { return search_widely(network_, blocks_, 8, machine_, {}, limit, {}); }
+  WideOutcome search(std::optional<Bytes> limit) const {
+    return search_widely(network_, blocks_, 8, machine_, {}, limit, {});
+  }
   Bytes memory(const WideOutcome& outcome) const {
     static const Execution as_given;
     return LayoutEstimates(network_, blocks_, as_given, machine_).of(outcome.found.front()).memory;
@@ -44,7 +46,9 @@ TEST_F(WithinMemory, LessRoomTakesLongerAndBoundsHold) {
   EXPECT_GE(binding, 1);
 }
 
-TEST_F(WithinMemory, WhatNothingFitsIsFoundByNoSearch) { EXPECT_TRUE(search(Bytes{1}).found.empty()); }
+TEST_F(WithinMemory, WhatNothingFitsIsFoundByNoSearch) {
+  EXPECT_TRUE(search(Bytes{1}).found.empty());
+}
 
 }  // namespace
 }  // namespace stratplan

@@ -19,20 +19,26 @@ std::vector<std::string> names_of(const std::vector<ExchangePattern>& patterns) 
 }
 
 TEST(ExchangePatterns, AreThoseThatTheLayoutHasRanksFor) {
-  EXPECT_THAT(names_of(exchange_patterns({8, 4})), testing::ElementsAre("pairs within a node", "1 pair per node across", "2 pairs per node across",
-                                                                        "4 pairs per node across", "1 peer", "2 peers", "4 peers"));
-  EXPECT_THAT(names_of(exchange_patterns({2, 2})), testing::ElementsAre("pairs within a node", "1 peer"));
-  EXPECT_THAT(names_of(exchange_patterns({3, 1})), testing::ElementsAre("1 pair per node across", "1 peer", "2 peers"));
+  EXPECT_THAT(names_of(exchange_patterns({8, 4})),
+              testing::ElementsAre("pairs within a node", "1 pair per node across",
+                                   "2 pairs per node across", "4 pairs per node across", "1 peer",
+                                   "2 peers", "4 peers"));
+  EXPECT_THAT(names_of(exchange_patterns({2, 2})),
+              testing::ElementsAre("pairs within a node", "1 peer"));
+  EXPECT_THAT(names_of(exchange_patterns({3, 1})),
+              testing::ElementsAre("1 pair per node across", "1 peer", "2 peers"));
 }
 
 TEST(ExchangePatterns, WhoeverNamesAPeerIsNamedByIt) {
-  for (const ClusterLayout layout : {ClusterLayout{2, 1}, {2, 2}, {3, 1}, {6, 2}, {6, 3}, {8, 4}, {70, 7}}) {
+  for (const ClusterLayout layout :
+       {ClusterLayout{2, 1}, {2, 2}, {3, 1}, {6, 2}, {6, 3}, {8, 4}, {70, 7}}) {
     for (const ExchangePattern& pattern : exchange_patterns(layout)) {
       for (int rank = 0; rank < layout.ranks; ++rank) {
         for (const int peer : pattern.peers(rank, layout)) {
           if (peer >= layout.ranks) continue;
           EXPECT_NE(peer, rank);
-          EXPECT_THAT(pattern.peers(peer, layout), testing::Contains(rank)) << pattern.name() << " on " << layout.ranks << " ranks";
+          EXPECT_THAT(pattern.peers(peer, layout), testing::Contains(rank))
+              << pattern.name() << " on " << layout.ranks << " ranks";
         }
         if (pattern.kind == ExchangePattern::Kind::Peers && pattern.count > 1) {
           EXPECT_EQ(pattern.peers(rank, layout).size(), pattern.count) << rank;
@@ -50,7 +56,8 @@ std::vector<std::string> keys_of(const ClusterLayout& layout) {
 }
 
 TEST(GroupLayouts, ConsecutiveRanksAndOnePerNodeAreKeyedByTheirMembersAtEachLevel) {
-  EXPECT_THAT(keys_of({24, 4}), testing::ElementsAre("2", "4", "2x4", "4x4", "6x4", "2x1", "4x1", "6x1"));
+  EXPECT_THAT(keys_of({24, 4}),
+              testing::ElementsAre("2", "4", "2x4", "4x4", "6x4", "2x1", "4x1", "6x1"));
   EXPECT_THAT(keys_of({6, 3}), testing::ElementsAre("3", "2x3", "2x1"));
   EXPECT_THAT(keys_of({4, 1}), testing::ElementsAre("2", "4"));
   EXPECT_THAT(keys_of({4, 4}), testing::ElementsAre("2", "4"));
@@ -63,7 +70,8 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
     const auto backend = make_backend("reference", 1);
     MachineProfile base = round_machine();
     base.levels.back().name = "core";
-    machines[static_cast<std::size_t>(communicator.rank())] = profile_cluster(layout, {65536}, *backend, Team(communicator), base, Json::object(), {});
+    machines[static_cast<std::size_t>(communicator.rank())] =
+        profile_cluster(layout, {65536}, *backend, Team(communicator), base, Json::object(), {});
   });
   const MachineProfile& machine = machines.front();
   EXPECT_EQ(to_json(machines.back()), to_json(machine));
@@ -81,20 +89,28 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
 
 TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
   BatchJob job{BatchSystem::Slurm, 8, 4, 20, "/opt/stratplan", "cluster.json"};
-  const std::string command = "\"/opt/stratplan\" profile --links --ranks-per-node 4 -o \"cluster.json\"\n";
+  const std::string command =
+      "\"/opt/stratplan\" profile --links --ranks-per-node 4 -o \"cluster.json\"\n";
   EXPECT_EQ(job_script(job),
-            "#!/bin/bash\n#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes=8\n#SBATCH --ntasks-per-node=4\n#SBATCH --exclusive\n#SBATCH "
+            "#!/bin/bash\n#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes=8\n#SBATCH "
+            "--ntasks-per-node=4\n#SBATCH --exclusive\n#SBATCH "
             "--time=20\n\nsrun " +
                 command);
   job.backend = "cuda";
-  EXPECT_THAT(job_script(job), testing::AllOf(HasSubstr("#SBATCH --time=20\n#SBATCH --gpus-per-node=4\n\nsrun "), testing::EndsWith("\"cluster.json\" --backend cuda\n")));
+  EXPECT_THAT(job_script(job),
+              testing::AllOf(HasSubstr("#SBATCH --time=20\n#SBATCH --gpus-per-node=4\n\nsrun "),
+                             testing::EndsWith("\"cluster.json\" --backend cuda\n")));
   job.backend.clear();
   job.system = BatchSystem::Lsf;
-  EXPECT_THAT(job_script(job), testing::AllOf(HasSubstr("#BSUB -nnodes 8\n#BSUB -W 20\n"),
-                                              HasSubstr("jsrun --nrs 8 --rs_per_host 1 --tasks_per_rs 4 "), HasSubstr(command)));
-  job.system = BatchSystem::Flux;
   EXPECT_THAT(job_script(job),
-              testing::AllOf(HasSubstr("#flux: --nodes=8\n"), HasSubstr("flux run --nodes=8 --ntasks=32 --exclusive "), HasSubstr(command)));
+              testing::AllOf(HasSubstr("#BSUB -nnodes 8\n#BSUB -W 20\n"),
+                             HasSubstr("jsrun --nrs 8 --rs_per_host 1 --tasks_per_rs 4 "),
+                             HasSubstr(command)));
+  job.system = BatchSystem::Flux;
+  EXPECT_THAT(
+      job_script(job),
+      testing::AllOf(HasSubstr("#flux: --nodes=8\n"),
+                     HasSubstr("flux run --nodes=8 --ntasks=32 --exclusive "), HasSubstr(command)));
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace {
 using test::TimedDevice;
 
 TEST(Interference, IsTheTimeBesideTrafficOverTheTimeAlone) {
-  for (const double each : {1.0 / 64, 1.0 / 4}) {  // of a block; the second outlasts the traffic at first
+  for (const double each :
+       {1.0 / 64, 1.0 / 4}) {  // of a block; the second outlasts the traffic at first
     TimedDevice device;
     device.clock_now = [] { return 2e9; };
     device.slowdown = [&](int blocks) { return 1 + blocks * each; };
@@ -26,7 +27,8 @@ TEST(Interference, IsTheTimeBesideTrafficOverTheTimeAlone) {
       EXPECT_EQ(rows[i].bytes_per_s, emulated_link_bytes_per_s);
       EXPECT_NEAR(rows[i].copied_bytes_per_s, emulated_link_bytes_per_s, 1e6);
       ASSERT_EQ(rows[i].slowdowns.size(), kernels.size());
-      for (const auto& [kernel, slowdown] : rows[i].slowdowns) EXPECT_NEAR(slowdown, 1 + rows[i].blocks * each, 0.01 * slowdown) << kernel;
+      for (const auto& [kernel, slowdown] : rows[i].slowdowns)
+        EXPECT_NEAR(slowdown, 1 + rows[i].blocks * each, 0.01 * slowdown) << kernel;
     }
     EXPECT_NEAR(hidden_beside_traffic(rows), 1 / (1 + 16 * each), 0.01);
   }
@@ -38,7 +40,8 @@ TEST(Interference, IsNotMadeUp) {
   EXPECT_TRUE(profile_interference(deaf, kernels_interfered_with()).empty());
   TimedDevice timeless;
   timeless.slowdown = [](int) { return 2.0; };
-  EXPECT_TRUE(profile_interference(timeless, kernels_interfered_with()).empty()) << "without a clock blocks cannot keep a rate";
+  EXPECT_TRUE(profile_interference(timeless, kernels_interfered_with()).empty())
+      << "without a clock blocks cannot keep a rate";
 }
 
 TEST(Profile, OfOneDeviceStandsOnItsOwn) {
@@ -50,8 +53,10 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     Kernel fill;
     fill.kind = KernelKind::Fill;
     fill.y[Axis::C] = 1000;
-    const ProfileRequest request{.ranks = 1, .threads_per_rank = 1, .device = true, .collectives = {}, .kernels = {fill}};
-    const MachineProfile machine = run_profile(request, device, Team(alone), round_machine(), {{"device", "a processor"}});
+    const ProfileRequest request{
+        .ranks = 1, .threads_per_rank = 1, .device = true, .collectives = {}, .kernels = {fill}};
+    const MachineProfile machine =
+        run_profile(request, device, Team(alone), round_machine(), {{"device", "a processor"}});
     EXPECT_EQ(machine.device.memory, device.info->memory);
     ASSERT_EQ(machine.levels.size(), 1U);
     EXPECT_EQ(machine.levels[0].name, "gpu");
@@ -73,12 +78,16 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     // Asked again for another kernel, it is as it was.
     device.slowdown = [](int) { return 7.0; };
     fill.y[Axis::C] = 2000;
-    const MachineProfile more = run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}}, device, Team(alone), machine, {});
+    const MachineProfile more =
+        run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}},
+                    device, Team(alone), machine, {});
     EXPECT_EQ(more.hidden, machine.hidden);
     EXPECT_EQ(more.interference.size(), 3U);
     EXPECT_TRUE(more.provenance.contains("hidden"));
     device.info->name = "Another GPU";
-    const MachineProfile other = run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}}, device, Team(alone), machine, {});
+    const MachineProfile other =
+        run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}},
+                    device, Team(alone), machine, {});
     EXPECT_EQ(other.kernels.size(), 1U) << "what one device took says nothing of another";
   });
 }

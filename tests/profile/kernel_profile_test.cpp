@@ -41,17 +41,22 @@ TEST(SampleKernel, TimesWhatIsReplayed) {
   TimedDevice device;
   const KernelSamples samples = sample_on(device, relu_of({4096}), {1 << 20});
   EXPECT_GE(samples.seconds[0].size(), 3U);
-  EXPECT_THAT(samples.seconds[0], Each(DoubleNear(10e-6, 1e-9))) << "of one run, without the launch of any";
-  EXPECT_EQ(device.replays, 2 * (static_cast<int>(samples.seconds[0].size()) + 1)) << "each behind another, and a rehearsal";
-  EXPECT_EQ(std::ranges::count(device.runs, false, &TimedDevice::Run::replayed), 2) << "nothing runs for the first time while it is captured";
-  EXPECT_EQ(std::ranges::count(device.runs, true, &TimedDevice::Run::replayed), 20 * device.replays);
+  EXPECT_THAT(samples.seconds[0], Each(DoubleNear(10e-6, 1e-9)))
+      << "of one run, without the launch of any";
+  EXPECT_EQ(device.replays, 2 * (static_cast<int>(samples.seconds[0].size()) + 1))
+      << "each behind another, and a rehearsal";
+  EXPECT_EQ(std::ranges::count(device.runs, false, &TimedDevice::Run::replayed), 2)
+      << "nothing runs for the first time while it is captured";
+  EXPECT_EQ(std::ranges::count(device.runs, true, &TimedDevice::Run::replayed),
+            20 * device.replays);
 }
 
 TEST(SampleKernel, TimesLaunchesWhereNothingIsCaptured) {
   TimedDevice device;
   device.captures_work = false;
   const KernelSamples samples = sample_on(device, relu_of({4096}), {1 << 20});
-  EXPECT_THAT(samples.seconds[0], Each(DoubleNear((Seconds{10e-6} + TimedDevice::launch).value, 1e-9)));
+  EXPECT_THAT(samples.seconds[0],
+              Each(DoubleNear((Seconds{10e-6} + TimedDevice::launch).value, 1e-9)));
   EXPECT_EQ(device.captures_made, 0);
 }
 
@@ -60,12 +65,16 @@ TEST(SampleKernel, TimesNoMoreRunsAtOnceThanAnEventNeeds) {
     double seconds;  ///< of a run
     int at_once;
   };
-  for (const auto& [seconds, at_once] : {Row{10e-6, 20}, Row{90e-6, 10}, Row{390e-6, 3}, Row{5e-3, 1}}) {
+  for (const auto& [seconds, at_once] :
+       {Row{10e-6, 20}, Row{90e-6, 10}, Row{390e-6, 3}, Row{5e-3, 1}}) {
     TimedDevice device;
     device.duration = [&](const Kernel&) { return Seconds{seconds}; };
     const KernelSamples samples = sample_on(device, relu_of({4096}), {1 << 20});
-    EXPECT_THAT(samples.seconds[0], Each(DoubleNear(seconds, at_once > 1 ? 1e-9 : TimedDevice::launch.value + 1e-9)));
-    EXPECT_EQ(std::ranges::count(device.runs, true, &TimedDevice::Run::replayed), at_once * device.replays) << seconds;
+    EXPECT_THAT(samples.seconds[0],
+                Each(DoubleNear(seconds, at_once > 1 ? 1e-9 : TimedDevice::launch.value + 1e-9)));
+    EXPECT_EQ(std::ranges::count(device.runs, true, &TimedDevice::Run::replayed),
+              at_once * device.replays)
+        << seconds;
   }
 }
 
@@ -74,8 +83,9 @@ TEST(KernelRuns, GoThroughTheArenas) {
     int sets, most, at_once, captured;
   };
   for (const auto& [sets, most, at_once, captured] :
-       {Row{1, 20, 20, 1}, Row{3, 20, 18, 1}, Row{19, 20, 19, 1}, Row{20, 20, 20, 1}, Row{39, 20, 20, 1}, Row{64, 20, 20, 3}, Row{256, 20, 20, 8},
-        Row{512, 20, 20, 8}, Row{5, 1, 1, 5}}) {
+       {Row{1, 20, 20, 1}, Row{3, 20, 18, 1}, Row{19, 20, 19, 1}, Row{20, 20, 20, 1},
+        Row{39, 20, 20, 1}, Row{64, 20, 20, 3}, Row{256, 20, 20, 8}, Row{512, 20, 20, 8},
+        Row{5, 1, 1, 5}}) {
     TimedDevice device;
     const Kernel kernel = relu_of({1 << 16});
     KernelBuffers buffers(device, largest_operands({kernel}), {sets * (1 << 16)});
@@ -128,21 +138,26 @@ TEST(ProfileKernels, LeavesOutWhatDoesNotRunHere) {
   device.broken = {"b"};
   run_loopback(1, [&](Communicator& alone) {
     const Kernel kernel = relu_of({4096});
-    const Measurement measured = profile_kernels({kernel}, device, Team(alone), {}).kernels.at(kernel.key());
+    const Measurement measured =
+        profile_kernels({kernel}, device, Team(alone), {}).kernels.at(kernel.key());
     EXPECT_EQ(measured.choice, "c");
     EXPECT_NEAR(measured.median.value, 10e-6, 1e-9);
   });
   device.broken = {"a", "b", "c"};
   run_loopback(1, [&](Communicator& alone) {
     const Kernel kernel = relu_of({4096});
-    EXPECT_NO_THROW(profile_kernels({kernel}, device, Team(alone), {})) << "the rule's choice is none of the three";
+    EXPECT_NO_THROW(profile_kernels({kernel}, device, Team(alone), {}))
+        << "the rule's choice is none of the three";
   });
   run_loopback(2, [&](Communicator& communicator) {
     TimedDevice mine;
     mine.choice_durations = {{"a", {20e-6}}, {"b", {5e-6}}, {"c", {10e-6}}};
     if (communicator.rank() == 1) mine.broken = {"b"};
     const Kernel kernel = relu_of({4096});
-    EXPECT_EQ(profile_kernels({kernel}, mine, Team(communicator), {}).kernels.at(kernel.key()).choice, "c") << "on all ranks";
+    EXPECT_EQ(
+        profile_kernels({kernel}, mine, Team(communicator), {}).kernels.at(kernel.key()).choice,
+        "c")
+        << "on all ranks";
   });
 }
 
@@ -150,11 +165,14 @@ TEST(ProfileKernels, TellsHowFarTheClockFell) {
   TimedDevice device;
   run_loopback(1, [&](Communicator& alone) {
     int reading = 0;
-    device.clock_now = [&] { return reading++ % 2 == 0 ? 2e9 : 1.6e9; };  // lower behind every bunch
+    device.clock_now = [&] {
+      return reading++ % 2 == 0 ? 2e9 : 1.6e9;
+    };  // lower behind every bunch
     const KernelProfile fell = profile_kernels({relu_of({4096})}, device, Team(alone), {});
     EXPECT_DOUBLE_EQ(fell.clock_share, 0.8);
     EXPECT_DOUBLE_EQ(fell.highest_clock, 2e9);
-    EXPECT_EQ(device.clock_readings, 2 * 3 * kernel_visits) << "each bunch is measured again, and again";
+    EXPECT_EQ(device.clock_readings, 2 * 3 * kernel_visits)
+        << "each bunch is measured again, and again";
     device.clock_now = [] { return 0.0; };
     const KernelProfile unknown = profile_kernels({relu_of({4096})}, device, Team(alone), {});
     EXPECT_EQ(unknown.clock_share, 1);
@@ -168,7 +186,9 @@ TEST(ClockWatch, IsDisturbedBelowNineTenthsOfTheHighest) {
     const Team team(communicator);
     ClockWatch watch(mine, team);
     EXPECT_EQ(watch.share(0, 0), 1) << "no telling";
-    mine.clock_now = [&] { return communicator.rank() == 0 ? 2e9 : 1e9; };  // each device has a clock of its own
+    mine.clock_now = [&] {
+      return communicator.rank() == 0 ? 2e9 : 1e9;
+    };  // each device has a clock of its own
     const double before = watch.read();
     mine.clock_now = [&] { return communicator.rank() == 0 ? 1.9e9 : 0.85e9; };
     EXPECT_DOUBLE_EQ(watch.share(before, watch.read()), 0.85);
@@ -197,7 +217,8 @@ TEST(StepOverhead, IsOfStepsThatAreReplayed) {
   run_loopback(1, [&](Communicator& alone) {
     const Team team(alone);
     const DeviceProfile profile = profile_device(device, team);
-    const std::size_t before = static_cast<std::size_t>(std::ranges::count(device.runs, false, &TimedDevice::Run::replayed));
+    const std::size_t before = static_cast<std::size_t>(
+        std::ranges::count(device.runs, false, &TimedDevice::Run::replayed));
     EXPECT_GT(profile.step_overhead.samples, 0);
     EXPECT_GE(before, 2000U) << "the first iteration is launched";
     EXPECT_LT(before, 4000U) << "no other is";

@@ -34,7 +34,12 @@ Kernel strange_kernel() {
 }
 
 TEST(ProfileRequest, RoundTripsEveryField) {
-  ProfileRequest request{.ranks = 3, .threads_per_rank = 2, .device = true, .largest_message = {77}, .collectives = {}, .kernels = {}};
+  ProfileRequest request{.ranks = 3,
+                         .threads_per_rank = 2,
+                         .device = true,
+                         .largest_message = {77},
+                         .collectives = {},
+                         .kernels = {}};
   request.kernels = {strange_kernel(), Kernel{}};
   request.collectives = {{Collective::ReduceScatter, DataType::F64, 3, {1 << 20}}};
   EXPECT_EQ(request_from_json(Json::parse(to_json(request).dump()), "test"), request);
@@ -43,11 +48,13 @@ TEST(ProfileRequest, RoundTripsEveryField) {
 TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
   Json document = to_json(ProfileRequest{.collectives = {}, .kernels = {Kernel{}, Kernel{}}});
   document["kernels"][1]["kind"] = "nonsense";
-  EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }), "r.json: at /kernels/1: unknown name \"nonsense\"");
+  EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }),
+            "r.json: at /kernels/1: unknown name \"nonsense\"");
 }
 
 std::vector<Program> two_ranks() {
-  const std::vector<Step> steps{compute_step(fill_of(400)), compute_step(fill_of(400)), compute_step(fill_of(800)), all_reduce_step({0, 1}, 1000)};
+  const std::vector<Step> steps{compute_step(fill_of(400)), compute_step(fill_of(400)),
+                                compute_step(fill_of(800)), all_reduce_step({0, 1}, 1000)};
   std::vector<Step> first = steps, second = steps;
   first.push_back(exchange_step(0, {{1, -1, {100}}}, {{1, -1, {300}}}));
   second.push_back(exchange_step(0, {{0, -1, {300}}}, {{0, -1, {100}}}));
@@ -69,7 +76,9 @@ TEST(Missing, IsEverythingForAnEstimatedMachineAndNothingForAFullOne) {
   SizeTable table;
   table.points = {{{4}, measured(1)}, {{1 << 20}, measured(2)}};
   machine.one_way = machine.both_ways = table;
-  for (const char* key : {"all_reduce f32 2", "all_reduce f64 2", "reduce_scatter f32 2", "all_gather f32 2"}) machine.collectives[key] = table;
+  for (const char* key :
+       {"all_reduce f32 2", "all_reduce f64 2", "reduce_scatter f32 2", "all_gather f32 2"})
+    machine.collectives[key] = table;
   machine.kernels[fill_of(400).key()] = measured(1);
   const ProfileRequest one = missing(programs, machine);
   EXPECT_FALSE(one.device);

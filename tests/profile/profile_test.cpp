@@ -33,7 +33,9 @@ TEST(MeasureBySize, LooksCloserWhereTimesJump) {
 }
 
 TEST(MeasureBySize, StopsAtSlowMessages) {
-  const SizeTable table = measure_by_size({4}, {1 << 30}, [](Bytes bytes) { return measured(1e-3 * static_cast<double>(bytes.value)); });
+  const SizeTable table = measure_by_size({4}, {1 << 30}, [](Bytes bytes) {
+    return measured(1e-3 * static_cast<double>(bytes.value));
+  });
   EXPECT_EQ(table.points.back().first.value, 256);
 }
 
@@ -45,12 +47,15 @@ std::vector<Kernel> one_of_each() {
     kernel.kind = static_cast<KernelKind>(kind);
     kernel.x = kernel.y = kernel.region = {{2, 3, 1, 6, 6}};
     const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter ||
-                          (kernel.kind >= KernelKind::MaxPoolForward && kernel.kind <= KernelKind::AveragePoolBackward);
+                          (kernel.kind >= KernelKind::MaxPoolForward &&
+                           kernel.kind <= KernelKind::AveragePoolBackward);
     if (windowed) {
       kernel.y[Axis::H] = kernel.y[Axis::W] = 3;
       for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 2, 1, 1, 1};
     }
-    if (kernel.kind == KernelKind::SpatialMeanForward || kernel.kind == KernelKind::SpatialMeanBackward) kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    if (kernel.kind == KernelKind::SpatialMeanForward ||
+        kernel.kind == KernelKind::SpatialMeanBackward)
+      kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
     if (kernel.kind == KernelKind::Convert) kernel.type = DataType::BF16;
     kernel.scalar = 0.5;
     kernel.sets = {.set_samples = 2, .sets = 1, .batch = 2, .positions = 36};
@@ -60,7 +65,12 @@ std::vector<Kernel> one_of_each() {
 }
 
 TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
-  ProfileRequest request{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {1000}, .collectives = {}, .kernels = one_of_each()};
+  ProfileRequest request{.ranks = 2,
+                         .threads_per_rank = 1,
+                         .device = false,
+                         .largest_message = {1000},
+                         .collectives = {},
+                         .kernels = one_of_each()};
   request.collectives = {{Collective::AllReduce, DataType::F64, 2, {800}},
                          {Collective::ReduceScatter, DataType::F32, 2, {1}},
                          {Collective::AllGather, DataType::F32, 2, {1}}};
@@ -74,7 +84,9 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
       const std::scoped_lock lock(mutex);
       ++reports;
     };
-    const MachineProfile machine = run_profile(request, *backend, Team(communicator), base, {{"host", "here"}, {"device", "a processor"}}, progress);
+    const MachineProfile machine =
+        run_profile(request, *backend, Team(communicator), base,
+                    {{"host", "here"}, {"device", "a processor"}}, progress);
     EXPECT_EQ(machine.measured_ranks, 2);
     EXPECT_FALSE(machine.assumed);
     for (const Kernel& kernel : request.kernels) {
@@ -84,7 +96,8 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
       EXPECT_FALSE(measurement.implementation.empty()) << kernel.key();
     }
     for (const SizeTable* table :
-         {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f64 2"), &machine.collectives.at("all_gather f32 2")})
+         {&machine.one_way, &machine.both_ways, &machine.collectives.at("all_reduce f64 2"),
+          &machine.collectives.at("all_gather f32 2")})
       EXPECT_TRUE(covers(*table, {4 << 20}));
     EXPECT_GT(machine.device.flops_per_s, 0);
     EXPECT_GT(machine.device.launch.value, 0);
@@ -94,7 +107,12 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     // Asked again for one kernel more, nothing else is touched.
     MachineProfile doctored = machine;
     doctored.kernels[request.kernels[0].key()].median = {123};
-    ProfileRequest more{.ranks = 2, .threads_per_rank = 1, .device = false, .largest_message = {}, .collectives = {}, .kernels = {fill_of(64)}};
+    ProfileRequest more{.ranks = 2,
+                        .threads_per_rank = 1,
+                        .device = false,
+                        .largest_message = {},
+                        .collectives = {},
+                        .kernels = {fill_of(64)}};
     const MachineProfile larger = run_profile(more, *backend, Team(communicator), doctored, {});
     EXPECT_EQ(larger.kernels.size(), machine.kernels.size() + 1);
     EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).median.value, 123);
@@ -109,31 +127,40 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
 /// Takes longer, by so much for messages and sums of at most, and of more than, 64 KiB.
 class Slowed final : public CommunicatorDecorator {
  public:
-  Slowed(Communicator& inner, std::chrono::microseconds small, std::chrono::microseconds large) : CommunicatorDecorator(inner), small_(small), large_(large) {}
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+  Slowed(Communicator& inner, std::chrono::microseconds small, std::chrono::microseconds large)
+      : CommunicatorDecorator(inner), small_(small), large_(large) {}
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
     wait(sends.empty() ? Bytes{0} : sends[0].bytes);
     inner_.exchange(track, sends, receives, tag);
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                  DataType type) override {
     wait({count * size_of(type)});
     inner_.all_reduce(track, group, data, count, type);
   }
 
  private:
-  void wait(Bytes bytes) const { std::this_thread::sleep_for(bytes <= Bytes{64 << 10} ? small_ : large_); }
+  void wait(Bytes bytes) const {
+    std::this_thread::sleep_for(bytes <= Bytes{64 << 10} ? small_ : large_);
+  }
   std::chrono::microseconds small_, large_;
 };
 
 TEST(LinkProfiler, OfSeveralWaysTheFastestCountsAndIsNamed) {
   run_loopback(2, [](Communicator& communicator) {
     using std::chrono::microseconds;
-    Slowed first(communicator, microseconds{5000}, microseconds{0}), second(communicator, microseconds{0}, microseconds{30000});
+    Slowed first(communicator, microseconds{5000}, microseconds{0}),
+        second(communicator, microseconds{0}, microseconds{30000});
     const auto backend = make_reference_backend();
     const Team team(communicator, {{"nccl", first}, {"mpi", second}});
     LinkProfiler profiler(*backend, team, {1 << 20}, {.least_samples = 3, .most_samples = 3});
     const int partner = 1 - communicator.rank();
-    for (const auto& [bytes, fastest, other] : {std::tuple(Bytes{4}, "mpi", "nccl"), std::tuple(Bytes{1 << 20}, "nccl", "mpi")})
-      for (const Measurement& measured : {profiler.one_way(partner, bytes), profiler.exchange({partner}, bytes), profiler.collective({.group_size = 2}, 1, bytes)}) {
+    for (const auto& [bytes, fastest, other] :
+         {std::tuple(Bytes{4}, "mpi", "nccl"), std::tuple(Bytes{1 << 20}, "nccl", "mpi")})
+      for (const Measurement& measured :
+           {profiler.one_way(partner, bytes), profiler.exchange({partner}, bytes),
+            profiler.collective({.group_size = 2}, 1, bytes)}) {
         EXPECT_EQ(measured.choice, fastest) << bytes.value;
         ASSERT_EQ(measured.others.size(), 1) << bytes.value;
         EXPECT_GT(measured.others.at(other), measured.median) << bytes.value;
@@ -155,15 +182,20 @@ TEST(MachineProfile, KeepsTheWaysOfItsTables) {
 TEST(LinkProfile, IsOfMemoryOfDevicesAlongEveryWayBetweenThem) {
   const ProfileRequest request{.ranks = 2,
                                .largest_message = {1000},
-                               .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}}, {Collective::ReduceScatter, DataType::F32, 2, {800}}, {Collective::AllGather, DataType::F32, 2, {800}}},
+                               .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}},
+                                               {Collective::ReduceScatter, DataType::F32, 2, {800}},
+                                               {Collective::AllGather, DataType::F32, 2, {800}}},
                                .kernels = {}};
   run_loopback(2, [&](Communicator& loopback) {
     test::FakeDevice device;  // whose addresses mean nothing on the host
     StagedCommunicator staged(loopback, device);
     test::StreamCommunicator streams(loopback, device);
-    const LinkProfile profile = profile_links(request, device, Team(loopback, {{"nccl", streams}, {"staged", staged}}), {});
-    for (const SizeTable* table : {&profile.one_way, &profile.both_ways, &profile.collectives.at("all_reduce f32 2"), &profile.collectives.at("reduce_scatter f32 2"),
-                                   &profile.collectives.at("all_gather f32 2")}) {
+    const LinkProfile profile =
+        profile_links(request, device, Team(loopback, {{"nccl", streams}, {"staged", staged}}), {});
+    for (const SizeTable* table :
+         {&profile.one_way, &profile.both_ways, &profile.collectives.at("all_reduce f32 2"),
+          &profile.collectives.at("reduce_scatter f32 2"),
+          &profile.collectives.at("all_gather f32 2")}) {
       ASSERT_FALSE(table->points.empty());
       for (const auto& [bytes, measured] : table->points) {
         EXPECT_GT(measured.median.value, 0);
@@ -175,16 +207,23 @@ TEST(LinkProfile, IsOfMemoryOfDevicesAlongEveryWayBetweenThem) {
 }
 
 TEST(GroupsToMeasure, AreThoseOfThisRankThatTheRequestsNeed) {
-  ProfileRequest request{.ranks = 5, .hidden = true, .collectives = {{Collective::AllReduce, DataType::F32, 2, {8}}, {Collective::AllGather, DataType::F32, 2, {8}}}, .kernels = {}};
+  ProfileRequest request{.ranks = 5,
+                         .hidden = true,
+                         .collectives = {{Collective::AllReduce, DataType::F32, 2, {8}},
+                                         {Collective::AllGather, DataType::F32, 2, {8}}},
+                         .kernels = {}};
   const std::vector<int> all{0, 1, 2, 3, 4};
-  EXPECT_EQ(groups_to_measure(request, 2), (std::vector<CollectiveGroup>{{Track::Halo, {2, 3}}, {Track::Gradient, all}}));
-  EXPECT_EQ(groups_to_measure(request, 4), (std::vector<CollectiveGroup>{{Track::Gradient, all}})) << "the last one has no partner";
+  EXPECT_EQ(groups_to_measure(request, 2),
+            (std::vector<CollectiveGroup>{{Track::Halo, {2, 3}}, {Track::Gradient, all}}));
+  EXPECT_EQ(groups_to_measure(request, 4), (std::vector<CollectiveGroup>{{Track::Gradient, all}}))
+      << "the last one has no partner";
 }
 
 TEST(Profile, AnotherNumberOfRanksIsAnError) {
   run_loopback(1, [](Communicator& communicator) {
     const auto backend = make_reference_backend();
-    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend, Team(communicator), round_machine(), {}),
+    EXPECT_THROW(run_profile(ProfileRequest{.ranks = 2, .collectives = {}, .kernels = {}}, *backend,
+                             Team(communicator), round_machine(), {}),
                  EnvironmentError);
   });
 }

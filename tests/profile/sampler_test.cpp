@@ -23,7 +23,8 @@ TEST(Sampler, TimesTheRunAlone) {
       EXPECT_EQ(run, prepared++);
       clock.time += {100};
     };
-    const Measurement measurement = sample(clock, team, {}, true, prepare, [&](int) { clock.time += {0.001}; });
+    const Measurement measurement =
+        sample(clock, team, {}, true, prepare, [&](int) { clock.time += {0.001}; });
     EXPECT_NEAR(measurement.median.value, 0.001, 1e-9);
     EXPECT_EQ(measurement.samples, 3) << "preparing has used up the time";
     EXPECT_EQ(prepared, 4) << "a rehearsal and three samples";
@@ -44,7 +45,8 @@ TEST(Sampler, WhatOutlastsThePatienceIsNotRehearsed) {
         ++made;
         clock.time += {communicator.rank() == 1 ? seconds : 0.01};
       };
-      const auto taken = take_samples(clock, team, {.least_samples = 3, .patience = {0.15}}, true, [](int) {}, run);
+      const auto taken = take_samples(
+          clock, team, {.least_samples = 3, .patience = {0.15}}, true, [](int) {}, run);
       EXPECT_EQ(made, runs) << seconds;
       EXPECT_EQ(static_cast<int>(taken[1].size()), samples) << seconds;
     });
@@ -56,7 +58,8 @@ TEST(Sampler, AveragesTheRanksThatTakePart) {
     const Team team(communicator);
     HandClock clock;
     const double mine = communicator.rank() + 1;  // 1, 2, and 3 seconds by a rank that only watches
-    const Measurement measurement = sample(clock, team, {}, communicator.rank() < 2, [](int) {}, [&](int) { clock.time += {mine}; });
+    const Measurement measurement = sample(
+        clock, team, {}, communicator.rank() < 2, [](int) {}, [&](int) { clock.time += {mine}; });
     EXPECT_DOUBLE_EQ(measurement.median.value, 1.5);
   });
 }
@@ -65,7 +68,8 @@ TEST(Team, GathersByRank) {
   run_loopback(3, [](Communicator& communicator) {
     const Team team(communicator);
     const double rank = communicator.rank();
-    EXPECT_EQ(team.gather({rank, 10 + rank}), (std::vector<std::vector<double>>{{0, 10}, {1, 11}, {2, 12}}));
+    EXPECT_EQ(team.gather({rank, 10 + rank}),
+              (std::vector<std::vector<double>>{{0, 10}, {1, 11}, {2, 12}}));
     EXPECT_EQ(team.greatest(-rank), 0);
     EXPECT_EQ(team.sum(rank), 3);
   });

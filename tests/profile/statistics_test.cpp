@@ -12,7 +12,8 @@ TEST(Statistics, QuantilesAreLinearBetweenSamples) {
   struct Case {
     double fraction, value;
   };
-  for (const auto& [fraction, value] : {Case{0, 1}, Case{0.1, 1.4}, Case{0.25, 2}, Case{0.5, 3}, Case{0.9, 4.6}, Case{1, 5}})
+  for (const auto& [fraction, value] :
+       {Case{0, 1}, Case{0.1, 1.4}, Case{0.25, 2}, Case{0.5, 3}, Case{0.9, 4.6}, Case{1, 5}})
     EXPECT_DOUBLE_EQ(quantile(samples, fraction), value) << fraction;
   EXPECT_DOUBLE_EQ(median(std::vector<double>{1, 2}), 1.5);
   EXPECT_DOUBLE_EQ(median(std::vector<double>{7}), 7);
@@ -31,7 +32,12 @@ TEST(Statistics, AnOutlierDoesNotCountInTheError) {
 }
 
 TEST(StoppingRule, Decides) {
-  const StoppingRule rule{.least_samples = 5, .least_expensive = 3, .most_samples = 100, .enough = {1}, .patience = {10}, .precision = 0.01};
+  const StoppingRule rule{.least_samples = 5,
+                          .least_expensive = 3,
+                          .most_samples = 100,
+                          .enough = {1},
+                          .patience = {10},
+                          .precision = 0.01};
   const std::vector<double> steady(5, 1.0), wild{1, 2, 1, 2, 1, 2, 1, 2};
   struct Case {
     const char* name;
@@ -52,7 +58,8 @@ TEST(StoppingRule, Decides) {
       {"as many as allowed", std::vector<double>(100, 1.0), 0.5, 0},
       {"nearly as many as allowed", std::vector<double>(98, 1.0), 0.5, 2},
   };
-  for (const Case& row : cases) EXPECT_EQ(rule.further_samples(row.samples, {row.spent}), row.further) << row.name;
+  for (const Case& row : cases)
+    EXPECT_EQ(rule.further_samples(row.samples, {row.spent}), row.further) << row.name;
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ class TimedDevice final : public Backend {
   bool captures_work = true;
   int at_once = 20;
   std::function<double()> clock_now = [] { return 0.0; };
-  std::function<double(int)> slowdown{};  ///< of kernels beside so many blocks; none: it emulates no traffic
+  std::function<double(int)>
+      slowdown{};  ///< of kernels beside so many blocks; none: it emulates no traffic
   std::optional<DeviceInfo> info{};
   std::set<std::string> broken{};  ///< choices that cannot be captured
   std::map<std::string, Seconds> choice_durations{};
@@ -54,14 +55,15 @@ class TimedDevice final : public Backend {
     for (const auto& [name, seconds] : choice_durations) names.push_back(name);
     return names;
   }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
     auto prepared = std::make_unique<Prepared>();
     prepared->seconds = choice.empty() ? duration(kernel) : choice_durations.at(choice);
     prepared->choice = choice;
     return prepared;
   }
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void*,
-               const KernelContext&) override {
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void*, const KernelContext&) override {
     auto& prepared = static_cast<Prepared&>(kernel);
     const void* first = reads.empty() ? writes[0] : reads[0];
     if (!capture_) {
@@ -75,7 +77,9 @@ class TimedDevice final : public Backend {
   void upload(Stream, void* device, const void*, Bytes) override {
     if (!capture_) uploads.push_back(device);
   }
-  void download(Stream, void* host, const void*, Bytes bytes) override { std::memset(host, 0, static_cast<std::size_t>(bytes.value)); }
+  void download(Stream, void* host, const void*, Bytes bytes) override {
+    std::memset(host, 0, static_cast<std::size_t>(bytes.value));
+  }
   Event record(Stream stream, Event again) override {
     if (capture_) return none;
     if (again == none) {
@@ -95,7 +99,9 @@ class TimedDevice final : public Backend {
   int runs_per_timing() const override { return at_once; }
   void synchronize(Stream stream) override {
     refuse_in_capture("waits for a stream");
-    for (Seconds& other : at_) other = std::max(other, of(stream));  // what the host enqueues from now on cannot begin before
+    for (Seconds& other : at_)
+      other =
+          std::max(other, of(stream));  // what the host enqueues from now on cannot begin before
     idle_ = true;
   }
 
@@ -111,7 +117,8 @@ class TimedDevice final : public Backend {
   }
   void replay(CapturedWork& work) override {
     if (std::exchange(idle_, false)) of(Track::Compute) += launch;  // the device waits for the host
-    for (const auto& [first, seconds] : static_cast<Work&>(work).calls) run(Track::Compute, first, seconds, true);
+    for (const auto& [first, seconds] : static_cast<Work&>(work).calls)
+      run(Track::Compute, first, seconds, true);
     ++replays;
   }
 
@@ -122,7 +129,8 @@ class TimedDevice final : public Backend {
     return clock_now();
   }
   bool emulates_traffic() const override { return static_cast<bool>(slowdown); }
-  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void*, const void*, Bytes) override {
+  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void*, const void*,
+                       Bytes) override {
     slowed_by_ = slowdown(traffic.blocks);
     of(stream) += {static_cast<double>(traffic.bytes.value) / traffic.bytes_per_s};
     traffic_ends_ = of(stream);
@@ -146,7 +154,8 @@ class TimedDevice final : public Backend {
   /// Slower as long as there is traffic.
   void run(Stream stream, const void* first, Seconds seconds, bool replayed) {
     runs.push_back({first, replayed});
-    const Seconds slowly = std::max(Seconds{}, std::min(seconds * slowed_by_, traffic_ends_ - of(stream)));
+    const Seconds slowly =
+        std::max(Seconds{}, std::min(seconds * slowed_by_, traffic_ends_ - of(stream)));
     of(stream) += slowly + (seconds - slowly / slowed_by_);
   }
 

@@ -36,19 +36,25 @@ TEST(Bottleneck, SharesAddUpToTheStep) {
   };
   const Row rows[] = {
       // name                    split    beside  machine
-      {"one rank", "N1", false, small_machine()},    {"samples", "N4", false, small_machine()},
-      {"uneven rows", "H3", false, small_machine()}, {"tiles", "H2 W2", false, small_machine(1e6, 1e-4)},
-      {"host's time", "N2", false, overhead},        {"beside kernels", "N4", true, hiding},
-      {"halos beside kernels", "H4", true, hiding},  {"host's time beside kernels", "H2", true, overhead},
+      {"one rank", "N1", false, small_machine()},
+      {"samples", "N4", false, small_machine()},
+      {"uneven rows", "H3", false, small_machine()},
+      {"tiles", "H2 W2", false, small_machine(1e6, 1e-4)},
+      {"host's time", "N2", false, overhead},
+      {"beside kernels", "N4", true, hiding},
+      {"halos beside kernels", "H4", true, hiding},
+      {"host's time beside kernels", "H2", true, overhead},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
-    const Bottlenecks found = find_bottlenecks(plan_of(network, row.decomposition, row.beside), network, row.machine);
+    const Bottlenecks found =
+        find_bottlenecks(plan_of(network, row.decomposition, row.beside), network, row.machine);
     EXPECT_NEAR(found.whole.total().value, found.step.value, 1e-9 * found.step.value);
     for (const TimeSpent& layer : found.layers)
       for (const Seconds seconds : layer.on) EXPECT_GE(seconds.value, -1e-15);
     EXPECT_GE(found.whole.imbalance.value, -1e-15);
-    for (std::size_t i = 1; i < found.remedies.size(); ++i) EXPECT_LE(found.remedies[i - 1].step, found.remedies[i].step);
+    for (std::size_t i = 1; i < found.remedies.size(); ++i)
+      EXPECT_LE(found.remedies[i - 1].step, found.remedies[i].step);
   }
 }
 
@@ -61,11 +67,16 @@ TEST(Bottleneck, FindsWhatIsScarce) {
   };
   const Row rows[] = {
       // name               spent on                 helps                          how the machine is made poor
-      {"compute", Spent::Compute, "compute twice as fast", [](MachineProfile& machine) { machine.device.flops_per_s = 1e5; }},
-      {"memory bandwidth", Spent::MemoryBandwidth, "memory bandwidth doubled", [](MachineProfile& machine) { machine.device.bytes_per_s = 1e4; }},
-      {"launches", Spent::Launches, "launches halved", [](MachineProfile& machine) { machine.device.launch = {1}; }},
-      {"latency", Spent::Latency, "latency halved", [](MachineProfile& machine) { machine.levels.back().latency = {1}; }},
-      {"bandwidth", Spent::Bandwidth, "bandwidth doubled", [](MachineProfile& machine) { machine.levels.back().bandwidth_bytes_per_s = 1e3; }},
+      {"compute", Spent::Compute, "compute twice as fast",
+       [](MachineProfile& machine) { machine.device.flops_per_s = 1e5; }},
+      {"memory bandwidth", Spent::MemoryBandwidth, "memory bandwidth doubled",
+       [](MachineProfile& machine) { machine.device.bytes_per_s = 1e4; }},
+      {"launches", Spent::Launches, "launches halved",
+       [](MachineProfile& machine) { machine.device.launch = {1}; }},
+      {"latency", Spent::Latency, "latency halved",
+       [](MachineProfile& machine) { machine.levels.back().latency = {1}; }},
+      {"bandwidth", Spent::Bandwidth, "bandwidth doubled",
+       [](MachineProfile& machine) { machine.levels.back().bandwidth_bytes_per_s = 1e3; }},
   };
   const Network network = small_resnet(4);
   for (const Row& row : rows) {
@@ -75,18 +86,21 @@ TEST(Bottleneck, FindsWhatIsScarce) {
     row.starve(machine);
     const Bottlenecks found = find_bottlenecks(plan_of(network, "H2"), network, machine);
     const auto most = std::ranges::max_element(found.whole.on);
-    EXPECT_EQ(static_cast<Spent>(most - found.whole.on.begin()), row.spent) << to_text(bottleneck_table(network, found));
+    EXPECT_EQ(static_cast<Spent>(most - found.whole.on.begin()), row.spent)
+        << to_text(bottleneck_table(network, found));
     EXPECT_GT(*most / found.step, 0.8);
     const auto remedy = std::ranges::find(found.remedies, row.remedy, &Remedy::what);
     ASSERT_NE(remedy, found.remedies.end());
-    EXPECT_NEAR(remedy->step / found.step, 1 - 0.5 * (*most / found.step), 0.1) << "twice as much halves its share";
+    EXPECT_NEAR(remedy->step / found.step, 1 - 0.5 * (*most / found.step), 0.1)
+        << "twice as much halves its share";
   }
 }
 
 TEST(Bottleneck, OneRankWaitsForNobody) {
   const Network network = small_resnet(4);
   const Bottlenecks found = find_bottlenecks(plan_of(network, "N1"), network, small_machine());
-  for (const Spent spent : {Spent::Latency, Spent::Bandwidth, Spent::Waiting}) EXPECT_NEAR(found.whole[spent].value, 0, 1e-15) << name_of(spent);
+  for (const Spent spent : {Spent::Latency, Spent::Bandwidth, Spent::Waiting})
+    EXPECT_NEAR(found.whole[spent].value, 0, 1e-15) << name_of(spent);
   EXPECT_EQ(found.whole.imbalance.value, 0);
   EXPECT_GT(found.whole[Spent::Input].value, 0);
 }
@@ -94,7 +108,8 @@ TEST(Bottleneck, OneRankWaitsForNobody) {
 TEST(Bottleneck, UnequalWorkShows) {
   const Network network = small_resnet(4);
   const Bottlenecks even = find_bottlenecks(plan_of(network, "H4"), network, small_machine());
-  const Bottlenecks uneven = find_bottlenecks(plan_of(network, "N3"), network, small_machine());  // 4 samples: 2, 1, 1
+  const Bottlenecks uneven =
+      find_bottlenecks(plan_of(network, "N3"), network, small_machine());  // 4 samples: 2, 1, 1
   EXPECT_GT(uneven.whole.imbalance / uneven.step, even.whole.imbalance / even.step + 0.1);
   EXPECT_GE(uneven.whole[Spent::Waiting] / uneven.whole.imbalance, 0.9) << "the others wait for it";
 }
@@ -106,8 +121,11 @@ TEST(FasterMachine, TwiceAsMuchIsNeverSlower) {
     const Seconds step = simulate(programs, machine).total;
     for (int i = 0; i < resource_count; ++i) {
       const auto resource = static_cast<Resource>(i);
-      EXPECT_DOUBLE_EQ(simulate(programs, faster(machine, resource, 1, programs)).total.value, step.value) << name_of(resource);
-      EXPECT_LE(simulate(programs, faster(machine, resource, 2, programs)).total, step) << name_of(resource);
+      EXPECT_DOUBLE_EQ(simulate(programs, faster(machine, resource, 1, programs)).total.value,
+                       step.value)
+          << name_of(resource);
+      EXPECT_LE(simulate(programs, faster(machine, resource, 2, programs)).total, step)
+          << name_of(resource);
     }
   }
 }
@@ -119,20 +137,25 @@ TEST(FasterMachine, MeasuredKernelsGainWhatTheirEstimatesDo) {
   machine.device.launch = {0};
   std::vector<Kernel> kernels;
   for (const Step& step : programs.front().steps)
-    if (const auto* compute = std::get_if<ComputeStep>(&step.body)) kernels.push_back(compute->kernel);
+    if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+      kernels.push_back(compute->kernel);
   for (const Kernel& kernel : kernels) machine.kernels[kernel.key()] = {{3}, {2}, {5}, 10, "", ""};
   const MachineProfile better = faster(machine, Resource::Compute, 2, programs);
   for (const Kernel& kernel : kernels) {
-    const double expected = estimate_kernel(kernel, better.device) / estimate_kernel(kernel, machine.device);
+    const double expected =
+        estimate_kernel(kernel, better.device) / estimate_kernel(kernel, machine.device);
     EXPECT_NEAR(better.kernels.at(kernel.key()).median.value, 3 * expected, 1e-12) << kernel.key();
   }
 }
 
 TEST(FasterMachine, MeasuredMessagesHaveLatencyAndBandwidth) {
   const MachineProfile machine = test::pair_with_measured_links();  // 2 us at 8 B, 2 ms at 1 MiB
-  const auto largest = [](const MachineProfile& of) { return of.one_way.points.back().second.median.value; };
+  const auto largest = [](const MachineProfile& of) {
+    return of.one_way.points.back().second.median.value;
+  };
   EXPECT_NEAR(largest(faster(machine, Resource::Latency, 2, {})), 2e-3 - 1e-6, 1e-15);
-  EXPECT_NEAR(largest(faster(machine, Resource::Bandwidth, 2, {})), 2e-6 + (2e-3 - 2e-6) / 2, 1e-15);
+  EXPECT_NEAR(largest(faster(machine, Resource::Bandwidth, 2, {})), 2e-6 + (2e-3 - 2e-6) / 2,
+              1e-15);
 }
 
 }  // namespace

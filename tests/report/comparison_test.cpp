@@ -79,9 +79,11 @@ TEST(Compare, PutsTheWorstLayerFirst) {
   Timings timings = c.timings(1);
   const auto layer = c.planned.network.find(c.planned.network.layers.back().name);
   for (std::size_t s = 0; s < c.prediction.programs[0].steps.size(); ++s)
-    if (c.prediction.programs[0].steps[s].layer == *layer) timings.timing.step_medians[0][s] += Seconds{1};
+    if (c.prediction.programs[0].steps[s].layer == *layer)
+      timings.timing.step_medians[0][s] += Seconds{1};
   const Comparison comparison = compare(c.planned, timings, c.machine, "timings.json");
-  EXPECT_EQ(worst_layers(c.planned.network, comparison, 1).rows.at(0).at(0), c.planned.network.layers.back().name);
+  EXPECT_EQ(worst_layers(c.planned.network, comparison, 1).rows.at(0).at(0),
+            c.planned.network.layers.back().name);
 }
 
 TEST(Compare, RejectsTimingsOfOtherPrograms) {
@@ -100,14 +102,17 @@ TEST(Compare, SaysThatReplayedStepsHaveNoTimes) {
     compare(c.planned, timings, c.machine, "timings.json");
     FAIL() << "no error";
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("this run replayed them in CUDA graphs"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("this run replayed them in CUDA graphs"),
+              std::string::npos)
+        << error.what();
   }
 }
 
 TEST(Compare, SaysWhereIterationsWereReplayedAndStepsLaunched) {
   const Case c("H2");
   Timings timings = c.timings(1);
-  EXPECT_EQ(kind_table(compare(c.planned, timings, c.machine, "timings.json")).rows.back().front(), "iteration");
+  EXPECT_EQ(kind_table(compare(c.planned, timings, c.machine, "timings.json")).rows.back().front(),
+            "iteration");
   timings.timing.launched = 5;
   const Table table = kind_table(compare(c.planned, timings, c.machine, "timings.json"));
   EXPECT_EQ(table.rows.back().front(), "iteration, replayed");
@@ -120,8 +125,10 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   timings.replays = ReplayCount{2, 17, 20};
   timings.timing.launched = 5;
   timings.verification = VerificationSummary{1e-8, 2e-7, "conv.weights", 1e-5, true};
-  const auto file = std::filesystem::temp_directory_path() / ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
-  write_document(file, "timings", to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
+  write_document(file, "timings",
+                 to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
   const Timings back = read_timings(file.string());
   std::filesystem::remove(file);
   EXPECT_EQ(back.plan_name, timings.plan_name);

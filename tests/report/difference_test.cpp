@@ -43,7 +43,8 @@ TEST(Diff, NamesSettingsThatDiffer) {
   };
   const Row rows[] = {
       // setting                       a      b                 how
-      {"communication beside kernels", "no", "yes", [](Plan& plan) { plan.execution.concurrent_tracks = true; }},
+      {"communication beside kernels", "no", "yes",
+       [](Plan& plan) { plan.execution.concurrent_tracks = true; }},
       {"made again", "none", "conv1, relu1",
        [](Plan& plan) {
          plan.execution.recompute = {"conv1", "relu1"};
@@ -91,19 +92,25 @@ TEST(Diff, LayersThatOnlyOneHasStandAlone) {
   b.network.layers[1].name = "first";
   const MachineProfile machine = test::small_machine();
   const auto runs = fold_neighbours(compare_plans(side_of(a, machine), side_of(b, machine)).layers);
-  EXPECT_THAT(runs, ElementsAre(testing::AllOf(Field(&LayerDifference::first, "conv1"), Field(&LayerDifference::b, "")),
-                                testing::AllOf(Field(&LayerDifference::first, "first"), Field(&LayerDifference::a, ""))));
+  EXPECT_THAT(
+      runs,
+      ElementsAre(
+          testing::AllOf(Field(&LayerDifference::first, "conv1"), Field(&LayerDifference::b, "")),
+          testing::AllOf(Field(&LayerDifference::first, "first"), Field(&LayerDifference::a, ""))));
 }
 
 TEST(Diff, MemoryOfTheLayersIsThatOfTheProgram) {
   const PlanAndNetwork one = planned("H2");
   const PlanSide side = side_of(one, test::small_machine());
   const std::int64_t layers =
-      std::accumulate(side.memory.begin(), side.memory.end(), std::int64_t{0}, [](std::int64_t sum, Bytes bytes) { return sum + bytes.value; });
+      std::accumulate(side.memory.begin(), side.memory.end(), std::int64_t{0},
+                      [](std::int64_t sum, Bytes bytes) { return sum + bytes.value; });
   const MemoryUse& use = side.prediction.memory;
   EXPECT_GT(layers, 0);
-  EXPECT_LE(layers, (use.persistent + use.fullest).value) << "what belongs to no layer comes on top";
-  EXPECT_GE(static_cast<double>(layers), 0.8 * static_cast<double>((use.persistent + use.fullest).value));
+  EXPECT_LE(layers, (use.persistent + use.fullest).value)
+      << "what belongs to no layer comes on top";
+  EXPECT_GE(static_cast<double>(layers),
+            0.8 * static_cast<double>((use.persistent + use.fullest).value));
 }
 
 }  // namespace

@@ -30,8 +30,10 @@ TEST(TickMarks, AreRoundNumbersWithinTheAxis) {
   };
   for (const Row& row : rows) {
     const std::vector<double> marks = tick_marks(row.low, row.high, row.logarithmic);
-    ASSERT_EQ(marks.size(), row.marks.size()) << row.low << " " << row.high << ": " << testing::PrintToString(marks);
-    for (std::size_t i = 0; i < marks.size(); ++i) EXPECT_NEAR(marks[i], row.marks[i], 1e-9 * row.high);
+    ASSERT_EQ(marks.size(), row.marks.size())
+        << row.low << " " << row.high << ": " << testing::PrintToString(marks);
+    for (std::size_t i = 0; i < marks.size(); ++i)
+      EXPECT_NEAR(marks[i], row.marks[i], 1e-9 * row.high);
   }
 }
 
@@ -39,7 +41,9 @@ Chart speeds() {
   return {"speed & <size>",
           {.title = "ranks", .logarithmic = true, .marks = {1, 2, 4}},
           {.title = "time of a step, s", .logarithmic = true},
-          {{"ideal", {{1, 8}, {2, 4}, {4, 2}}, true}, {"best", {{1, 8}, {2, 4.5}, {4, 2.5}}, false}, {"sample", {{1, 8}, {2, 5}}, false}}};
+          {{"ideal", {{1, 8}, {2, 4}, {4, 2}}, true},
+           {"best", {{1, 8}, {2, 4.5}, {4, 2.5}}, false},
+           {"sample", {{1, 8}, {2, 5}}, false}}};
 }
 
 Chart efficiencies() {
@@ -64,20 +68,27 @@ TEST(LineChart, OneNameIsOneColour) {
   EXPECT_THAT(one, Not(HasSubstr("nan")));
   const std::string both = to_svg({speeds(), efficiencies()});
   const auto colour_of = [](const std::string& svg, std::size_t from, const std::string& name) {
-    const std::size_t line = svg.find("<title>" + name + "</title>", from), stroke = svg.find("stroke=\"", line) + 8;
+    const std::size_t line = svg.find("<title>" + name + "</title>", from),
+                      stroke = svg.find("stroke=\"", line) + 8;
     return svg.substr(stroke, 7);
   };
   const std::size_t second = both.find(">efficiency</text>");
-  for (const char* name : {"best", "sample"}) EXPECT_EQ(colour_of(both, 0, name), colour_of(both, second, name)) << name;
+  for (const char* name : {"best", "sample"})
+    EXPECT_EQ(colour_of(both, 0, name), colour_of(both, second, name)) << name;
   EXPECT_NE(colour_of(both, 0, "best"), colour_of(both, 0, "sample"));
 }
 
 TEST(LineChart, StandsWithoutPoints) {
   for (const bool logarithmic : {false, true}) {
-    Chart empty{"nothing", {.title = "x", .logarithmic = logarithmic}, {.title = "y", .logarithmic = logarithmic}, {}};
-    EXPECT_THAT(to_svg({empty}), testing::AllOf(HasSubstr("nothing"), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+    Chart empty{"nothing",
+                {.title = "x", .logarithmic = logarithmic},
+                {.title = "y", .logarithmic = logarithmic},
+                {}};
+    EXPECT_THAT(to_svg({empty}),
+                testing::AllOf(HasSubstr("nothing"), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
     empty.lines = {{"one point", {{3, 5}}, false}};
-    EXPECT_THAT(to_svg({empty}), testing::AllOf(HasSubstr("one point"), Not(HasSubstr("nan")), Not(HasSubstr("inf"))));
+    EXPECT_THAT(to_svg({empty}), testing::AllOf(HasSubstr("one point"), Not(HasSubstr("nan")),
+                                                Not(HasSubstr("inf"))));
   }
 }
 

@@ -28,8 +28,10 @@ TEST(Scaling, StrongScalingKeepsTheBatch) {
   const Scaling scaling = scale(request_for({1, 2, 4}));
   EXPECT_FALSE(scaling.weak);
   EXPECT_EQ(scaling.network, "tiny");
-  EXPECT_THAT(plans_of(scaling), testing::AllOf(Contains("best"), Contains("sample"), Contains("H")));
-  for (const ScalingPoint& point : scaling.points) EXPECT_EQ(point.batch, 4) << point.plan << " on " << point.ranks;
+  EXPECT_THAT(plans_of(scaling),
+              testing::AllOf(Contains("best"), Contains("sample"), Contains("H")));
+  for (const ScalingPoint& point : scaling.points)
+    EXPECT_EQ(point.batch, 4) << point.plan << " on " << point.ranks;
   EXPECT_EQ(scaling.points.front().plan, "best");
   EXPECT_EQ(scaling.points.front().efficiency, 1);
 }
@@ -56,9 +58,11 @@ TEST(Scaling, NoBaselineBeatsTheBest) {
   const Scaling scaling = scale(request_for({2, 4}));
   for (const ScalingPoint& point : scaling.points) {
     if (!point.prediction) continue;
-    const auto best =
-        std::ranges::find_if(scaling.points, [&](const ScalingPoint& other) { return other.plan == "best" && other.ranks == point.ranks; });
-    EXPECT_LE(best->prediction->step, point.prediction->step * (1 + 1e-9)) << point.plan << " on " << point.ranks;
+    const auto best = std::ranges::find_if(scaling.points, [&](const ScalingPoint& other) {
+      return other.plan == "best" && other.ranks == point.ranks;
+    });
+    EXPECT_LE(best->prediction->step, point.prediction->step * (1 + 1e-9))
+        << point.plan << " on " << point.ranks;
     EXPECT_GE(best->efficiency, point.efficiency * (1 - 1e-9));
   }
 }
@@ -102,7 +106,8 @@ TEST(Scaling, EveryFigureHoldsTheSamePoints) {
 }
 
 TEST(Scaling, QuotesWhatCsvWouldSplit) {
-  Scaling scaling{"net", "machine", false, {{.plan = "best", .ranks = 2, .batch = 4, .remark = "a, \"b\""}}};
+  Scaling scaling{
+      "net", "machine", false, {{.plan = "best", .ranks = 2, .batch = 4, .remark = "a, \"b\""}}};
   EXPECT_THAT(to_csv({scaling}), HasSubstr("strong,best,,,2,0,4,,,,,\"a, \"\"b\"\"\"\n"));
 }
 

@@ -5,7 +5,8 @@
 namespace stratplan {
 namespace {
 
-const Table table{{{"plan", Table::Align::Left}, {"ms"}}, {{"recommended", "9.5"}, {"N2", "12.25"}}};
+const Table table{{{"plan", Table::Align::Left}, {"ms"}},
+                  {{"recommended", "9.5"}, {"N2", "12.25"}}};
 
 TEST(Table, AlignsColumnsOfText) {
   EXPECT_EQ(to_text(table),
@@ -25,14 +26,18 @@ TEST(Table, EscapesWhatMarkdownWouldRead) {
   EXPECT_EQ(to_markdown(odd), "| a\\|b |\n| :-- |\n| N2 \\| H2 |\n| \\*x\\* |\n| layer\\_1 |\n");
 }
 
-TEST(Table, HeadersStandWithoutRows) { EXPECT_EQ(to_text({{{"a"}, {"bc"}}, {}}), "a  bc\n-  --\n"); }
+TEST(Table, HeadersStandWithoutRows) {
+  EXPECT_EQ(to_text({{{"a"}, {"bc"}}, {}}), "a  bc\n-  --\n");
+}
 
 TEST(Format, Milliseconds) {
   struct Row {
     double seconds;
     const char* text;
   };
-  const Row rows[] = {{0, "0"}, {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"}, {0.12344, "123.4"}, {12.3456, "12346"}, {-0.0025, "-2.500"}, {-1e-12, "0"}};
+  const Row rows[] = {{0, "0"},           {1.2344e-5, "0.01234"}, {1.2346e-3, "1.235"},
+                      {0.12344, "123.4"}, {12.3456, "12346"},     {-0.0025, "-2.500"},
+                      {-1e-12, "0"}};
   for (const Row& row : rows) EXPECT_EQ(milliseconds({row.seconds}), row.text) << row.seconds;
 }
 
@@ -41,7 +46,9 @@ TEST(Format, ReadableBytes) {
     std::int64_t bytes;
     const char* text;
   };
-  const Row rows[] = {{0, "0 B"}, {1023, "1023 B"}, {1024, "1.00 KiB"}, {1536, "1.50 KiB"}, {325058560, "310 MiB"}, {std::int64_t{5} << 30, "5.00 GiB"}};
+  const Row rows[] = {
+      {0, "0 B"},         {1023, "1023 B"},       {1024, "1.00 KiB"},
+      {1536, "1.50 KiB"}, {325058560, "310 MiB"}, {std::int64_t{5} << 30, "5.00 GiB"}};
   for (const Row& row : rows) EXPECT_EQ(readable({row.bytes}), row.text);
 }
 

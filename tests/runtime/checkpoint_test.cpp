@@ -20,22 +20,27 @@ using State = std::vector<NamedTensor>;
 
 constexpr TrainingSettings settings{.seed = 3, .learning_rate = 0.02};
 
-Network tiny(const Training& training = {}) { return read_network("tiny", {.batch = {}, .input_size = {}, .training = training}); }
+Network tiny(const Training& training = {}) {
+  return read_network("tiny", {.batch = {}, .input_size = {}, .training = training});
+}
 
-Checkpoints checkpoints_of(test::Rank& rank, const std::filesystem::path& folder, int keep = 3, std::uint64_t seed = settings.seed) {
+Checkpoints checkpoints_of(test::Rank& rank, const std::filesystem::path& folder, int keep = 3,
+                           std::uint64_t seed = settings.seed) {
   return {folder, keep, rank.network, rank.program, seed, rank.executor, rank.communicator};
 }
 
 /// Parameters and running statistics.
 State state_of(test::Rank& rank) {
   State state = test::parameters(rank);
-  for (NamedTensor& tensor : gather_running_statistics(rank.network, rank.program, rank.executor, rank.communicator))
+  for (NamedTensor& tensor :
+       gather_running_statistics(rank.network, rank.program, rank.executor, rank.communicator))
     state.push_back(std::move(tensor));
   return state;
 }
 
 /// Steps [0, end) in one go, checkpoints after each of `saved`.
-State uninterrupted(const Network& network, const std::string& grid, int end, const std::filesystem::path& folder, const std::vector<int>& saved) {
+State uninterrupted(const Network& network, const std::string& grid, int end,
+                    const std::filesystem::path& folder, const std::vector<int>& saved) {
   State state;
   test::on_ranks(network, grid, settings, [&](test::Rank& rank) {
     Checkpoints checkpoints = checkpoints_of(rank, folder);
@@ -58,7 +63,8 @@ struct Resumed {
 };
 
 /// From the folder's newest checkpoint to `end`.
-Resumed resumed(const Network& network, const std::string& grid, int end, const std::filesystem::path& folder, std::uint64_t seed = settings.seed) {
+Resumed resumed(const Network& network, const std::string& grid, int end,
+                const std::filesystem::path& folder, std::uint64_t seed = settings.seed) {
   Resumed result;
   test::on_ranks(network, grid, settings, [&](test::Rank& rank) {
     const Restored restored = checkpoints_of(rank, folder, 3, seed).restore();
@@ -73,12 +79,14 @@ void expect_equal(const State& actual, const State& expected, const std::string&
   ASSERT_EQ(actual.size(), expected.size()) << what;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     EXPECT_EQ(actual[i].name, expected[i].name) << what;
-    EXPECT_EQ(actual[i].values, expected[i].values) << what << ": " << actual[i].name;  // bit for bit: none of them is -0 or not a number
+    EXPECT_EQ(actual[i].values, expected[i].values)
+        << what << ": " << actual[i].name;  // bit for bit: none of them is -0 or not a number
   }
 }
 
 TEST(Checkpoint, TheSamePlanGoesOnBitByBit) {
-  for (const OptimizerKind optimizer : {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam, OptimizerKind::Lars})
+  for (const OptimizerKind optimizer :
+       {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adam, OptimizerKind::Lars})
     for (const char* grid : {"N1", "N2 H2", "C2 F2", "H2 R2", "C2 all-reduce"}) {
       const test::TemporaryFolder folder;
       const std::string what = std::string(name_of(optimizer)) + " on " + grid;
@@ -92,14 +100,16 @@ TEST(Checkpoint, TheSamePlanGoesOnBitByBit) {
 
 TEST(Checkpoint, AnotherPlanGoesOnToRounding) {
   const test::TemporaryFolder folder;
-  const State expected = uninterrupted(tiny({.optimizer = OptimizerKind::Adam}), "C2 F2", 6, folder.path(), {3});
+  const State expected =
+      uninterrupted(tiny({.optimizer = OptimizerKind::Adam}), "C2 F2", 6, folder.path(), {3});
   for (const char* grid : {"N1", "N2", "H3 W2", "F2", "N2 C2 R2"}) {
     const Resumed again = resumed(tiny({.optimizer = OptimizerKind::Adam}), grid, 6, folder.path());
     ASSERT_EQ(again.state.size(), expected.size());
     for (const NamedTensor& tensor : again.state) {
       const auto same = std::ranges::find(expected, tensor.name, &NamedTensor::name);
       ASSERT_NE(same, expected.end());
-      for (std::size_t i = 0; i < tensor.values.size(); ++i) EXPECT_NEAR(tensor.values[i], same->values[i], 2e-4) << grid << ": " << tensor.name;
+      for (std::size_t i = 0; i < tensor.values.size(); ++i)
+        EXPECT_NEAR(tensor.values[i], same->values[i], 2e-4) << grid << ": " << tensor.name;
     }
   }
 }
@@ -113,7 +123,8 @@ TEST(Checkpoint, RunningStatisticsGoOnBitByBit) {
     EXPECT_THAT(mean->values, testing::Each(testing::Ne(0.0F)));
     expect_equal(resumed(tiny(), grid, 6, folder.path()).state, expected, grid);
     for (const char* other : {"N1", "C2"}) {
-      const Resumed again = resumed(tiny(), other, 3, folder.path());  // nothing left to do: as it was written
+      const Resumed again =
+          resumed(tiny(), other, 3, folder.path());  // nothing left to do: as it was written
       for (const NamedTensor& tensor : again.state) {
         if (!tensor.name.starts_with("bn1.running")) continue;
         const SafetensorsFile file = read_safetensors_file(folder / "step-00000003.safetensors");
@@ -128,20 +139,24 @@ TEST(Checkpoint, RunningStatisticsGoOnBitByBit) {
 
 TEST(Checkpoint, HoldsWholeTensorsUnderTheNamesOfTheNetwork) {
   const test::TemporaryFolder folder;
-  const State expected = uninterrupted(tiny({.optimizer = OptimizerKind::AdamW}), "C2 F2", 2, folder.path(), {2});
+  const State expected =
+      uninterrupted(tiny({.optimizer = OptimizerKind::AdamW}), "C2 F2", 2, folder.path(), {2});
   const SafetensorsFile file = read_safetensors_file(folder / "step-00000002.safetensors");
   EXPECT_EQ(file.metadata.at("step"), "2");
   EXPECT_EQ(file.metadata.at("samples_seen"), "8");
   EXPECT_EQ(file.metadata.at("optimizer"), "adamw");
-  constexpr std::size_t running = 2;  // mean and variance of the one normalization, which no optimizer has a state of
+  constexpr std::size_t running =
+      2;  // mean and variance of the one normalization, which no optimizer has a state of
   ASSERT_EQ(file.tensors.size(), 3 * (expected.size() - running) + running);
-  for (const char* name : {"conv1.weights", "optimizer.exp_avg.conv1.weights", "optimizer.exp_avg_sq.conv1.weights"}) {
+  for (const char* name :
+       {"conv1.weights", "optimizer.exp_avg.conv1.weights", "optimizer.exp_avg_sq.conv1.weights"}) {
     const auto found = std::ranges::find(file.tensors, name, &NamedTensor::name);
     ASSERT_NE(found, file.tensors.end()) << name;
     EXPECT_THAT(found->shape, testing::ElementsAre(4, 2, 1, 3, 3)) << name;
   }
   const auto weights = std::ranges::find(file.tensors, "conv1.weights", &NamedTensor::name);
-  EXPECT_EQ(weights->values, std::ranges::find(expected, "conv1.weights", &NamedTensor::name)->values);
+  EXPECT_EQ(weights->values,
+            std::ranges::find(expected, "conv1.weights", &NamedTensor::name)->values);
 }
 
 TEST(Checkpoint, KeepsTheLastOnes) {
@@ -149,8 +164,11 @@ TEST(Checkpoint, KeepsTheLastOnes) {
   folder.write("step-00000001.safetensors.1.0.tmp", "of a writer that was killed");
   uninterrupted(tiny(), "N1", 6, folder.path(), {1, 2, 3, 4, 5});
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) names.push_back(entry.path().filename().string());
-  EXPECT_THAT(names, testing::UnorderedElementsAre("step-00000003.safetensors", "step-00000004.safetensors", "step-00000005.safetensors", "latest"));
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    names.push_back(entry.path().filename().string());
+  EXPECT_THAT(
+      names, testing::UnorderedElementsAre("step-00000003.safetensors", "step-00000004.safetensors",
+                                           "step-00000005.safetensors", "latest"));
 }
 
 TEST(Checkpoint, AnEmptyFolderIsABeginning) {
@@ -168,7 +186,9 @@ void flip_last_byte(const std::string& path) {
   file.seekp(-1, std::ios::end);
   file.put(byte);
 }
-void cut_short(const std::string& path) { std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5); }
+void cut_short(const std::string& path) {
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 5);
+}
 void empty(const std::string& path) { std::filesystem::resize_file(path, 0); }
 
 TEST(Checkpoint, ADamagedOneFallsBackToTheOneBefore) {
@@ -182,7 +202,8 @@ TEST(Checkpoint, ADamagedOneFallsBackToTheOneBefore) {
     EXPECT_THAT(again.restored.notes[0], HasSubstr("step-00000004.safetensors"));
     expect_equal(again.state, expected, "damaged");
     damage(folder / "step-00000002.safetensors");
-    EXPECT_THAT(test::message_of([&] { resumed(tiny(), "N1", 6, folder.path()); }), HasSubstr("none of 2 checkpoints is whole"));
+    EXPECT_THAT(test::message_of([&] { resumed(tiny(), "N1", 6, folder.path()); }),
+                HasSubstr("none of 2 checkpoints is whole"));
   }
 }
 
@@ -206,9 +227,11 @@ TEST(Checkpoint, OfAnotherTrainingIsRefused) {
     return test::message_of([&] { resumed(network, "N1", 1, folder.path(), seed); });
   };
   EXPECT_THAT(message(renamed), HasSubstr("this checkpoint has network tiny, this run mini"));
-  EXPECT_THAT(message(tiny({.optimizer = OptimizerKind::Adam})), HasSubstr("this checkpoint has optimizer momentum, this run adam"));
+  EXPECT_THAT(message(tiny({.optimizer = OptimizerKind::Adam})),
+              HasSubstr("this checkpoint has optimizer momentum, this run adam"));
   EXPECT_THAT(message(tiny(), 4), HasSubstr("this checkpoint has seed 3, this run 4"));
-  EXPECT_THAT(message(read_network("tiny", {.batch = 8, .input_size = {}, .training = {}})), HasSubstr("this checkpoint has batch 4, this run 8"));
+  EXPECT_THAT(message(read_network("tiny", {.batch = 8, .input_size = {}, .training = {}})),
+              HasSubstr("this checkpoint has batch 4, this run 8"));
   EXPECT_THAT(message(other), HasSubstr("this file has no tensor conv9.weights"));
   EXPECT_THAT(message(steeper), HasSubstr("this checkpoint has fingerprint"));
 }

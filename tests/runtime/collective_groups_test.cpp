@@ -19,11 +19,13 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(CollectiveGroups, GroupsOfARoundHaveNoRankInCommon) {
-  const CollectiveGroup rows[] = {{Track::Halo, {0, 1}}, {Track::Halo, {2, 3}}}, columns[] = {{Track::Halo, {0, 2}}, {Track::Halo, {1, 3}}};
+  const CollectiveGroup rows[] = {{Track::Halo, {0, 1}}, {Track::Halo, {2, 3}}},
+                        columns[] = {{Track::Halo, {0, 2}}, {Track::Halo, {1, 3}}};
   const CollectiveGroup all{Track::Gradient, {0, 1, 2, 3}};
   EXPECT_THAT(rounds_of({}), IsEmpty());
   const auto rounds = rounds_of({rows[0], columns[0], columns[1], rows[1], all});
-  ASSERT_THAT(rounds, ElementsAre(ElementsAre(rows[0], rows[1]), ElementsAre(columns[0], columns[1]), ElementsAre(all)));
+  ASSERT_THAT(rounds, ElementsAre(ElementsAre(rows[0], rows[1]),
+                                  ElementsAre(columns[0], columns[1]), ElementsAre(all)));
   EXPECT_EQ(group_with(2, rounds[0]), 1);
   EXPECT_EQ(group_with(2, rounds[1]), 0);
   EXPECT_EQ(group_with(4, rounds[0]), -1);
@@ -32,8 +34,11 @@ TEST(CollectiveGroups, GroupsOfARoundHaveNoRankInCommon) {
 TEST(CollectiveGroups, EveryGroupIsInOneRound) {
   rc::check("once, and apart from the others there", [] {
     std::set<CollectiveGroup> groups;
-    for (const auto& members : *rc::gen::container<std::vector<std::set<int>>>(rc::gen::container<std::set<int>>(rc::gen::inRange(0, 9))))
-      if (!members.empty()) groups.insert({*rc::gen::element(Track::Halo, Track::Gradient), {members.begin(), members.end()}});
+    for (const auto& members : *rc::gen::container<std::vector<std::set<int>>>(
+             rc::gen::container<std::set<int>>(rc::gen::inRange(0, 9))))
+      if (!members.empty())
+        groups.insert(
+            {*rc::gen::element(Track::Halo, Track::Gradient), {members.begin(), members.end()}});
     std::multiset<CollectiveGroup> found;
     for (const auto& round : rounds_of({groups.begin(), groups.end()})) {
       std::set<int> taken;
@@ -50,8 +55,10 @@ TEST(CollectiveGroups, AllRanksComeToTheSameListOfWhatTheirProgramsHave) {
   test::NetworkBuilder net(4);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   const LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({4, 1, 8, 8}), 8, same)));
-  const Network network = net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 8, same)), 5));
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2 H2")).layers;
+  const Network network = net.finish_with_loss(
+      net.fully_connected(net.global_average_pool(net.convolution(x, 8, same)), 5));
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2 H2")).layers;
   run_loopback(4, [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, {}, communicator.rank());
     const auto mine = groups_of(program), all = gather_groups(mine, communicator);
@@ -70,7 +77,8 @@ TEST(CollectiveGroups, AllRanksComeToTheSameListOfWhatTheirProgramsHave) {
 TEST(Gather, ListsMayDifferInLength) {
   run_loopback(3, [](Communicator& communicator) {
     const std::vector<std::int32_t> lists[] = {{1, 2}, {}, {3}};
-    EXPECT_THAT(gather(lists[communicator.rank()], communicator), ElementsAre(lists[0], lists[1], lists[2]));
+    EXPECT_THAT(gather(lists[communicator.rank()], communicator),
+                ElementsAre(lists[0], lists[1], lists[2]));
   });
 }
 

@@ -33,7 +33,8 @@ void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   std::mutex mutex;
   std::exception_ptr first;
   const auto run_rank = [&](int rank) {
-    const auto communicator = make_socket_communicator(rank, sockets[static_cast<std::size_t>(rank)]);
+    const auto communicator =
+        make_socket_communicator(rank, sockets[static_cast<std::size_t>(rank)]);
     try {
       body(*communicator);
     } catch (...) {
@@ -64,9 +65,13 @@ struct Way {
 
 class CommunicatorOver : public testing::TestWithParam<Way> {
  protected:
-  void run(int ranks, const std::function<void(Communicator&)>& body) const { GetParam().run(ranks, body); }
+  void run(int ranks, const std::function<void(Communicator&)>& body) const {
+    GetParam().run(ranks, body);
+  }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver, testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets}, Way{"staged", run_staged}),
+INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver,
+                         testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets},
+                                         Way{"staged", run_staged}),
                          [](const auto& way) { return way.param.name; });
 
 /// The message of the CommunicationError that the body must end with.
@@ -137,7 +142,8 @@ TEST_P(CommunicatorOver, ReduceScatterAndAllGatherOfUnevenPieces) {
     const std::int32_t k = 1 << (8 * communicator.rank());
     const std::vector<std::int32_t> input{k, 2 * k, 3 * k};  // sums: 0x10101 times 1, 2, 3
     std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[rank]));
-    communicator.reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts, DataType::I32);
+    communicator.reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts,
+                                DataType::I32);
     const std::vector<std::vector<std::int32_t>> expected{{0x10101, 0x20202}, {}, {0x30303}};
     EXPECT_EQ(mine, expected[rank]);
     std::vector<std::int32_t> all(3);
@@ -153,7 +159,8 @@ TEST_P(CommunicatorOver, AllGatherInPlace) {
     constexpr std::array begin{0, 2, 2};
     const auto rank = static_cast<std::size_t>(communicator.rank());
     std::vector<std::int32_t> all = given[rank];
-    communicator.all_gather(Track::Compute, communicator.group({0, 1, 2}), all.data() + begin[rank], all.data(), counts, DataType::I32);
+    communicator.all_gather(Track::Compute, communicator.group({0, 1, 2}), all.data() + begin[rank],
+                            all.data(), counts, DataType::I32);
     EXPECT_THAT(all, ElementsAre(1, 2, 3));
   });
 }
@@ -164,7 +171,8 @@ TEST_P(CommunicatorOver, SumsAreInRankOrder) {
     const float terms[] = {1, 0x1p24F, -0x1p24F};
     for (int round = 0; round < 50; ++round) {
       float value = terms[communicator.rank()];
-      communicator.all_reduce(Track::Compute, communicator.group({0, 1, 2}), &value, 1, DataType::F32);
+      communicator.all_reduce(Track::Compute, communicator.group({0, 1, 2}), &value, 1,
+                              DataType::F32);
       EXPECT_EQ(value, 0);
     }
   });
@@ -186,10 +194,11 @@ TEST_P(CommunicatorOver, AFailureEndsAllAndIsRethrown) {
   };
   for (const auto& wait : waits)
     EXPECT_THROW(run(3,
-                              [&](Communicator& communicator) {
-                                if (communicator.rank() == 1) throw std::out_of_range("rank 1 has had enough");
-                                wait(communicator);
-                              }),
+                     [&](Communicator& communicator) {
+                       if (communicator.rank() == 1)
+                         throw std::out_of_range("rank 1 has had enough");
+                       wait(communicator);
+                     }),
                  std::out_of_range);
 }
 
@@ -223,7 +232,9 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
        },
        "wait for each other"},
   };
-  for (const Row& row : rows) EXPECT_THAT(failure({"loopback", run_loopback}, 2, row.body), HasSubstr(row.message)) << row.what;
+  for (const Row& row : rows)
+    EXPECT_THAT(failure({"loopback", run_loopback}, 2, row.body), HasSubstr(row.message))
+        << row.what;
 }
 
 TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
@@ -253,7 +264,8 @@ TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
        },
        "another collective"},
   };
-  for (const Row& row : rows) EXPECT_THAT(failure(GetParam(), 2, row.body), HasSubstr(row.message)) << row.what;
+  for (const Row& row : rows)
+    EXPECT_THAT(failure(GetParam(), 2, row.body), HasSubstr(row.message)) << row.what;
 }
 
 TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
@@ -266,14 +278,20 @@ TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
     for (int peer = 0; peer < 3; ++peer) {
       out[static_cast<std::size_t>(peer)].assign(count, static_cast<float>(10 * me + peer));
       in[static_cast<std::size_t>(peer)].assign(count, -1);
-      sends.push_back({peer, out[static_cast<std::size_t>(peer)].data(), {4 * static_cast<std::int64_t>(count)}});
-      receives.push_back({peer, in[static_cast<std::size_t>(peer)].data(), {4 * static_cast<std::int64_t>(count)}});
+      sends.push_back({peer,
+                       out[static_cast<std::size_t>(peer)].data(),
+                       {4 * static_cast<std::int64_t>(count)}});
+      receives.push_back({peer,
+                          in[static_cast<std::size_t>(peer)].data(),
+                          {4 * static_cast<std::int64_t>(count)}});
     }
     communicator.exchange(Track::Halo, sends, receives, 0);
     for (int peer = 0; peer < 3; ++peer)
-      EXPECT_EQ(in[static_cast<std::size_t>(peer)], std::vector<float>(count, static_cast<float>(10 * peer + me)));
+      EXPECT_EQ(in[static_cast<std::size_t>(peer)],
+                std::vector<float>(count, static_cast<float>(10 * peer + me)));
     std::vector<float> values(count, static_cast<float>(1 << me));
-    communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2}), values.data(), count, DataType::F32);
+    communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2}), values.data(), count,
+                            DataType::F32);
     EXPECT_EQ(values, std::vector<float>(count, 7));
   });
 }
@@ -284,8 +302,10 @@ TEST_P(CommunicatorOver, LargeSumsAreThoseOfLoopback) {
     std::vector<float> result;
     way.run(5, [&](Communicator& communicator) {
       std::vector<float> values(1001);
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1 / static_cast<float>(static_cast<int>(i) + 7 * communicator.rank() + 1);
-      communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2, 3, 4}), values.data(), 1001, DataType::F32);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = 1 / static_cast<float>(static_cast<int>(i) + 7 * communicator.rank() + 1);
+      communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2, 3, 4}), values.data(),
+                              1001, DataType::F32);
       if (communicator.rank() == 3) result = values;
     });
     return result;
@@ -319,14 +339,18 @@ TEST(Sockets, ALostRankIsNamed) {
     const Parcel receive{1, &value, {4}};
     if (communicator.rank() == 0) communicator.exchange(Track::Halo, {}, {&receive, 1}, 0);
   };
-  EXPECT_EQ(failure({"sockets", run_sockets}, 2, left_alone), "rank 0 has lost rank 1: it has ended");
+  EXPECT_EQ(failure({"sockets", run_sockets}, 2, left_alone),
+            "rank 0 has lost rank 1: it has ended");
 }
 
 TEST_P(CommunicatorOver, AllToAllOfRandomSizes) {
   rc::check("every byte arrives", [this] {
     const int ranks = *rc::gen::inRange(1, 6);
-    const auto sizes = *rc::gen::container<std::vector<int>>(static_cast<std::size_t>(ranks * ranks), rc::gen::inRange(0, 20));
-    const auto size = [&](int from, int to) { return static_cast<std::size_t>(sizes[static_cast<std::size_t>(from * ranks + to)]); };
+    const auto sizes = *rc::gen::container<std::vector<int>>(
+        static_cast<std::size_t>(ranks * ranks), rc::gen::inRange(0, 20));
+    const auto size = [&](int from, int to) {
+      return static_cast<std::size_t>(sizes[static_cast<std::size_t>(from * ranks + to)]);
+    };
     run(ranks, [&](Communicator& communicator) {
       const int me = communicator.rank();
       std::vector<std::string> out, in;
@@ -343,7 +367,8 @@ TEST_P(CommunicatorOver, AllToAllOfRandomSizes) {
       }
       communicator.exchange(Track::Halo, sends, receives, 0);
       for (int peer = 0; peer < ranks; ++peer)
-        RC_ASSERT(in[static_cast<std::size_t>(peer)] == std::string(size(peer, me), static_cast<char>('a' + peer * ranks + me)));
+        RC_ASSERT(in[static_cast<std::size_t>(peer)] ==
+                  std::string(size(peer, me), static_cast<char>('a' + peer * ranks + me)));
     });
   });
 }
@@ -356,15 +381,20 @@ TEST(Counting, CountsWhatPasses) {
     const Parcel sends[] = {{communicator.rank(), mine, {8}}, {peer, mine, {24}}};
     const Parcel receives[] = {{communicator.rank(), arrived, {8}}, {peer, arrived, {24}}};
     communicator.exchange(Track::Halo, sends, receives, 0);
-    communicator.all_reduce(Track::Gradient, communicator.group(all_ranks(2)), mine, 3, DataType::F64);
+    communicator.all_reduce(Track::Gradient, communicator.group(all_ranks(2)), mine, 3,
+                            DataType::F64);
     const std::vector<std::int64_t> counts{1, 2};
-    communicator.reduce_scatter(Track::Compute, communicator.group(all_ranks(2)), mine, arrived, counts, DataType::F64);
-    communicator.all_gather(Track::Compute, communicator.group(all_ranks(2)), arrived, mine, counts, DataType::F64);
+    communicator.reduce_scatter(Track::Compute, communicator.group(all_ranks(2)), mine, arrived,
+                                counts, DataType::F64);
+    communicator.all_gather(Track::Compute, communicator.group(all_ranks(2)), arrived, mine, counts,
+                            DataType::F64);
     const CommunicationCounts expected{.messages = 1,
                                        .message_bytes = 24,
                                        .received_messages = 1,
                                        .received_bytes = 24,
-                                       .collectives = {{Collective::AllReduce, 24}, {Collective::ReduceScatter, 24}, {Collective::AllGather, 24}}};
+                                       .collectives = {{Collective::AllReduce, 24},
+                                                       {Collective::ReduceScatter, 24},
+                                                       {Collective::AllGather, 24}}};
     EXPECT_EQ(communicator.counts(), expected);
   });
 }

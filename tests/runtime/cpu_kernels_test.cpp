@@ -40,18 +40,25 @@ TEST_P(CpuKernels, EqualTheReference) {
 
 TEST_P(CpuKernels, RepeatBitByBit) {
   Random random(5);
-  for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter, BatchNormStatistics, MaxPoolBackward}) {
+  for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter,
+                          BatchNormStatistics, MaxPoolBackward}) {
     const auto backend = make_cpu_backend(GetParam());
     const Kernel kernel = cases_of(kind).back();
     const auto reads = operands(kernel, random);
-    EXPECT_EQ(test::run(*backend, kernel, reads), test::run(*backend, kernel, reads)) << kernel.key();
+    EXPECT_EQ(test::run(*backend, kernel, reads), test::run(*backend, kernel, reads))
+        << kernel.key();
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, CpuKernels, ::testing::Values(1, 3));
 
-TEST_F(CpuKernels, AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty
-  Kernel kernel{.kind = ConvolutionForward, .x = {{2, 3, 1, 0, 4}}, .y = {{2, 5, 1, 1, 4}}, .windows = {{{}, {.pad_before = 1}, {}}}, .bias = true};
+TEST_F(CpuKernels,
+       AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty
+  Kernel kernel{.kind = ConvolutionForward,
+                .x = {{2, 3, 1, 0, 4}},
+                .y = {{2, 5, 1, 1, 4}},
+                .windows = {{{}, {.pad_before = 1}, {}}},
+                .bias = true};
   Random random(6);
   const auto backend = make_cpu_backend(1);
   compare(*backend, kernel, random);
@@ -67,20 +74,25 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
-  for (KernelKind kind : {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward, EluBackward, ClipBackward,
-                          PreluForward, SoftmaxForward}) {
+  for (KernelKind kind :
+       {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward,
+        EluBackward, ClipBackward, PreluForward, SoftmaxForward}) {
     Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e-5};
     kernel.inputs = kind == Add ? 3 : 1;
     kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};
     std::vector<Values> reads = operands(kernel, random);
     const auto expected = test::run(*make_reference_backend(), kernel, reads);
-    const std::size_t overwritten = kind == BiasAdd || kind == ReluForward || kind == BatchNormForward || kind == PreluForward ? 0 : reads.size() - 1;
+    const std::size_t overwritten =
+        kind == BiasAdd || kind == ReluForward || kind == BatchNormForward || kind == PreluForward
+            ? 0
+            : reads.size() - 1;
     const auto prepared = backend->prepare(kernel);
     std::vector<char> workspace(static_cast<std::size_t>(prepared->workspace().value) + 64);
     std::vector<const void*> from;
     for (Values& values : reads) from.push_back(test::data_of(values));
     void* to = test::data_of(reads[overwritten]);
-    backend->enqueue(Track::Compute, *prepared, from, std::span<void* const>(&to, 1), workspace.data(), test::whole_context(kernel));
+    backend->enqueue(Track::Compute, *prepared, from, std::span<void* const>(&to, 1),
+                     workspace.data(), test::whole_context(kernel));
     expect_equal(kernel, {reads[overwritten]}, expected);
   }
 }
@@ -89,7 +101,8 @@ TEST_F(CpuKernels, NeverThePlainLoopsOfTheLibrary) {  // they are thousands of t
   for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     const auto backend = make_cpu_backend(1);
     for (const Kernel& kernel : convolutions(kind))
-      EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos) << kernel.key();
+      EXPECT_EQ(backend->prepare(kernel)->implementation().find("ref"), std::string::npos)
+          << kernel.key();
   }
 }
 
@@ -101,24 +114,32 @@ TEST_F(CpuKernels, ChoicesBeginWithTheRules) {
       const std::vector<std::string> choices = backend->choices(kernel);
       EXPECT_NE(choices.size(), 1u) << kernel.key();
       if (choices.empty()) continue;
-      EXPECT_EQ(backend->prepare(kernel, choices[0])->implementation(), backend->prepare(kernel)->implementation()) << kernel.key();
+      EXPECT_EQ(backend->prepare(kernel, choices[0])->implementation(),
+                backend->prepare(kernel)->implementation())
+          << kernel.key();
       names.insert(choices.begin(), choices.end());
     }
   }
-  for (const char* name : {"matrix_product", "winograd", "unfolded", "channels_last", "blocked"}) EXPECT_TRUE(names.contains(name)) << name;
-  EXPECT_THROW(backend->prepare(convolutions(ConvolutionForward).front(), "abacus"), std::runtime_error);
+  for (const char* name : {"matrix_product", "winograd", "unfolded", "channels_last", "blocked"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  EXPECT_THROW(backend->prepare(convolutions(ConvolutionForward).front(), "abacus"),
+               std::runtime_error);
 }
 
 TEST_F(CpuKernels, DepthwiseIsGenerated) {
   const Window window{.kernel = 3, .pad_before = 1, .pad_after = 1};
   for (const std::int64_t channels : {16, 13})
-    for (KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+    for (KernelKind kind :
+         {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
       const Shape shape{{2, channels, 1, 9, 9}};
       Kernel kernel{.kind = kind, .x = shape, .y = shape, .windows = {{{}, window, window}}};
       kernel.groups = channels;
       const std::string implementation = make_cpu_backend(1)->prepare(kernel)->implementation();
-      const auto named = [&](const char* word) { return implementation.find(word) != std::string::npos; };
-      EXPECT_TRUE(named("jit") || named("brdgmm")) << kernel.key() << ": " << implementation;  // the latter with AVX-512
+      const auto named = [&](const char* word) {
+        return implementation.find(word) != std::string::npos;
+      };
+      EXPECT_TRUE(named("jit") || named("brdgmm"))
+          << kernel.key() << ": " << implementation;  // the latter with AVX-512
       EXPECT_FALSE(named("gemm")) << kernel.key() << ": " << implementation;
     }
 }

@@ -22,7 +22,8 @@ bool is_convolution(KernelKind kind) { return kind <= ConvolutionBackwardFilter;
 std::vector<KernelKind> own_kinds() {
   std::vector<KernelKind> kinds;
   for (int kind = 0; kind < kernel_kind_count; ++kind)
-    if (!is_convolution(static_cast<KernelKind>(kind))) kinds.push_back(static_cast<KernelKind>(kind));
+    if (!is_convolution(static_cast<KernelKind>(kind)))
+      kinds.push_back(static_cast<KernelKind>(kind));
   return kinds;
 }
 
@@ -54,7 +55,9 @@ class OwnKernel : public HostKernel {
     const auto bytes = static_cast<std::size_t>(own::workspace(kernel_).value);
     std::vector<unsigned char> room(bytes + guard, filling);
     own::run(kernel_, {call.reads, call.writes, room.data(), call.context}, Launch{});
-    EXPECT_EQ(std::count(room.begin() + static_cast<std::ptrdiff_t>(bytes), room.end(), filling), std::ptrdiff_t{guard}) << kernel_.key();
+    EXPECT_EQ(std::count(room.begin() + static_cast<std::ptrdiff_t>(bytes), room.end(), filling),
+              std::ptrdiff_t{guard})
+        << kernel_.key();
   }
 
  private:
@@ -104,7 +107,8 @@ TEST(CudaKernels, EqualTheReferenceOnNarrowNumbers) {
 TEST(CudaKernels, ScaleTheLossAndLeaveOutWhatOverflowed) {
   SerialBackend backend;
   Random random(9);
-  for (KernelKind kind : {SoftmaxCrossEntropy, MeanSquaredError, DiceLoss, Sgd, SgdMomentum, SgdNesterov, Adam, AdamW, Lars, RunningAverage})
+  for (KernelKind kind : {SoftmaxCrossEntropy, MeanSquaredError, DiceLoss, Sgd, SgdMomentum,
+                          SgdNesterov, Adam, AdamW, Lars, RunningAverage})
     for (Kernel kernel : cases_of(kind)) {
       kernel.scaled = true;
       compare(backend, kernel, random);
@@ -132,8 +136,11 @@ TEST(CudaKernels, TheOrderOfIndicesDoesNotMatter) {
     for (const Kernel& kernel : some_cases_of(kind)) {
       const auto reads = operands(kernel, random);
       std::vector<Values> before;
-      for (const Operand& operand : kernel.operands().writes) before.push_back(test::random_values(operand, random, 1000));
-      const auto run = [&](Backend& backend) { return test::run(backend, kernel, reads, inner_context(kernel), before); };
+      for (const Operand& operand : kernel.operands().writes)
+        before.push_back(test::random_values(operand, random, 1000));
+      const auto run = [&](Backend& backend) {
+        return test::run(backend, kernel, reads, inner_context(kernel), before);
+      };
       EXPECT_EQ(run(serial), run(scattered)) << kernel.key();
     }
 }
@@ -141,7 +148,11 @@ TEST(CudaKernels, TheOrderOfIndicesDoesNotMatter) {
 /// A copy of values that begins one element behind an address at which packs may begin.
 struct Unaligned {
   explicit Unaligned(const Values& values) {
-    std::visit([&](const auto& v) { element = sizeof(v[0]), bytes = v.size() * element, source = v.data(); }, values);
+    std::visit(
+        [&](const auto& v) {
+          element = sizeof(v[0]), bytes = v.size() * element, source = v.data();
+        },
+        values);
     room.resize(bytes + 2 * own::pack_bytes);
     const auto at = reinterpret_cast<std::uintptr_t>(room.data());
     begin = room.data() + (own::pack_bytes - at % own::pack_bytes) % own::pack_bytes + element;
@@ -164,7 +175,8 @@ TEST(CudaKernels, NeitherDoesTheAlignmentOfBuffers) {
     for (const Kernel& kernel : some_cases_of(kind)) {
       const auto reads = operands(kernel, random);
       std::vector<Values> before;
-      for (const Operand& operand : kernel.operands().writes) before.push_back(test::random_values(operand, random, 1000));
+      for (const Operand& operand : kernel.operands().writes)
+        before.push_back(test::random_values(operand, random, 1000));
       std::vector<Unaligned> from(reads.begin(), reads.end()), to(before.begin(), before.end());
       std::vector<const void*> sources;
       std::vector<void*> destinations;
@@ -226,7 +238,8 @@ TEST(CudaKernels, InPlace) {
   for (const InPlaceRow& row : rows)
     for (Kernel kernel : cases_of(row.kind)) {
       const bool is_fused = kernel.activation != Activation::None || kernel.addend;
-      if (row.kind != BiasAdd && row.kind != BiasGradient && is_fused) continue;  // as the row says instead
+      if (row.kind != BiasAdd && row.kind != BiasGradient && is_fused)
+        continue;  // as the row says instead
       if (row.fused) kernel.activation = Activation::Relu;
       if (row.fused) kernel.addend = row.kind != BiasAdd && row.kind != BiasGradient;
       const auto reads = operands(kernel, random);
@@ -238,11 +251,13 @@ TEST(CudaKernels, InPlace) {
       for (Values& values : others) to.push_back(test::data_of(values));
       for (const auto& [write, read] : row.pairs) to[write] = test::data_of(places[read]);
       OwnKernel<own::SerialLaunch>(kernel).run({from, to, nullptr, test::whole_context(kernel)});
-      for (const auto& [write, read] : row.pairs) EXPECT_EQ(places[read], expected[write]) << kernel.key();
+      for (const auto& [write, read] : row.pairs)
+        EXPECT_EQ(places[read], expected[write]) << kernel.key();
     }
 }
 
-TEST(CudaKernels, AddManyTerms) {  // more than one launch takes; the result lies where one of the last was
+TEST(CudaKernels,
+     AddManyTerms) {  // more than one launch takes; the result lies where one of the last was
   Random random(5);
   const Shape shape{{1, 3, 1, 2, 2}};
   const Kernel kernel{.kind = Add, .x = shape, .y = shape, .inputs = 40};
@@ -251,8 +266,10 @@ TEST(CudaKernels, AddManyTerms) {  // more than one launch takes; the result lie
   std::vector<const void*> from;
   for (Values& values : reads) from.push_back(test::data_of(values));
   void* to = test::data_of(reads[37]);
-  OwnKernel<own::SerialLaunch>(kernel).run({from, std::span<void* const>(&to, 1), nullptr, test::whole_context(kernel)});
-  for (std::size_t i = 0; i < test::size_of(expected[0]); ++i) EXPECT_NEAR(test::at(reads[37], i), test::at(expected[0], i), 40 * 0x1p-22);
+  OwnKernel<own::SerialLaunch>(kernel).run(
+      {from, std::span<void* const>(&to, 1), nullptr, test::whole_context(kernel)});
+  for (std::size_t i = 0; i < test::size_of(expected[0]); ++i)
+    EXPECT_NEAR(test::at(reads[37], i), test::at(expected[0], i), 40 * 0x1p-22);
 }
 
 TEST(CudaKernels, WithoutElements) {
@@ -268,10 +285,17 @@ TEST(CudaKernels, WithoutElements) {
     }
   }
   const Window window{.pad_before = 2, .pad_after = 1};
-  for (KernelKind kind : {MaxPoolForward, MaxPoolBackward, AveragePoolForward, AveragePoolBackward})  // windows of nothing but padding
-    compare(backend, {.kind = kind, .x = {{2, 4, 1, 0, 3}}, .y = {{2, 4, 1, 3, 3}}, .windows = {{{}, window, {}}}}, random);
+  for (KernelKind kind : {MaxPoolForward, MaxPoolBackward, AveragePoolForward,
+                          AveragePoolBackward})  // windows of nothing but padding
+    compare(backend,
+            {.kind = kind,
+             .x = {{2, 4, 1, 0, 3}},
+             .y = {{2, 4, 1, 3, 3}},
+             .windows = {{{}, window, {}}}},
+            random);
   const Shape shape{{2, 4, 1, 3, 3}};
-  compare(backend, {.kind = CopyRegion, .x = shape, .y = shape, .region = {{2, 4, 1, 0, 3}}}, random);
+  compare(backend, {.kind = CopyRegion, .x = shape, .y = shape, .region = {{2, 4, 1, 0, 3}}},
+          random);
 }
 
 TEST(CudaKernels, ManyRows) {  // sums in more parts than one fold takes
@@ -279,7 +303,8 @@ TEST(CudaKernels, ManyRows) {  // sums in more parts than one fold takes
   Random random(7);
   const Shape shape{{2, 4, 1, 100, 130}};
   const StatisticsSets sets{.set_samples = 2, .batch = 2, .positions = 13000};
-  for (KernelKind kind : {BatchNormStatistics, BatchNormBackwardSums, BiasGradient, PreluGradient, DiceSums, SquaredNorms, MeanSquaredError}) {
+  for (KernelKind kind : {BatchNormStatistics, BatchNormBackwardSums, BiasGradient, PreluGradient,
+                          DiceSums, SquaredNorms, MeanSquaredError}) {
     Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e5, .sets = sets};
     compare(backend, kernel, random);
   }
@@ -291,17 +316,23 @@ TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
     std::int64_t channels, from, count;  ///< all of the channels' axis
     std::int64_t indices;                ///< for 6 positions
   };
-  const Row rows[] = {{DataType::F32, 8, 0, 8, 12}, {DataType::F32, 8, 4, 4, 6},  {DataType::F32, 8, 2, 4, 24}, {DataType::F32, 6, 0, 4, 24},
-                      {DataType::F64, 8, 2, 4, 12}, {DataType::F16, 16, 8, 8, 6}, {DataType::F16, 16, 4, 8, 48}};
+  const Row rows[] = {{DataType::F32, 8, 0, 8, 12}, {DataType::F32, 8, 4, 4, 6},
+                      {DataType::F32, 8, 2, 4, 24}, {DataType::F32, 6, 0, 4, 24},
+                      {DataType::F64, 8, 2, 4, 12}, {DataType::F16, 16, 8, 8, 6},
+                      {DataType::F16, 16, 4, 8, 48}};
   for (const Row& row : rows) {
-    Kernel kernel{.kind = CopyRegion, .x = {{1, row.channels, 1, 2, 5}}, .y = {{1, row.count, 1, 2, 3}}, .type = row.type};
+    Kernel kernel{.kind = CopyRegion,
+                  .x = {{1, row.channels, 1, 2, 5}},
+                  .y = {{1, row.count, 1, 2, 3}},
+                  .type = row.type};
     kernel.region = kernel.y;
     kernel.from = {0, row.from, 0, 0, 1};
     alignas(16) char source[2048]{}, destination[2048]{};
     const void* from = source;
     void* to = destination;
     std::int64_t indices = 0;
-    own::run(kernel, {{&from, 1}, {&to, 1}, nullptr, {}}, [&](std::int64_t count, const auto&) { indices += count; });
+    own::run(kernel, {{&from, 1}, {&to, 1}, nullptr, {}},
+             [&](std::int64_t count, const auto&) { indices += count; });
     EXPECT_EQ(indices, row.indices) << kernel.key() << " from channel " << row.from;
   }
 }
@@ -309,14 +340,30 @@ TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
 TEST(CudaKernels, DivisorsDivide) {
   Random random(8);
   const std::int64_t limit = std::int64_t{1} << 31;
-  std::vector<std::int64_t> divisors{1, 2, 3, 4, 5, 7, 63, 64, 65, 641, 65535, 65536, 65537, limit - 1, limit, limit + 1, 5 * limit};
-  for (int i = 0; i < 1000; ++i) divisors.push_back(test::between(random, 1, std::int64_t{1} << test::between(random, 1, 33)));
+  std::vector<std::int64_t> divisors{1,     2,         3,     4,         5,        7,
+                                     63,    64,        65,    641,       65535,    65536,
+                                     65537, limit - 1, limit, limit + 1, 5 * limit};
+  for (int i = 0; i < 1000; ++i)
+    divisors.push_back(test::between(random, 1, std::int64_t{1} << test::between(random, 1, 33)));
   for (const std::int64_t d : divisors) {
     const own::Divisor divisor(d);
-    std::vector<std::int64_t> numbers{0, 1, d - 1, d, d + 1, limit - 1, limit, limit + 1, 7 * limit, limit / d * d - 1, limit / d * d, 3 * d - 1};
-    for (int i = 0; i < 100; ++i) numbers.push_back(test::between(random, 0, std::int64_t{1} << test::between(random, 1, 40)));
+    std::vector<std::int64_t> numbers{0,
+                                      1,
+                                      d - 1,
+                                      d,
+                                      d + 1,
+                                      limit - 1,
+                                      limit,
+                                      limit + 1,
+                                      7 * limit,
+                                      limit / d * d - 1,
+                                      limit / d * d,
+                                      3 * d - 1};
+    for (int i = 0; i < 100; ++i)
+      numbers.push_back(test::between(random, 0, std::int64_t{1} << test::between(random, 1, 40)));
     for (const std::int64_t n : numbers)
-      ASSERT_EQ(divisor.quotient(std::max<std::int64_t>(0, n)), std::max<std::int64_t>(0, n) / d) << n << " / " << d;
+      ASSERT_EQ(divisor.quotient(std::max<std::int64_t>(0, n)), std::max<std::int64_t>(0, n) / d)
+          << n << " / " << d;
   }
 }
 

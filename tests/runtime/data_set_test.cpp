@@ -49,7 +49,8 @@ void write_set(DataSetWriter& writer, std::int64_t samples, ChannelOrder order) 
       for (std::int64_t d = 0; d < D; ++d)
         for (std::int64_t h = 0; h < H; ++h)
           for (std::int64_t w = 0; w < W; ++w)
-            for (std::int64_t inner = 0; inner < (first ? 1 : C); ++inner) x.push_back(value_at(n, outer + inner, d, h, w));
+            for (std::int64_t inner = 0; inner < (first ? 1 : C); ++inner)
+              x.push_back(value_at(n, outer + inner, d, h, w));
     for (std::int64_t d = 0; d < D; ++d)
       for (std::int64_t h = 0; h < H; ++h)
         for (std::int64_t w = 0; w < W; ++w) y.push_back(label_at(n, d, h, w));
@@ -70,7 +71,8 @@ std::vector<Format> formats() {
   return built;
 }
 
-std::string make_set(const TemporaryFolder& folder, const Format& format, std::int64_t samples, ChannelOrder order = ChannelOrder::First) {
+std::string make_set(const TemporaryFolder& folder, const Format& format, std::int64_t samples,
+                     ChannelOrder order = ChannelOrder::First) {
   const auto [batch, C, D, H, W] = sample_shape.extent;
   DataSetShape shape{samples, {C, D, H, W}, {D, H, W}, DataType::I32};
   if (order == ChannelOrder::Last) shape.x = {D, H, W, C};
@@ -88,7 +90,8 @@ std::vector<LoadStep> loads_of_whole(std::int64_t batch) {
   const Shape shape = batch_of(batch);
   Shape classes = shape;
   classes[Axis::C] = 7;
-  return {{LoadStep::What::Samples, whole(shape), shape, 0}, {LoadStep::What::Labels, whole(classes), classes, 7}};
+  return {{LoadStep::What::Samples, whole(shape), shape, 0},
+          {LoadStep::What::Labels, whole(classes), classes, 7}};
 }
 
 template <class T>
@@ -108,10 +111,12 @@ void expect_region(FileData& data, const LoadStep& load, std::int64_t step) {
     for (std::int64_t d = r[Axis::D].begin; d < r[Axis::D].end; ++d)
       for (std::int64_t h = r[Axis::H].begin; h < r[Axis::H].end; ++h)
         for (std::int64_t w = r[Axis::W].begin; w < r[Axis::W].end; ++w)
-          for (std::int64_t c = labels ? 0 : r[Axis::C].begin; c < (labels ? 1 : r[Axis::C].end); ++c, ++at) {
+          for (std::int64_t c = labels ? 0 : r[Axis::C].begin; c < (labels ? 1 : r[Axis::C].end);
+               ++c, ++at) {
             const std::int64_t sample = step * load.global[Axis::N] + n;
             if (labels)
-              ASSERT_EQ(element<std::int32_t>(contents, at), label_at(sample, d, h, w)) << to_string(r);
+              ASSERT_EQ(element<std::int32_t>(contents, at), label_at(sample, d, h, w))
+                  << to_string(r);
             else
               ASSERT_EQ(element<float>(contents, at), value_at(sample, c, d, h, w)) << to_string(r);
           }
@@ -131,7 +136,8 @@ TEST(FileData, EveryRegionIsThatOfTheWhole) {
       rc::check("a part", [&] {
         LoadStep load = loads[*rc::gen::inRange<std::size_t>(0, 2)];
         for (const Axis axis : all_axes) {
-          const std::int64_t extent = load.global[axis], begin = *rc::gen::inRange<std::int64_t>(0, extent);
+          const std::int64_t extent = load.global[axis],
+                             begin = *rc::gen::inRange<std::int64_t>(0, extent);
           load.region[axis] = {begin, *rc::gen::inRange<std::int64_t>(begin + 1, extent + 1)};
         }
         expect_region(data, load, *rc::gen::inRange<std::int64_t>(0, 3));
@@ -185,8 +191,11 @@ TEST(FileData, ReadsNoMoreThanTheRegion) {
     Axis axis;
     Interval part;
   };
-  const Row rows[] = {
-      {"N2", Axis::N, {1, 2}}, {"C3", Axis::C, {2, 4}}, {"H4", Axis::H, {16, 32}}, {"W2", Axis::W, {0, 32}}, {"W4", Axis::W, {30, 46}}};
+  const Row rows[] = {{"N2", Axis::N, {1, 2}},
+                      {"C3", Axis::C, {2, 4}},
+                      {"H4", Axis::H, {16, 32}},
+                      {"W2", Axis::W, {0, 32}},
+                      {"W4", Axis::W, {30, 46}}};
   for (const Format& format : formats()) {
     const TemporaryFolder folder;
     const std::string path = folder / format.file;
@@ -194,13 +203,15 @@ TEST(FileData, ReadsNoMoreThanTheRegion) {
     const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1), y(1, 1);
     for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
     writer->finish();
-    FileData data(std::vector<LoadStep>{{LoadStep::What::Samples, whole(shape), shape, 0}, {LoadStep::What::Targets, whole(targets), targets, 0}},
+    FileData data(std::vector<LoadStep>{{LoadStep::What::Samples, whole(shape), shape, 0},
+                                        {LoadStep::What::Targets, whole(targets), targets, 0}},
                   {path, {}, 1, true});
     for (const Row& row : rows) {
       LoadStep load{LoadStep::What::Samples, whole(shape), shape, 0};
       load.region[row.axis] = row.part;
       const std::int64_t read = bytes_read_by([&] { data.load(load, 0); });
-      EXPECT_NEAR(static_cast<double>(read), static_cast<double>(4 * load.region.elements()), 64) << format.name << " " << row.split;
+      EXPECT_NEAR(static_cast<double>(read), static_cast<double>(4 * load.region.elements()), 64)
+          << format.name << " " << row.split;
     }
   }
 }
@@ -210,18 +221,22 @@ TEST(FileData, NoRankReadsAWholeSampleThatIsSplit) {
   constexpr std::int64_t size = 32, channels = 6;
   test::NetworkBuilder net(2);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
-  const Network network = net.finish_with_loss(net.convolution(net.input({channels, 1, size, size}), 4, same));
+  const Network network =
+      net.finish_with_loss(net.convolution(net.input({channels, 1, size, size}), 4, same));
   for (const Format& format : formats()) {
     const TemporaryFolder folder;
     const std::string path = folder / format.file;
-    const auto writer = format.create(path, {4, {channels, size, size}, {4, size, size}, DataType::F32});
-    const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1), y(4 * size * size, 1);
+    const auto writer =
+        format.create(path, {4, {channels, size, size}, {4, size, size}, DataType::F32});
+    const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1),
+        y(4 * size * size, 1);
     for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
     writer->finish();
     for (const char* decomposition : {"H2", "W2", "C2", "H2 W2", "N2 H2"}) {
       const Decomposition uniform = Decomposition::parse(decomposition);
       for (int rank = 0; rank < uniform.grid.ranks(); ++rank) {
-        const auto loads = loads_of(lower(network, uniform_plan(network, uniform).layers, {}, rank));
+        const auto loads =
+            loads_of(lower(network, uniform_plan(network, uniform).layers, {}, rank));
         FileData data(loads, {path, {}, 1, true});
         for (const LoadStep& load : loads) {
           if (load.what != LoadStep::What::Samples) continue;
@@ -238,7 +253,8 @@ TEST(FileData, NoRankReadsAWholeSampleThatIsSplit) {
 /// An .npy file of version 1 whose header is `text`.
 std::string npy(const std::string& text, std::size_t bytes) {
   const std::string header = text + "\n";
-  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) + std::string(1, '\0') + header + std::string(bytes, '\0');
+  return std::string("\x93NUMPY\x01\x00", 8) + static_cast<char>(header.size()) +
+         std::string(1, '\0') + header + std::string(bytes, '\0');
 }
 
 TEST(Npy, HeadersAreReadStrictly) {
@@ -250,26 +266,38 @@ TEST(Npy, HeadersAreReadStrictly) {
   const std::string good = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
   const Row rows[] = {
       {"good", npy(good, 24), "no exception"},
-      {"one axis", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }   ", 5), "no exception"},
+      {"one axis", npy("{'descr': '|u1', 'fortran_order': False, 'shape': (5,), }   ", 5),
+       "no exception"},
       {"empty", "", "too short"},
       {"another format", std::string(200, 'x'), "does not begin like one"},
       {"a later version", std::string("\x93NUMPY\x09\x00", 8) + std::string(20, ' '), "found 9"},
       {"truncated in the header", npy(good, 24).substr(0, 40), "ends before"},
       {"truncated", npy(good, 23), "expected 94 bytes by its header, found 93"},
       {"too long", npy(good, 25), "found 95"},
-      {"Fortran order", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", 24), "C order"},
-      {"big endian", npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", 24), "found >f4"},
-      {"complex", npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2, 3), }", 24), "found <c8"},
-      {"records", npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8), "as NumPy writes it"},
-      {"a negative extent", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3), }", 24), "as NumPy writes it"},
-      {"overflow", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999, 999999999999999), }", 24), "too many elements"},
-      {"a number", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4), "a single number"},
+      {"Fortran order", npy("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", 24),
+       "C order"},
+      {"big endian", npy("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }", 24),
+       "found >f4"},
+      {"complex", npy("{'descr': '<c8', 'fortran_order': False, 'shape': (2, 3), }", 24),
+       "found <c8"},
+      {"records", npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8),
+       "as NumPy writes it"},
+      {"a negative extent", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3), }", 24),
+       "as NumPy writes it"},
+      {"overflow",
+       npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999, 999999999999999), "
+           "}",
+           24),
+       "too many elements"},
+      {"a number", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4),
+       "a single number"},
       {"code", npy("__import__('os').abort()", 24), "as NumPy writes it"},
   };
   for (const Row& row : rows) {
     const TemporaryFolder folder;
     const std::string path = folder.write("x.npy", row.contents);
-    EXPECT_THAT(message_of<InputError>([&] { open_npy(path); }), HasSubstr(row.message)) << row.what;
+    EXPECT_THAT(message_of<InputError>([&] { open_npy(path); }), HasSubstr(row.message))
+        << row.what;
   }
 }
 
@@ -291,10 +319,13 @@ TEST(Npy, ShortIntegersAndTruthValuesAreNumbers) {
     std::vector<unsigned char> bytes;  ///< of two elements
     std::vector<float> values;
   };
-  const Row rows[] = {{"<i2", {0xfe, 0xff, 0x2c, 0x01}, {-2, 300}}, {"<u2", {0xfe, 0xff, 0x2c, 0x01}, {65534, 300}}, {"|b1", {0, 1}, {0, 1}}};
+  const Row rows[] = {{"<i2", {0xfe, 0xff, 0x2c, 0x01}, {-2, 300}},
+                      {"<u2", {0xfe, 0xff, 0x2c, 0x01}, {65534, 300}},
+                      {"|b1", {0, 1}, {0, 1}}};
   for (const Row& row : rows) {
     const TemporaryFolder folder;
-    std::string contents = npy(std::string("{'descr': '") + row.type + "', 'fortran_order': False, 'shape': (2,), }", 0);
+    std::string contents = npy(
+        std::string("{'descr': '") + row.type + "', 'fortran_order': False, 'shape': (2,), }", 0);
     contents.append(row.bytes.begin(), row.bytes.end());
     const auto file = open_npy(folder.write("x.npy", contents));
     const Interval box[] = {{0, 2}};
@@ -314,9 +345,13 @@ TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
     auto loads = loads_of_whole(2);
     EXPECT_EQ(message(loads), "no exception");
     EXPECT_THAT(message(loads_of_whole(4)), HasSubstr("at least one batch of 4 samples, found 3"));
-    EXPECT_THAT(message(loads, ChannelOrder::Last), HasSubstr("expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); --channel-order"));
+    EXPECT_THAT(
+        message(loads, ChannelOrder::Last),
+        HasSubstr(
+            "expected an array (samples, 2, 6, 5, 3), found (3, 3, 2, 6, 5); --channel-order"));
     loads[0].global[Axis::H] = 7;
-    EXPECT_THAT(message(loads), HasSubstr("expected an array (samples, 3, 2, 7, 5), found (3, 3, 2, 6, 5)"));
+    EXPECT_THAT(message(loads),
+                HasSubstr("expected an array (samples, 3, 2, 7, 5), found (3, 3, 2, 6, 5)"));
     loads = loads_of_whole(2);
     loads[1].classes = 4;
     EXPECT_THAT(message_of<InputError>([&] {

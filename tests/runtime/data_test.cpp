@@ -38,14 +38,17 @@ TEST(SyntheticData, APartIsThatPartOfTheWhole) {
     ASSERT_EQ(std::ssize(some), part().elements());
     for_each_row(part(), shape, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i)
-        EXPECT_EQ(some[static_cast<std::size_t>(local + i)], all[static_cast<std::size_t>(global + i)]) << global + i;
+        EXPECT_EQ(some[static_cast<std::size_t>(local + i)],
+                  all[static_cast<std::size_t>(global + i)])
+            << global + i;
     });
   }
 }
 
 TEST(SyntheticData, OneLabelPerSampleAndPosition) {
   SyntheticData data(1);
-  const auto all = values<std::int32_t>(data.load({LoadStep::What::Labels, whole(shape), shape, 5}, 0));
+  const auto all =
+      values<std::int32_t>(data.load({LoadStep::What::Labels, whole(shape), shape, 5}, 0));
   ASSERT_EQ(all.size(), 4 * 10 * 12);
   std::array<int, 5> seen{};
   for (const std::int32_t label : all) {
@@ -76,7 +79,8 @@ TEST(SyntheticData, SamplesAreNormalAndDependOnTheSeed) {
 TEST(Tensor, LogicalOrderPutsChannelsBeforePositions) {
   // Two filters of two channels and three positions, numbered in memory order.
   const std::vector<float> memory{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-  EXPECT_EQ(to_logical_order(memory, Shape{{2, 2, 1, 1, 3}}), (std::vector<float>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
+  EXPECT_EQ(to_logical_order(memory, Shape{{2, 2, 1, 1, 3}}),
+            (std::vector<float>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
 }
 
 }  // namespace

@@ -24,10 +24,19 @@ TEST(DeviceSeats, RanksOfANodeTakeItsDevicesInTurn) {
   };
   const Row table[] = {
       {"one device for each", {{1, 1, {7, 8}}, {1, 2, {7, 8}}}, {0, 1}, false},
-      {"two nodes with two each", {{1, 1, {7, 8}}, {1, 2, {7, 8}}, {2, 1, {5, 6}}, {2, 2, {5, 6}}}, {0, 1, 0, 1}, false},
-      {"nodes in turn", {{1, 1, {7, 8}}, {2, 1, {7, 8}}, {1, 2, {7, 8}}, {2, 2, {7, 8}}}, {0, 0, 1, 1}, false},
+      {"two nodes with two each",
+       {{1, 1, {7, 8}}, {1, 2, {7, 8}}, {2, 1, {5, 6}}, {2, 2, {5, 6}}},
+       {0, 1, 0, 1},
+       false},
+      {"nodes in turn",
+       {{1, 1, {7, 8}}, {2, 1, {7, 8}}, {1, 2, {7, 8}}, {2, 2, {7, 8}}},
+       {0, 0, 1, 1},
+       false},
       {"each process is shown its own", {{1, 1, {7}}, {1, 2, {8}}, {1, 3, {9}}}, {0, 0, 0}, false},
-      {"each pair is shown its own", {{1, 1, {7, 8}}, {1, 2, {7, 8}}, {1, 3, {5, 6}}, {1, 4, {5, 6}}}, {0, 1, 0, 1}, false},
+      {"each pair is shown its own",
+       {{1, 1, {7, 8}}, {1, 2, {7, 8}}, {1, 3, {5, 6}}, {1, 4, {5, 6}}},
+       {0, 1, 0, 1},
+       false},
       {"three on two", {{1, 1, {7, 8}}, {1, 2, {7, 8}}, {1, 3, {7, 8}}}, {0, 1, 0}, true},
       {"processes on one", {{1, 1, {7}}, {1, 2, {7}}}, {0, 0}, true},
       {"threads on one", {{1, 1, {7}}, {1, 1, {7}}}, {0, 0}, true},
@@ -41,7 +50,8 @@ TEST(DeviceSeats, RanksOfANodeTakeItsDevicesInTurn) {
 }
 
 TEST(DeviceSeats, NcclWhereEachRankHasADevice) {
-  const std::vector<Seat> apart{{1, 1, {7, 8}}, {1, 2, {7, 8}}}, processes{{1, 1, {7}}, {1, 2, {7}}}, threads{{1, 1, {7}}, {1, 1, {7}}},
+  const std::vector<Seat> apart{{1, 1, {7, 8}}, {1, 2, {7, 8}}},
+      processes{{1, 1, {7}}, {1, 2, {7}}}, threads{{1, 1, {7}}, {1, 1, {7}}},
       threads_apart{{1, 1, {7, 8}}, {1, 1, {7, 8}}};
   struct Row {
     const char* wanted;
@@ -49,12 +59,16 @@ TEST(DeviceSeats, NcclWhereEachRankHasADevice) {
     std::string way;
   };
   const Row table[] = {
-      {"auto", apart, "nccl"},         {"auto", processes, "staged"}, {"auto", threads, "staged"},
-      {"auto", threads_apart, "nccl"}, {"nccl", apart, "nccl"},       {"nccl", processes, "nccl"},
-      {"nccl", threads_apart, "nccl"}, {"staged", apart, "staged"},   {"staged", processes, "staged"},
-      {"staged", threads, "staged"},         {"mpi", processes, "mpi"},
+      {"auto", apart, "nccl"},         {"auto", processes, "staged"},
+      {"auto", threads, "staged"},     {"auto", threads_apart, "nccl"},
+      {"nccl", apart, "nccl"},         {"nccl", processes, "nccl"},
+      {"nccl", threads_apart, "nccl"}, {"staged", apart, "staged"},
+      {"staged", processes, "staged"}, {"staged", threads, "staged"},
+      {"mpi", processes, "mpi"},
   };
-  for (const Row& row : table) EXPECT_EQ(device_way(row.wanted, row.seats), row.way) << row.wanted << " for " << row.seats.size();
+  for (const Row& row : table)
+    EXPECT_EQ(device_way(row.wanted, row.seats), row.way)
+        << row.wanted << " for " << row.seats.size();
   try {
     device_way("nccl", threads);
     ADD_FAILURE() << "NCCL refuses threads on one device";

@@ -26,7 +26,9 @@ class CountedLabels final : public DataSource {
       for (std::int64_t rest = 0; rest < region.elements() / region[Axis::N].size(); ++rest, ++i) {
         const float sample = 1;
         const std::int32_t label = n + 4 * step < 3 ? 1 : 0;
-        std::memcpy(contents_.data() + 4 * i, load.what == LoadStep::What::Labels ? static_cast<const void*>(&label) : &sample, 4);
+        std::memcpy(
+            contents_.data() + 4 * i,
+            load.what == LoadStep::What::Labels ? static_cast<const void*>(&label) : &sample, 4);
       }
     return contents_;
   }
@@ -36,16 +38,19 @@ class CountedLabels final : public DataSource {
 };
 
 Evaluation evaluated(const Network& network, const char* grid, std::int64_t batches) {
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(grid)).layers;
   Evaluation found;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
     const auto backend = make_reference_backend();
     CountedLabels data;
-    const Program program = lower_inference(network, decompositions, Execution{}, communicator.rank());
+    const Program program =
+        lower_inference(network, decompositions, Execution{}, communicator.rank());
     Executor executor(network, program, *backend, communicator, data, {});
     for (const ParameterSlice& slice : program.parameters) {  // filter f: f times the input
       std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(slice.region[Axis::N].begin + static_cast<std::int64_t>(i));
+      for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<float>(slice.region[Axis::N].begin + static_cast<std::int64_t>(i));
       executor.upload(slice.value, values.data());
     }
     const Evaluation mine = evaluate(network, program, executor, communicator, batches);
@@ -59,7 +64,8 @@ TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
   test::NetworkBuilder net(4);
   net.cross_entropy(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));
   const Network network = net.finish();
-  const double right = std::log1p(std::exp(-1.0)), wrong = std::log1p(std::exp(1.0));  // -log softmax of (0, 1)
+  const double right = std::log1p(std::exp(-1.0)),
+               wrong = std::log1p(std::exp(1.0));  // -log softmax of (0, 1)
   for (const char* grid : {"N1", "N2", "N4", "H2 W2", "N3", "R2", "N2 R2", "F2"}) {
     SCOPED_TRACE(grid);
     const Evaluation first = evaluated(network, grid, 1), all = evaluated(network, grid, 5);
@@ -74,7 +80,8 @@ TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
 
 TEST(Evaluation, WithoutLabelsThereIsNoAccuracy) {
   test::NetworkBuilder net(4);
-  const Network network = net.finish_with_loss(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));
+  const Network network =
+      net.finish_with_loss(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));
   EXPECT_FALSE(evaluated(network, "N2", 2).accuracy.has_value());
 }
 

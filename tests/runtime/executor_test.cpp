@@ -70,7 +70,8 @@ class CountingData final : public DataSource {
  public:
   std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
     values_.resize(static_cast<std::size_t>(load.region.elements()));
-    for (std::size_t i = 0; i < values_.size(); ++i) values_[i] = static_cast<float>(10 * step) + static_cast<float>(i);
+    for (std::size_t i = 0; i < values_.size(); ++i)
+      values_[i] = static_cast<float>(10 * step) + static_cast<float>(i);
     return std::as_bytes(std::span(values_));
   }
 
@@ -81,7 +82,9 @@ class CountingData final : public DataSource {
 class Running {
  public:
   Running(Program program, Communicator& communicator)
-      : program_(std::move(program)), backend_(make_reference_backend()), executor_(network_, program_, *backend_, communicator, data_, {}) {}
+      : program_(std::move(program)),
+        backend_(make_reference_backend()),
+        executor_(network_, program_, *backend_, communicator, data_, {}) {}
   Executor* operator->() { return &executor_; }
   void set(BufferId id, const std::vector<float>& values) { executor_.upload(id, values.data()); }
   std::vector<float> get(BufferId id) {
@@ -138,8 +141,11 @@ TEST(Executor, ExchangesWholeBuffersAndSlices) {
   run_loopback(2, [](Communicator& communicator) {
     const int rank = communicator.rank(), peer = 1 - rank;
     ProgramBuilder build(rank, 2);
-    const BufferId all = build.buffer(4), mine = build.slice(all, 2 * rank, 2), other = build.slice(all, 2 * peer, 2);
-    build.step({mine}, {other}, ExchangeStep{{{peer, mine, build.bytes(mine)}}, {{peer, other, build.bytes(other)}}, 3});
+    const BufferId all = build.buffer(4), mine = build.slice(all, 2 * rank, 2),
+                   other = build.slice(all, 2 * peer, 2);
+    build.step(
+        {mine}, {other},
+        ExchangeStep{{{peer, mine, build.bytes(mine)}}, {{peer, other, build.bytes(other)}}, 3});
     Running run(build.finish(), communicator);
     run.set(mine, {static_cast<float>(10 * rank), static_cast<float>(10 * rank + 1)});
     run->run(0);
@@ -151,12 +157,16 @@ TEST(Executor, Collectives) {
   run_loopback(3, [](Communicator& communicator) {
     const int rank = communicator.rank();
     ProgramBuilder build(rank, 3);
-    const BufferId in_place = build.buffer(4), longer = build.buffer(3), mine = build.buffer(rank == 0 ? 0 : rank), gathered = build.buffer(3);
+    const BufferId in_place = build.buffer(4), longer = build.buffer(3),
+                   mine = build.buffer(rank == 0 ? 0 : rank), gathered = build.buffer(3);
     const std::vector<int> group{0, 1, 2};
     const std::vector<std::int64_t> counts{0, 1, 2};
-    build.step({in_place}, {in_place}, CollectiveStep{Collective::AllReduce, group, DataType::F32, 1, 2, {}});
-    build.step({longer}, {mine}, CollectiveStep{Collective::ReduceScatter, group, DataType::F32, 0, 3, counts});
-    build.step({mine}, {gathered}, CollectiveStep{Collective::AllGather, group, DataType::F32, 0, 3, counts});
+    build.step({in_place}, {in_place},
+               CollectiveStep{Collective::AllReduce, group, DataType::F32, 1, 2, {}});
+    build.step({longer}, {mine},
+               CollectiveStep{Collective::ReduceScatter, group, DataType::F32, 0, 3, counts});
+    build.step({mine}, {gathered},
+               CollectiveStep{Collective::AllGather, group, DataType::F32, 0, 3, counts});
     Running run(build.finish(), communicator);
     const float r = static_cast<float>(rank);
     run.set(in_place, {r, r, r, r});

@@ -21,7 +21,10 @@ namespace stratplan::test {
 
 class FakeDevice final : public Backend {
  public:
-  FakeDevice() : addresses_(reserve(PROT_NONE)), memory_(reserve(PROT_READ | PROT_WRITE)), kernels_(make_reference_backend()) {}
+  FakeDevice()
+      : addresses_(reserve(PROT_NONE)),
+        memory_(reserve(PROT_READ | PROT_WRITE)),
+        kernels_(make_reference_backend()) {}
   ~FakeDevice() override {
     munmap(addresses_, size);
     munmap(memory_, size);
@@ -38,9 +41,15 @@ class FakeDevice final : public Backend {
     return address;
   }
   void release(void*) noexcept override {}
-  std::optional<Bytes> used_memory() const override { return Bytes{static_cast<std::int64_t>(used_)}; }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override { return kernels_->prepare(kernel, choice); }
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  std::optional<Bytes> used_memory() const override {
+    return Bytes{static_cast<std::int64_t>(used_)};
+  }
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
+    return kernels_->prepare(kernel, choice);
+  }
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     std::vector<const void*> from;
     for (const void* read : reads) from.push_back(real(read));
@@ -50,13 +59,18 @@ class FakeDevice final : public Backend {
     KernelContext there = context;
     if (context.now) there.now = reinterpret_cast<const StepNumbers*>(real(context.now));
     if (ran_.insert(&kernel).second) refuse_in_capture("runs a kernel for the first time");
-    later(stream, [=, this, &kernel] { kernels_->enqueue(stream, kernel, from, into, scratch, there); });
+    later(stream,
+          [=, this, &kernel] { kernels_->enqueue(stream, kernel, from, into, scratch, there); });
   }
   void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
-    later(stream, [=, to = real(device)] { std::copy_n(static_cast<const std::byte*>(host), bytes.value, static_cast<std::byte*>(to)); });
+    later(stream, [=, to = real(device)] {
+      std::copy_n(static_cast<const std::byte*>(host), bytes.value, static_cast<std::byte*>(to));
+    });
   }
   void download(Stream stream, void* host, const void* device, Bytes bytes) override {
-    later(stream, [=, from = real(device)] { std::copy_n(static_cast<const std::byte*>(from), bytes.value, static_cast<std::byte*>(host)); });
+    later(stream, [=, from = real(device)] {
+      std::copy_n(static_cast<const std::byte*>(from), bytes.value, static_cast<std::byte*>(host));
+    });
   }
   Event record(Stream stream, Event) override {
     const Event first = static_cast<Event>(stream) * events_of_a_stream;
@@ -67,7 +81,8 @@ class FakeDevice final : public Backend {
     return {};
   }
   void wait(Stream stream, Event event) override {
-    if ((event >= captured_event) != (capture_ != nullptr)) throw EnvironmentError("fake: a capture and what is not in it wait for each other");
+    if ((event >= captured_event) != (capture_ != nullptr))
+      throw EnvironmentError("fake: a capture and what is not in it wait for each other");
     const auto from = static_cast<Stream>(event % captured_event / events_of_a_stream);
     const std::int64_t count = event % events_of_a_stream;
     if (capture_) return capture_->add({stream, {}, from, count});
@@ -94,12 +109,14 @@ class FakeDevice final : public Backend {
     const Event start = record(Stream::Compute, none);
     for (const Stream stream : beside) wait(stream, start);
     std::array<std::int64_t, 3> before{};
-    for (std::size_t stream = 0; stream < before.size(); ++stream) before[stream] = queues_[stream].issued;
+    for (std::size_t stream = 0; stream < before.size(); ++stream)
+      before[stream] = queues_[stream].issued;
     for (const auto& [stream, task, from, count] : static_cast<Work&>(work).calls) {
       if (task)
         later(stream, task);
       else
-        wait(stream, static_cast<Event>(from) * events_of_a_stream + before[static_cast<std::size_t>(from)] + count);
+        wait(stream, static_cast<Event>(from) * events_of_a_stream +
+                         before[static_cast<std::size_t>(from)] + count);
     }
     for (const Stream stream : beside) wait(Stream::Compute, record(stream, none));
     ++replays_;
@@ -113,10 +130,13 @@ class FakeDevice final : public Backend {
     queue(stream).waiting.push_back(std::move(task));
     ++queue(stream).issued;
   }
-  bool owns(const void* address) const { return address >= addresses_ && address < addresses_ + size; }
+  bool owns(const void* address) const {
+    return address >= addresses_ && address < addresses_ + size;
+  }
   std::byte* real(const void* address) const {
     const auto offset = static_cast<const std::byte*>(address) - addresses_;
-    SP_ASSERT(offset >= 0 && offset <= static_cast<std::ptrdiff_t>(used_), "{} is no address of the device", address);
+    SP_ASSERT(offset >= 0 && offset <= static_cast<std::ptrdiff_t>(used_),
+              "{} is no address of the device", address);
     return memory_ + offset;
   }
 
@@ -131,7 +151,8 @@ class FakeDevice final : public Backend {
   struct Work final : CapturedWork {
     std::vector<Call> calls;
     std::int64_t of(Stream stream) const {
-      return std::count_if(calls.begin(), calls.end(), [&](const Call& call) { return call.stream == stream; });
+      return std::count_if(calls.begin(), calls.end(),
+                           [&](const Call& call) { return call.stream == stream; });
     }
     void add(Call call) { calls.push_back(std::move(call)); }
   };
@@ -143,7 +164,8 @@ class FakeDevice final : public Backend {
   static constexpr Event events_of_a_stream = Event{1} << 40, captured_event = Event{1} << 50;
 
   static std::byte* reserve(int protection) {
-    void* memory = mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* memory =
+        mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     SP_ASSERT(memory != MAP_FAILED, "{} bytes of address space", size);
     return static_cast<std::byte*>(memory);
   }

@@ -12,7 +12,9 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
 /// One shape for x and y.
-inline Kernel point_wise(KernelKind kind, Shape shape, double scalar = 0) { return {.kind = kind, .x = shape, .y = shape, .scalar = scalar}; }
+inline Kernel point_wise(KernelKind kind, Shape shape, double scalar = 0) {
+  return {.kind = kind, .x = shape, .y = shape, .scalar = scalar};
+}
 
 /// d loss / d values[i] by central differences, for a loss that is a function of one float tensor.
 template <class Loss>
@@ -36,11 +38,15 @@ inline double dot(const Floats& a, const Floats& b) {
 }
 
 /// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size over the step, besides what the step truncates.
-inline void expect_near(const Floats& gradient, const Doubles& expected, double tolerance, const char* what) {
+inline void expect_near(const Floats& gradient, const Doubles& expected, double tolerance,
+                        const char* what) {
   ASSERT_EQ(gradient.size(), expected.size());
-  for (std::size_t i = 0; i < gradient.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], tolerance) << what << " at " << i;
+  for (std::size_t i = 0; i < gradient.size(); ++i)
+    EXPECT_NEAR(gradient[i], expected[i], tolerance) << what << " at " << i;
 }
 
-inline Floats random_floats(std::int64_t count, Random& random) { return floats(random_values({DataType::F32, count}, random)); }
+inline Floats random_floats(std::int64_t count, Random& random) {
+  return floats(random_values({DataType::F32, count}, random));
+}
 
 }  // namespace stratplan::test

@@ -27,13 +27,15 @@ TEST(FlightRecorder, BeginsBeforeTheFirstStep) {
 TEST(FlightRecorder, KeepsTheLastOperationsInOrder) {
   FlightRecorder recorder;
   for (std::int64_t i = 0; i < 100; ++i) recorder.begin({i / 10, i % 10});
-  EXPECT_THAT(recorder.record().last(3), ElementsAre(Operation{9, 7}, Operation{9, 8}, Operation{9, 9}));
+  EXPECT_THAT(recorder.record().last(3),
+              ElementsAre(Operation{9, 7}, Operation{9, 8}, Operation{9, 9}));
   EXPECT_EQ(recorder.record().last(1000).size(), FlightRecord::kept);
   EXPECT_EQ(recorder.record().count, 101U);
 }
 
 TEST(FlightRecorder, OperationsAreOrderedAsTheyHappen) {
-  const std::vector<Operation> in_order{{}, {0, 0}, {0, 1}, {0}, {0, Operation::checkpoint}, {1, 0}};
+  const std::vector<Operation> in_order{{},    {0, 0}, {0, 1}, {0}, {0, Operation::checkpoint},
+                                        {1, 0}};
   EXPECT_TRUE(std::is_sorted(in_order.begin(), in_order.end()));
 }
 
@@ -79,8 +81,14 @@ TEST(RecordingCommunicator, WaitsWhileItCommunicates) {
     Group group(const std::vector<int>&) override { return look(); }
     void exchange(Track, std::span<const Parcel>, std::span<const Parcel>, int) override { look(); }
     void all_reduce(Track, Group, void*, std::int64_t, DataType) override { look(); }
-    void reduce_scatter(Track, Group, const void*, void*, std::span<const std::int64_t>, DataType) override { look(); }
-    void all_gather(Track, Group, const void*, void*, std::span<const std::int64_t>, DataType) override { look(); }
+    void reduce_scatter(Track, Group, const void*, void*, std::span<const std::int64_t>,
+                        DataType) override {
+      look();
+    }
+    void all_gather(Track, Group, const void*, void*, std::span<const std::int64_t>,
+                    DataType) override {
+      look();
+    }
     void barrier() override { look(); }
     void synchronize(Track) override { look(); }
     int waited = 0;

@@ -38,12 +38,18 @@ struct Case {
   }
 
   Outputs outputs(const char* grid) const {
-    const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(network, Decomposition::parse(grid)).layers;
     Outputs found;
     run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
       const auto backend = make_reference_backend();
-      const Program program = lower_inference(network, decompositions, Execution{}, communicator.rank());
-      const DataSetRequest request{.path = samples, .channel_order = {}, .seed = 1, .shuffled = false, .samples_alone = true};
+      const Program program =
+          lower_inference(network, decompositions, Execution{}, communicator.rank());
+      const DataSetRequest request{.path = samples,
+                                   .channel_order = {},
+                                   .seed = 1,
+                                   .shuffled = false,
+                                   .samples_alone = true};
       FileData data(loads_of(program), request);
       Executor executor(network, program, *backend, communicator, data, {});
       load_weights(weights, network, program, executor);
@@ -61,26 +67,33 @@ TEST(Forward, GivesWhatTheLossReadsOnAnyPlan) {
   for (const char* grid : {"N1", "N2", "H2", "F2", "R2", "N2 H2"}) {
     const Outputs outputs = Case().outputs(grid);
     EXPECT_EQ(outputs.shape, (Shape{{4, 2, 1, 2, 1}})) << grid;
-    EXPECT_THAT(outputs.values, testing::ElementsAre(0, 1, 0, 2, 2, 3, 4, 6, 4, 5, 8, 10, 6, 7, 12, 14)) << grid;
+    EXPECT_THAT(outputs.values,
+                testing::ElementsAre(0, 1, 0, 2, 2, 3, 4, 6, 4, 5, 8, 10, 6, 7, 12, 14))
+        << grid;
   }
 }
 
 TEST(Forward, ProbabilitiesAreOverTheChannelsOfEachPosition) {
   Outputs outputs{{{1, 2, 1, 1, 2}}, {0, 1000, 0, 999}};
   apply_softmax(outputs);
-  EXPECT_THAT(outputs.values, testing::Pointwise(testing::FloatNear(1e-6f), {0.5f, 0.7310586f, 0.5f, 0.2689414f}));
+  EXPECT_THAT(outputs.values,
+              testing::Pointwise(testing::FloatNear(1e-6f), {0.5f, 0.7310586f, 0.5f, 0.2689414f}));
 }
 
 TEST(Forward, WeightsMustBeTheNetworks) {
   Case other;
   write_safetensors(other.weights, {{"else.weights", {2, 1, 1, 1, 1}, {1, 2}}});
-  EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }), HasSubstr("w.safetensors: this file has no tensor"));
-  write_safetensors(other.weights, {{other.network.layers[1].name + ".weights", {3, 1, 1, 1, 1}, {1, 2, 3}}});
-  EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }), HasSubstr("this file's tensor has 3 elements, this network's 2"));
+  EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }),
+              HasSubstr("w.safetensors: this file has no tensor"));
+  write_safetensors(other.weights,
+                    {{other.network.layers[1].name + ".weights", {3, 1, 1, 1, 1}, {1, 2, 3}}});
+  EXPECT_THAT(test::message_of<InputError>([&] { other.outputs("N1"); }),
+              HasSubstr("this file's tensor has 3 elements, this network's 2"));
 }
 
 TEST(Forward, SamplesMustFillABatch) {
-  EXPECT_THAT(test::message_of<InputError>([] { Case(5).outputs("N1"); }), HasSubstr("expected at least one batch of 5 samples, found 4"));
+  EXPECT_THAT(test::message_of<InputError>([] { Case(5).outputs("N1"); }),
+              HasSubstr("expected at least one batch of 5 samples, found 4"));
 }
 
 }  // namespace

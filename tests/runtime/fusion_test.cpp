@@ -22,10 +22,12 @@ constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
 /// What surrounds fusions otherwise: the data on either side of them, micro-batches, running statistics.
 std::vector<Network> networks() {
-  std::vector<Network> made{test::residual_network(4, 2), test::activated_contractions(4, true), test::activated_contractions(4, false)};
+  std::vector<Network> made{test::residual_network(4, 2), test::activated_contractions(4, true),
+                            test::activated_contractions(4, false)};
   NetworkBuilder data(4, 3);
   const LayerIndex x = data.input({3, 1, 5, 4});
-  made.push_back(data.finish_with_loss(data.leaky_relu(data.add({x, data.batch_norm(data.convolution(data.relu(data.batch_norm(x)), 3, same))}))));
+  made.push_back(data.finish_with_loss(data.leaky_relu(
+      data.add({x, data.batch_norm(data.convolution(data.relu(data.batch_norm(x)), 3, same))}))));
   made.push_back(test::residual_network(4, 2));
   for (Layer& layer : made.back().layers) layer.input[Axis::N] = layer.output[Axis::N] = 2;
   made.back().training.micro_batches = 2;
@@ -37,11 +39,13 @@ struct Outcome : test::Trained {
   CommunicationCounts counts;  ///< of rank 0
 };
 
-Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+Outcome train(const Network& network, const LayerDecompositions& decompositions,
+              const Execution& execution, const char* backend_name) {
   Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& inner) {
     CountingCommunicator communicator(inner);
-    test::Trained mine = test::train_two_steps(network, decompositions, execution, backend_name, communicator, inner);
+    test::Trained mine = test::train_two_steps(network, decompositions, execution, backend_name,
+                                               communicator, inner);
     if (communicator.rank() == 0) outcome = {std::move(mine), communicator.counts()};
   });
   return outcome;
@@ -71,7 +75,8 @@ TEST(Fusions, GiveTheNumbersOfLayersOneByOne) {
   for (const Network& network : networks()) {
     for (const LayerDecompositions& plan : plans(network)) {
       SCOPED_TRACE(plan.back().text() + ", first layer " + plan[1].text());
-      const Outcome together = train(network, plan, {}, "reference"), apart = train(network, plan, {.precision = {}, .fuse = false}, "reference");
+      const Outcome together = train(network, plan, {}, "reference"),
+                    apart = train(network, plan, {.precision = {}, .fuse = false}, "reference");
       expect_identical(together.gradients, apart.gradients);
       expect_identical(together.parameters, apart.parameters);
       EXPECT_EQ(together.counts, apart.counts) << "fusion moves no data";
@@ -85,9 +90,12 @@ TEST(Fusions, GiveTheirNumbersOnTheCpuBackendToo) {
   for (const Network& network : networks()) {
     for (const char* grid : {"N1", "N2", "H2", "C2"}) {
       const LayerDecompositions plan = uniform_plan(network, Decomposition::parse(grid)).layers;
-      const Outcome together = train(network, plan, {}, "cpu"), apart = train(network, plan, {.precision = {}, .fuse = false}, "cpu");
-      const Verification verification = compare(apart.gradients, together.gradients, verification_tolerance(network));
-      EXPECT_TRUE(verification.passed) << grid << ": " << verification.worst_tensor << " " << verification.worst_difference;
+      const Outcome together = train(network, plan, {}, "cpu"),
+                    apart = train(network, plan, {.precision = {}, .fuse = false}, "cpu");
+      const Verification verification =
+          compare(apart.gradients, together.gradients, verification_tolerance(network));
+      EXPECT_TRUE(verification.passed)
+          << grid << ": " << verification.worst_tensor << " " << verification.worst_difference;
     }
   }
 }

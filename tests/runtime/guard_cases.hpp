@@ -21,7 +21,9 @@ class Random {
  public:
   explicit Random(unsigned seed) : engine_(seed) {}
   /// Inclusive on both ends.
-  std::int64_t number(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(engine_); }
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+  }
   template <class Value>
   const Value& of(const std::vector<Value>& values) {
     return values[static_cast<std::size_t>(number(0, std::ssize(values) - 1))];
@@ -49,7 +51,8 @@ inline unsigned seeds_of(LayerKind kind) { return is_convolution(kind) ? 6 : 2; 
 
 inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
   const bool grows = kind == LayerKind::TransposedConvolution;
-  Extents made{random.number(2, 7), random.number(2, 7), 1, random.of<std::int64_t>({1, 1, 3, 5}), 0, 0};
+  Extents made{
+      random.number(2, 7), random.number(2, 7), 1, random.of<std::int64_t>({1, 1, 3, 5}), 0, 0};
   if (is_convolution(kind)) {
     made.depth = seed % 2 == 1 ? random.number(3, grows ? 3 : 5) : 1;
     if (seed % 3 > 0) {
@@ -64,18 +67,22 @@ inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
 }
 
 /// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output that need no more than one input.
-inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from, const Extents& extents, Random& random) {
+inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
+                                         const Extents& extents, Random& random) {
   std::array<Window, 3> windows;
   std::array<std::int64_t, 3> output_padding{};
   for (const Axis axis : spatial_axes) {
     if (axis == Axis::D && extents.depth == 1) continue;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
-    windows[i] = {.kernel = random.number(1, 4), .stride = random.number(1, 3), .dilation = random.number(1, 2)};
+    windows[i] = {.kernel = random.number(1, 4),
+                  .stride = random.number(1, 3),
+                  .dilation = random.number(1, 2)};
     windows[i].pad_before = random.number(0, (windows[i].span() - 1) / 2);
     windows[i].pad_after = random.number(0, (windows[i].span() - 1) / 2);
     output_padding[i] = random.number(0, std::max(windows[i].stride, windows[i].dilation) - 1);
   }
-  return net.transposed_convolution(from, extents.filters, windows, output_padding, random.number(0, 1) == 1);
+  return net.transposed_convolution(from, extents.filters, windows, output_padding,
+                                    random.number(0, 1) == 1);
 }
 
 inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
@@ -85,10 +92,13 @@ inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
   NetworkBuilder net(batch, random.number(1, batch));
   const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
   const LayerIndex probe = net.convolution(x, channels, Window{});
-  const std::array<Window, 3> windows{random.window(depth), random.window(height), random.window(width)};
+  const std::array<Window, 3> windows{random.window(depth), random.window(height),
+                                      random.window(width)};
   LayerIndex y = -1;
   switch (kind) {
-    case LayerKind::Convolution: y = net.convolution(probe, filters, windows, random.number(0, 1) == 1); break;
+    case LayerKind::Convolution:
+      y = net.convolution(probe, filters, windows, random.number(0, 1) == 1);
+      break;
     case LayerKind::MaxPool:
     case LayerKind::AveragePool: y = net.pool(kind, probe, windows); break;
     case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
@@ -104,19 +114,34 @@ inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
     case LayerKind::PReLU: y = net.prelu(probe); break;
     case LayerKind::Clip: y = net.clip(probe, -2, 3); break;
     case LayerKind::Softmax: y = net.softmax(probe); break;
-    case LayerKind::LocalResponseNorm: y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2}); break;
+    case LayerKind::LocalResponseNorm:
+      y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2});
+      break;
     case LayerKind::InstanceNorm: y = net.instance_norm(probe); break;
-    case LayerKind::GroupNorm: y = net.group_norm(probe, channels % 2 == 0 ? channels / 2 : channels % 3 == 0 ? channels / 3 : 1); break;
+    case LayerKind::GroupNorm:
+      y = net.group_norm(probe, channels % 2 == 0   ? channels / 2
+                                : channels % 3 == 0 ? channels / 3
+                                                    : 1);
+      break;
     case LayerKind::SoftmaxCrossEntropy: y = net.cross_entropy(probe); break;
     case LayerKind::DiceLoss: y = net.dice_loss(net.sigmoid(probe)); break;
-    case LayerKind::Concat: y = net.concat({net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})}); break;
-    case LayerKind::Pad: y = net.pad(probe, {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()}); break;
+    case LayerKind::Concat:
+      y = net.concat(
+          {net.convolution(x, filters, Window{}), probe, net.convolution(x, 1, Window{})});
+      break;
+    case LayerKind::Pad:
+      y = net.pad(probe,
+                  {depth > 1 ? random.padding() : Window{}, random.padding(), random.padding()});
+      break;
     case LayerKind::Upsample: {
       const std::int64_t along_height = random.number(2, 3), along_width = random.number(1, 3);
-      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width}, random.number(0, 2) > 0);
+      y = net.upsample(probe, {depth > 1 ? 2 : 1, along_height, along_width},
+                       random.number(0, 2) > 0);
       break;
     }
-    case LayerKind::TransposedConvolution: y = transposed_convolution(net, probe, extents, random); break;
+    case LayerKind::TransposedConvolution:
+      y = transposed_convolution(net, probe, extents, random);
+      break;
     default: y = net.squared_error(probe); break;
   }
   if (is_loss(kind)) return {net.finish(), probe, y, y};

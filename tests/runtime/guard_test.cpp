@@ -37,7 +37,8 @@ TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAn
   for (const LayerKind kind : {LayerKind::Convolution, LayerKind::TransposedConvolution}) {
     std::set<std::string> seen, wanted;
     for (const char* space : {"2-D ", "3-D "})
-      for (const char* what : {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"})
+      for (const char* what :
+           {"even", "dilated", "uneven padding", "gaps", "overlaps", "groups", "depthwise"})
         wanted.insert(std::string(space) + what);
     for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
       Random random(seed);
@@ -67,17 +68,21 @@ std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topolo
     for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
       const Decomposition decomposition{grid, landing};
       const bool lands = layer.mixes_channels() && grid.parts(Dim::C) > 1;
-      if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition)) legal.push_back(decomposition);
+      if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition))
+        legal.push_back(decomposition);
     }
   return legal;
 }
 
 /// The decomposition under test, with neighbours of any other.
-LayerDecompositions surround(const Case& at, const Decomposition& tested, const Topology& topology, Random& random) {
+LayerDecompositions surround(const Case& at, const Decomposition& tested, const Topology& topology,
+                             Random& random) {
   const std::vector<ProcessGrid> grids = all_grids(topology, {all_dims.begin(), all_dims.end()});
   LayerDecompositions decompositions(at.network.layers.size());
   for (LayerIndex i = 1; i < at.network.size(); ++i)
-    decompositions[static_cast<std::size_t>(i)] = i == at.tested ? tested : nearest_legal(at.network.layer(i), {random.of(grids)}).decomposition;
+    decompositions[static_cast<std::size_t>(i)] =
+        i == at.tested ? tested
+                       : nearest_legal(at.network.layer(i), {random.of(grids)}).decomposition;
   return decompositions;
 }
 
@@ -85,7 +90,8 @@ LayerDecompositions surround(const Case& at, const Decomposition& tested, const 
 
 /// Small integers by global index: forward sums are exact in any order, so that no maximum or sign hangs on rounding.
 float small_integer(std::uint64_t salt, std::int64_t element) {
-  const std::uint64_t hash = (static_cast<std::uint64_t>(element) + 31 * salt + 1) * 0x9E3779B97F4A7C15;
+  const std::uint64_t hash =
+      (static_cast<std::uint64_t>(element) + 31 * salt + 1) * 0x9E3779B97F4A7C15;
   return static_cast<float>(static_cast<std::int64_t>((hash >> 40) % 5) - 2);
 }
 
@@ -94,15 +100,18 @@ class IntegerData final : public DataSource {
   std::span<const std::byte> load(const LoadStep& load, std::int64_t) override {
     values_.resize(static_cast<std::size_t>(load.region.elements()));
     labels_.resize(values_.size());
-    for_each_row(load.region, load.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float value = small_integer(static_cast<std::uint64_t>(load.what), global + i);
-        values_[static_cast<std::size_t>(local + i)] = value;
-        labels_[static_cast<std::size_t>(local + i)] =
-            static_cast<std::int32_t>(value + 2) % std::max<std::int32_t>(static_cast<std::int32_t>(load.classes), 1);
-      }
-    });
-    return load.what == LoadStep::What::Labels ? std::as_bytes(std::span(labels_)) : std::as_bytes(std::span(values_));
+    for_each_row(
+        load.region, load.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+          for (std::int64_t i = 0; i < count; ++i) {
+            const float value = small_integer(static_cast<std::uint64_t>(load.what), global + i);
+            values_[static_cast<std::size_t>(local + i)] = value;
+            labels_[static_cast<std::size_t>(local + i)] =
+                static_cast<std::int32_t>(value + 2) %
+                std::max<std::int32_t>(static_cast<std::int32_t>(load.classes), 1);
+          }
+        });
+    return load.what == LoadStep::What::Labels ? std::as_bytes(std::span(labels_))
+                                               : std::as_bytes(std::span(values_));
   }
 
  private:
@@ -115,9 +124,11 @@ void set_integer_parameters(const Program& program, Executor& executor) {
     const ParameterSlice& slice = program.parameters[p];
     std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
     const auto salt = static_cast<std::uint64_t>(7 * slice.layer + static_cast<int>(slice.what));
-    for_each_row(slice.region, slice.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-      for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(local + i)] = small_integer(salt, global + i);
-    });
+    for_each_row(slice.region, slice.global,
+                 [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+                   for (std::int64_t i = 0; i < count; ++i)
+                     values[static_cast<std::size_t>(local + i)] = small_integer(salt, global + i);
+                 });
     executor.upload(slice.value, values.data());
   }
 }
@@ -150,7 +161,8 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
     RankRun& mine = *run.ranks[static_cast<std::size_t>(inner.rank())];
     CountingCommunicator communicator(inner);
     IntegerData data;
-    Executor executor(network, mine.program, *mine.backend, communicator, data, {.learning_rate = 0});
+    Executor executor(network, mine.program, *mine.backend, communicator, data,
+                      {.learning_rate = 0});
     set_integer_parameters(mine.program, executor);
     executor.poison();
     executor.run(0);
@@ -170,7 +182,8 @@ CommunicationCounts priced(const Program& program) {
       counts.messages += std::ssize(exchange->sends);
       counts.received_messages += std::ssize(exchange->receives);
       for (const Message& message : exchange->sends) counts.message_bytes += message.bytes.value;
-      for (const Message& message : exchange->receives) counts.received_bytes += message.bytes.value;
+      for (const Message& message : exchange->receives)
+        counts.received_bytes += message.bytes.value;
     } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
       counts.collectives.emplace_back(collective->op, collective->bytes().value);
     }
@@ -186,8 +199,11 @@ CommunicationCounts summarized(const Network& network, const LayerDecompositions
     for (std::size_t input = 0; input < inputs.size(); ++input) {
       const Layer& producer = network.layer(inputs[input]);
       if (producer.kind == LayerKind::Input) continue;
-      const Distribution home = distribute(producer, decompositions[static_cast<std::size_t>(inputs[input])]).home;
-      const Needed needed = distribute(network.layer(consumer), decompositions[static_cast<std::size_t>(consumer)]).inputs[input];
+      const Distribution home =
+          distribute(producer, decompositions[static_cast<std::size_t>(inputs[input])]).home;
+      const Needed needed =
+          distribute(network.layer(consumer), decompositions[static_cast<std::size_t>(consumer)])
+              .inputs[input];
       for (const Traffic& traffic : {summarize(home, needed), summarize_adjoint(home, needed)}) {
         counts.messages += traffic.total_messages;
         counts.message_bytes += traffic.total_elements * size_of(DataType::F32);
@@ -197,7 +213,8 @@ CommunicationCounts summarized(const Network& network, const LayerDecompositions
   return counts;
 }
 
-void expect_priced_is_sent(const Network& network, const LayerDecompositions& decompositions, const Recording& run) {
+void expect_priced_is_sent(const Network& network, const LayerDecompositions& decompositions,
+                           const Recording& run) {
   CommunicationCounts sent;
   for (const auto& rank : run.ranks) {
     EXPECT_EQ(rank->counts.messages, priced(rank->program).messages);
@@ -223,13 +240,16 @@ void expect_part(const Recorded* part, const Recorded* all, const char* what) {
   ASSERT_NE(part, nullptr) << what;
   ASSERT_NE(all, nullptr) << what;
   const double allowed = 1e-5 * largest(all->values);
-  for_each_row(part->region, all->region.shape(), [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double found = part->values[static_cast<std::size_t>(local + i)], expected = all->values[static_cast<std::size_t>(global + i)];
-      ASSERT_LE(std::abs(found - expected), allowed)
-          << what << " at " << global + i << " of " << to_string(part->region) << ": " << found << ", expected " << expected;
-    }
-  });
+  for_each_row(part->region, all->region.shape(),
+               [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+                 for (std::int64_t i = 0; i < count; ++i) {
+                   const double found = part->values[static_cast<std::size_t>(local + i)],
+                                expected = all->values[static_cast<std::size_t>(global + i)];
+                   ASSERT_LE(std::abs(found - expected), allowed)
+                       << what << " at " << global + i << " of " << to_string(part->region) << ": "
+                       << found << ", expected " << expected;
+                 }
+               });
 }
 
 /// The one that reads what the loss is of.
@@ -245,7 +265,8 @@ KernelKind loss_kernel(const Case& at) {
 std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> own;
   for (const NamedTensor& tensor : tensors)
-    if (tensor.name == "loss" || tensor.name.starts_with(at.network.layer(at.tested).name + ".")) own.push_back(tensor);
+    if (tensor.name == "loss" || tensor.name.starts_with(at.network.layer(at.tested).name + "."))
+      own.push_back(tensor);
   return own;
 }
 
@@ -255,11 +276,17 @@ void expect_undivided_numbers(const Case& at, const Recording& run, const Record
   for (const auto& rank : run.ranks) {
     expect_part(rank->backend->find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0),
                 whole.find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0), "output");
-    expect_part(rank->backend->find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1),
-                whole.find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1), "input gradient");
+    expect_part(rank->backend->find(at.probe, Phase::Backward,
+                                    KernelKind::ConvolutionBackwardFilter, Operand::Read, 1),
+                whole.find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter,
+                           Operand::Read, 1),
+                "input gradient");
   }
-  const Verification verification = compare(own_tensors(at, undivided.gathered), own_tensors(at, run.gathered), 1e-5);
-  EXPECT_TRUE(verification.passed) << verification.worst_tensor << " " << verification.worst_difference << ", loss " << verification.loss_difference;
+  const Verification verification =
+      compare(own_tensors(at, undivided.gathered), own_tensors(at, run.gathered), 1e-5);
+  EXPECT_TRUE(verification.passed)
+      << verification.worst_tensor << " " << verification.worst_difference << ", loss "
+      << verification.loss_difference;
 }
 
 // ---------------------------------------------------------------- the adjoint identity
@@ -273,11 +300,14 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
   using K = KernelKind;
   switch (kind) {
     case LayerKind::Convolution:
-    case LayerKind::FullyConnected: return EdgeKernels{K::ConvolutionForward, K::ConvolutionBackwardData};
-    case LayerKind::TransposedConvolution: return EdgeKernels{K::ConvolutionBackwardData, K::ConvolutionForward};
+    case LayerKind::FullyConnected:
+      return EdgeKernels{K::ConvolutionForward, K::ConvolutionBackwardData};
+    case LayerKind::TransposedConvolution:
+      return EdgeKernels{K::ConvolutionBackwardData, K::ConvolutionForward};
     case LayerKind::MaxPool: return EdgeKernels{K::MaxPoolForward, K::MaxPoolBackward};
     case LayerKind::AveragePool: return EdgeKernels{K::AveragePoolForward, K::AveragePoolBackward};
-    case LayerKind::GlobalAveragePool: return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
+    case LayerKind::GlobalAveragePool:
+      return EdgeKernels{K::SpatialMeanForward, K::SpatialMeanBackward};
     case LayerKind::BatchNorm:
     case LayerKind::InstanceNorm:
     case LayerKind::GroupNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
@@ -286,14 +316,16 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::PReLU: return EdgeKernels{K::PreluForward, K::PreluBackward};
     case LayerKind::Clip: return EdgeKernels{K::ClipForward, K::ClipBackward};
     case LayerKind::Softmax: return EdgeKernels{K::SoftmaxForward, K::SoftmaxBackward};
-    case LayerKind::LocalResponseNorm: return EdgeKernels{K::LocalResponseForward, K::LocalResponseBackward};
+    case LayerKind::LocalResponseNorm:
+      return EdgeKernels{K::LocalResponseForward, K::LocalResponseBackward};
     case LayerKind::ReLU: return EdgeKernels{K::ReluForward, K::ReluBackward};
     case LayerKind::LeakyReLU: return EdgeKernels{K::LeakyReluForward, K::LeakyReluBackward};
     case LayerKind::Sigmoid: return EdgeKernels{K::SigmoidForward, K::SigmoidBackward};
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
     default:
-      return std::nullopt;  // losses do both at once; an addition passes its gradient on without a kernel, what places its inputs copies as edges do
+      return std::
+          nullopt;  // losses do both at once; an addition passes its gradient on without a kernel, what places its inputs copies as edges do
   }
 }
 
@@ -304,34 +336,46 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A brings the probe's output x to where it is needed; y is the gradient that each rank makes of what it needed; A* y is what the probe reads back.
-void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions, const Recording& run, const Recording& undivided) {
+void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions,
+                             const Recording& run, const Recording& undivided) {
   const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
   if (!kernels) return;
-  const Distribution iteration = distribute(at.network.layer(at.tested), decompositions[static_cast<std::size_t>(at.tested)]).inputs[0].iteration;
+  const Distribution iteration =
+      distribute(at.network.layer(at.tested), decompositions[static_cast<std::size_t>(at.tested)])
+          .inputs[0]
+          .iteration;
   const Shape& shape = at.network.layer(at.probe).output;
   std::vector<float> returned(static_cast<std::size_t>(shape.elements()));  // A* y, whole
   double left = 0, magnitude = 0;
   for (const auto& rank : run.ranks) {
-    const Recorded* needed = rank->backend->find(at.tested, Phase::Forward, kernels->forward, Operand::Read, 0);
-    const Recorded* made = rank->backend->find(at.tested, Phase::Backward, kernels->backward, Operand::Write, kernels->gradient);
-    const Recorded* back = rank->backend->find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1);
+    const Recorded* needed =
+        rank->backend->find(at.tested, Phase::Forward, kernels->forward, Operand::Read, 0);
+    const Recorded* made = rank->backend->find(at.tested, Phase::Backward, kernels->backward,
+                                               Operand::Write, kernels->gradient);
+    const Recorded* back = rank->backend->find(
+        at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1);
     ASSERT_TRUE(needed && made && back);
     ASSERT_EQ(needed->region, made->region);
-    for_each_row(back->region, shape, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-      std::copy_n(back->values.begin() + local, count, returned.begin() + global);
-    });
-    if (iteration.grid.group(rank->program.rank, iteration.dims_with(Role::Redundant)).front() != rank->program.rank) continue;
+    for_each_row(back->region, shape,
+                 [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+                   std::copy_n(back->values.begin() + local, count, returned.begin() + global);
+                 });
+    if (iteration.grid.group(rank->program.rank, iteration.dims_with(Role::Redundant)).front() !=
+        rank->program.rank)
+      continue;
     left += dot(needed->values, made->values);
     magnitude += std::sqrt(dot(needed->values, needed->values) * dot(made->values, made->values));
   }
-  const Recorded* x = undivided.ranks[0]->backend->find(at.probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0);
+  const Recorded* x = undivided.ranks[0]->backend->find(
+      at.probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0);
   ASSERT_NE(x, nullptr);
   EXPECT_NEAR(left, dot(x->values, returned), 1e-5 * magnitude);
 }
 
 // ---------------------------------------------------------------- all of it
 
-void guard(const Case& at, const Recording& undivided, const Decomposition& tested, const Topology& topology, Random& random) {
+void guard(const Case& at, const Recording& undivided, const Decomposition& tested,
+           const Topology& topology, Random& random) {
   const LayerDecompositions decompositions = surround(at, tested, topology, random);
   std::string text;
   for (const Decomposition& decomposition : decompositions) text += decomposition.text() + "; ";
@@ -346,16 +390,19 @@ void guard(const Case& at, const Recording& undivided, const Decomposition& test
 template <class OneIn>
 int guard_some(LayerKind kind, OneIn one_in) {
   int executed = 0;
-  for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
+  for (const Topology& topology :
+       std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
     for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
       Random random(seed);
       const Case at = make_case(kind, seed, random);
       const Layer& layer = at.network.layer(at.tested);
-      const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
+      const Recording undivided =
+          execute(at.network, LayerDecompositions(at.network.layers.size()));
       const std::vector<Decomposition> legal = legal_decompositions(layer, topology);
       for (std::size_t i = 0; i < legal.size() && !testing::Test::HasFailure(); ++i) {
         if (random.number(1, one_in(topology)) != 1) continue;
-        SCOPED_TRACE(layer.name + ", seed " + std::to_string(seed) + ", under test: " + legal[i].text());
+        SCOPED_TRACE(layer.name + ", seed " + std::to_string(seed) +
+                     ", under test: " + legal[i].text());
         guard(at, undivided, legal[i], topology, random);
         ++executed;
       }
@@ -376,7 +423,9 @@ TEST_P(Guard, SomeLegalDecompositions) {
 
 /// Minutes with sanitizers.
 TEST_P(GuardSweep, EveryLegalDecomposition) {
-  const int executed = guard_some(GetParam(), [](const Topology& topology) { return topology.size() > 1 || topology.front() > 6 ? 10 : 1; });
+  const int executed = guard_some(GetParam(), [](const Topology& topology) {
+    return topology.size() > 1 || topology.front() > 6 ? 10 : 1;
+  });
   EXPECT_GT(executed, 20);
 }
 
@@ -403,12 +452,15 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
     const Case at{net.finish_with_loss(tested), probe, tested, tested + 1};
     const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
     Random random(1);
-    SCOPED_TRACE(std::to_string(row.batch) + " in sets of " + std::to_string(row.samples) + " on " + row.grid);
+    SCOPED_TRACE(std::to_string(row.batch) + " in sets of " + std::to_string(row.samples) + " on " +
+                 row.grid);
     guard(at, undivided, Decomposition::parse(row.grid), {row.ranks}, random);
   }
 }
 
-const auto name_of_kind = [](const auto& parameter) { return std::string(name_of(parameter.param)); };
+const auto name_of_kind = [](const auto& parameter) {
+  return std::string(name_of(parameter.param));
+};
 INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds), name_of_kind);
 INSTANTIATE_TEST_SUITE_P(Kinds, GuardSweep, testing::ValuesIn(test::computing_kinds), name_of_kind);
 

@@ -21,7 +21,9 @@ using testing::StartsWith;
 
 constexpr JobWatch::Seconds patience{0.6};
 
-std::string step_text(int rank, std::size_t step) { return fmt::format("step {} of {}", step, rank); }
+std::string step_text(int rank, std::size_t step) {
+  return fmt::format("step {} of {}", step, rank);
+}
 
 /// The file that a watch has named to its ranks.
 std::string records() { return std::getenv(flight_records_variable); }
@@ -33,17 +35,19 @@ void stand_still(FlightRecorder) {
 /// Whether the job is said to hang within several times the patience.
 bool hangs(JobWatch& watch) {
   const auto end = std::chrono::steady_clock::now() + 4 * patience;
-  while (!watch.hangs() && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  while (!watch.hangs() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return watch.hangs();
 }
 
 TEST(PlaceOf, SpeaksOfStepsFromOne) {
   const auto text = [](std::size_t step) { return step_text(0, step); };
-  const std::vector<std::pair<Operation, std::string>> cases{{{}, "before the first step"},
-                                                             {{16, 5}, "in step 17 during step 5 of 0"},
-                                                             {{16}, "after step 17"},
-                                                             {{16, Operation::checkpoint}, "after step 17 during a checkpoint"},
-                                                             {{20, Operation::verification}, "while verifying the first step"}};
+  const std::vector<std::pair<Operation, std::string>> cases{
+      {{}, "before the first step"},
+      {{16, 5}, "in step 17 during step 5 of 0"},
+      {{16}, "after step 17"},
+      {{16, Operation::checkpoint}, "after step 17 during a checkpoint"},
+      {{20, Operation::verification}, "while verifying the first step"}};
   for (const auto& [operation, expected] : cases) EXPECT_EQ(place_of(operation, text), expected);
 }
 
@@ -60,10 +64,13 @@ TEST(JobWatch, BlamesWhoIsStoppedAmongThoseThatWait) {
     std::raise(SIGSTOP);
   });
   ASSERT_TRUE(hangs(watch));
-  EXPECT_THAT(watch.hang_text(),
-              AllOf(StartsWith("rank 1 on " + host_name() + " hangs in step 3 during step 3 of 1: the job has stood still for 1 s"),
-                    HasSubstr("is stopped\n  rank 1 before that: before the first step\n"),
-                    HasSubstr("\n  rank 1 before that: in step 3 during step 2 of 1\n"), EndsWith("\n  rank 0 waits in step 3 during step 3 of 0")));
+  EXPECT_THAT(
+      watch.hang_text(),
+      AllOf(StartsWith("rank 1 on " + host_name() +
+                       " hangs in step 3 during step 3 of 1: the job has stood still for 1 s"),
+            HasSubstr("is stopped\n  rank 1 before that: before the first step\n"),
+            HasSubstr("\n  rank 1 before that: in step 3 during step 2 of 1\n"),
+            EndsWith("\n  rank 0 waits in step 3 during step 3 of 0")));
 }
 
 TEST(JobWatch, BlamesWhoWaitsForNobody) {
@@ -127,9 +134,10 @@ TEST(JobWatch, WithoutPatienceItNeverHangs) {
 TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
   JobWatch watch(4, patience, step_text);
   EXPECT_EQ(watch.killed_text({}, SIGKILL), "a rank was killed by signal 9 (Killed)");
-  EXPECT_EQ(watch.killed_text(1, SIGKILL), "rank 1 was killed by signal 9 (Killed) before it began");
-  for (const auto& [rank, ending] :
-       std::vector<std::pair<int, Ending>>{{0, Ending::Told}, {1, Ending::Finished}, {2, Ending::None}, {3, Ending::Told}}) {
+  EXPECT_EQ(watch.killed_text(1, SIGKILL),
+            "rank 1 was killed by signal 9 (Killed) before it began");
+  for (const auto& [rank, ending] : std::vector<std::pair<int, Ending>>{
+           {0, Ending::Told}, {1, Ending::Finished}, {2, Ending::None}, {3, Ending::Told}}) {
     ForkedRank ended(records(), rank, [ending = ending](FlightRecorder recorder) {
       recorder.begin({16, 5});
       if (ending != Ending::None) recorder.ends(ending);
@@ -138,8 +146,11 @@ TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
   }
   ASSERT_EQ(watch.silent(), 2);
   EXPECT_FALSE(watch.any_failed());
-  EXPECT_EQ(watch.killed_text(2, SIGKILL), "rank 2 on " + host_name() + " was killed by signal 9 (Killed) in step 17 during step 5 of 2");
-  EXPECT_EQ(watch.ended_text(2), "rank 2 on " + host_name() + " has ended in step 17 during step 5 of 2, without a word");
+  EXPECT_EQ(watch.killed_text(2, SIGKILL),
+            "rank 2 on " + host_name() +
+                " was killed by signal 9 (Killed) in step 17 during step 5 of 2");
+  EXPECT_EQ(watch.ended_text(2), "rank 2 on " + host_name() +
+                                     " has ended in step 17 during step 5 of 2, without a word");
 }
 
 }  // namespace

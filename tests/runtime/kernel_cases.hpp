@@ -14,20 +14,27 @@ namespace stratplan::test::kernel_cases {
 
 using enum KernelKind;
 
-inline std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
-inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+inline std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
+inline std::int64_t taps(const Kernel& kernel) {
+  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+}
 
 // ---------------------------------------------------------------- cases
 
-inline constexpr Shape odd_shapes[] = {{{1, 1, 1, 1, 1}},  {{2, 3, 1, 5, 7}},    {{3, 19, 2, 3, 5}}, {{2, 64, 1, 9, 9}}, {{1, 37, 1, 40, 41}},
-                                       {{5, 16, 1, 1, 1}}, {{1, 1000, 1, 3, 1}}, {{3, 4, 2, 5, 3}},  {{2, 66, 1, 7, 5}}};
+inline constexpr Shape odd_shapes[] = {
+    {{1, 1, 1, 1, 1}},    {{2, 3, 1, 5, 7}},    {{3, 19, 2, 3, 5}},
+    {{2, 64, 1, 9, 9}},   {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}},
+    {{1, 1000, 1, 3, 1}}, {{3, 4, 2, 5, 3}},    {{2, 66, 1, 7, 5}}};
 
 inline std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
   std::vector<Kernel> kernels;
   for (const Shape& shape : odd_shapes) {
     Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = scalar};
     if (kind == Add) kernel.inputs = 2 + static_cast<int>(kernels.size()) % 3;
-    if (kind == SpatialMeanForward || kind == SpatialMeanBackward) kernel.y[Axis::D] = kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
+    if (kind == SpatialMeanForward || kind == SpatialMeanBackward)
+      kernel.y[Axis::D] = kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
     kernels.push_back(kernel);
   }
   return kernels;
@@ -39,8 +46,18 @@ inline std::vector<Kernel> batch_norms(KernelKind kind) {
   for (const Kernel& base : of_one_shape(kind, 1e-5)) {
     const std::int64_t n = base.x[Axis::N], p = positions(base.x);
     const StatisticsSets choices[] = {{.set_samples = 64, .batch = n, .positions = p},
-                                      {.set_samples = 2, .first_sample = 3, .first_set = 1, .sets = (n + 2) / 2, .batch = n + 3, .positions = 2 * p},
-                                      {.set_samples = 2, .first_sample = 2, .first_set = 0, .sets = 5, .batch = 10, .positions = p}};
+                                      {.set_samples = 2,
+                                       .first_sample = 3,
+                                       .first_set = 1,
+                                       .sets = (n + 2) / 2,
+                                       .batch = n + 3,
+                                       .positions = 2 * p},
+                                      {.set_samples = 2,
+                                       .first_sample = 2,
+                                       .first_set = 0,
+                                       .sets = 5,
+                                       .batch = 10,
+                                       .positions = p}};
     for (const StatisticsSets& sets : choices) {
       kernels.push_back(base);
       kernels.back().sets = sets;
@@ -48,7 +65,8 @@ inline std::vector<Kernel> batch_norms(KernelKind kind) {
     for (const std::int64_t groups : {1, 3, 16}) {  // group normalization
       if (base.x[Axis::C] % groups != 0) continue;
       kernels.push_back(base);
-      kernels.back().sets = {.sets = n, .batch = n, .positions = p, .group_channels = base.x[Axis::C] / groups};
+      kernels.back().sets = {
+          .sets = n, .batch = n, .positions = p, .group_channels = base.x[Axis::C] / groups};
     }
   }
   return kernels;
@@ -59,7 +77,8 @@ inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<
   std::vector<Kernel> kernels = bare;
   for (const Activation activation : {Activation::None, Activation::Relu, Activation::LeakyRelu})
     for (const bool addend : {false, true}) {
-      const bool nothing = activation == Activation::None && (!addend || kind == BatchNormBackwardSums);
+      const bool nothing =
+          activation == Activation::None && (!addend || kind == BatchNormBackwardSums);
       if (nothing || (addend && kind == BatchNormBackward)) continue;
       for (Kernel kernel : bare) {
         kernel.activation = activation;
@@ -92,7 +111,9 @@ inline std::vector<Kernel> clips(KernelKind kind) {
 /// AlexNet's exponent and another one; windows up to wider than all channels.
 inline std::vector<Kernel> local_responses(KernelKind kind) {
   std::vector<Kernel> kernels;
-  const LocalResponse responses[] = {{.size = 5, .alpha = 0.3, .k = 2}, {.size = 1, .alpha = 1, .beta = 0.5}, {.size = 41, .alpha = 9, .beta = 1.2}};
+  const LocalResponse responses[] = {{.size = 5, .alpha = 0.3, .k = 2},
+                                     {.size = 1, .alpha = 1, .beta = 0.5},
+                                     {.size = 41, .alpha = 9, .beta = 1.2}};
   for (const LocalResponse& response : responses)
     for (Kernel kernel : of_one_shape(kind, 0)) {
       kernel.response = response;
@@ -119,11 +140,13 @@ inline std::vector<Kernel> copies() {
   std::vector<Kernel> kernels;
   for (int i = 0; i < 60; ++i) {
     Kernel kernel{.kind = CopyRegion, .accumulate = i % 2 == 1};
-    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32, DataType::F16, DataType::BF16}[static_cast<std::size_t>(i) % 5];
+    kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32, DataType::F16,
+                             DataType::BF16}[static_cast<std::size_t>(i) % 5];
     for (Axis axis : all_axes) {
       const std::size_t a = static_cast<std::size_t>(axis);
       kernel.x[axis] = between(random, 1, axis == Axis::C ? 40 : 5);
-      kernel.y[axis] = between(random, 0, 2) == 0 ? between(random, 1, axis == Axis::C ? 40 : 5) : kernel.x[axis];
+      kernel.y[axis] = between(random, 0, 2) == 0 ? between(random, 1, axis == Axis::C ? 40 : 5)
+                                                  : kernel.x[axis];
       kernel.region[axis] = std::min(kernel.x[axis], kernel.y[axis]);
       if (between(random, 0, 1) == 0) kernel.region[axis] = between(random, 1, kernel.region[axis]);
       kernel.from[a] = between(random, 0, kernel.x[axis] - kernel.region[axis]);
@@ -136,7 +159,8 @@ inline std::vector<Kernel> copies() {
 
 inline std::vector<Kernel> conversions() {
   std::vector<Kernel> kernels = of_one_shape(Convert, 0);
-  for (std::size_t i = 0; i < kernels.size(); ++i) kernels[i].type = i % 2 ? DataType::F16 : DataType::BF16;
+  for (std::size_t i = 0; i < kernels.size(); ++i)
+    kernels[i].type = i % 2 ? DataType::F16 : DataType::BF16;
   return kernels;
 }
 
@@ -156,7 +180,8 @@ inline std::vector<Kernel> upsamplings(KernelKind kind) {
       output.end = between(random, output.begin + 1, extent * scale.factor);
       kernel.x[axis] = needed(scale, output, extent).size();
       kernel.y[axis] = output.size();
-      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] = local_scale(scale, output, extent);
+      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] =
+          local_scale(scale, output, extent);
     }
     kernels.push_back(kernel);
   }
@@ -238,7 +263,8 @@ inline Values moments(const Kernel& kernel, Random& random) {
       const double mean = unit(random), variance = 1.5 + unit(random) / 2,
                    terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
       sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
-      sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] = (variance + mean * mean) * terms;
+      sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] =
+          (variance + mean * mean) * terms;
     }
   }
   return sums;
@@ -246,7 +272,9 @@ inline Values moments(const Kernel& kernel, Random& random) {
 
 /// Integers that it reads are below: places in a window, or labels.
 inline std::int64_t integer_bound(const Kernel& kernel) {
-  return kernel.kind == MaxPoolBackward ? taps(kernel) : kernel.kind == CopyRegion ? 100 : kernel.x[Axis::C];
+  return kernel.kind == MaxPoolBackward ? taps(kernel)
+         : kernel.kind == CopyRegion    ? 100
+                                        : kernel.x[Axis::C];
 }
 
 inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
@@ -264,21 +292,26 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
   if (kernel.kind == BatchNormInference) {  // means, then variances
     auto& running = std::get<std::vector<float>>(reads[1]);
-    for (std::size_t i = running.size() / 2; i < running.size(); ++i) running[i] = 1 + running[i] / 2;
+    for (std::size_t i = running.size() / 2; i < running.size(); ++i)
+      running[i] = 1 + running[i] / 2;
   }
   if (kernel.kind == BatchNormForward) reads[1] = moments(kernel, random);
   if (kernel.kind == Adam || kernel.kind == AdamW)  // running means of squares
     for (float& value : std::get<std::vector<float>>(reads[3])) value = 1 + value / 2;
   if (kernel.kind == Unscale) {  // some of what is to be divided is no number
-    for (std::size_t i = 0; i < size_of(reads[0]); i += 7) std::get<std::vector<float>>(reads[0])[i] = std::numeric_limits<float>::infinity();
+    for (std::size_t i = 0; i < size_of(reads[0]); i += 7)
+      std::get<std::vector<float>>(reads[0])[i] = std::numeric_limits<float>::infinity();
     reads[1] = std::vector<double>{1024, 3};
     reads[2] = std::vector<double>{2};
   }
-  if (kernel.kind == AdjustLossScale) reads = {std::vector<double>{1024, 3}, std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0}};
+  if (kernel.kind == AdjustLossScale)
+    reads = {std::vector<double>{1024, 3}, std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0}};
   if (kernel.scaled && !is_update(kernel.kind)) reads.back() = std::vector<double>{1024, 3};
-  if (kernel.scaled && is_update(kernel.kind)) reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // overflows
+  if (kernel.scaled && is_update(kernel.kind))
+    reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // overflows
   if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
-  if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward) reads[2] = moments(kernel, random);
+  if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward)
+    reads[2] = moments(kernel, random);
   return reads;
 }
 
@@ -293,7 +326,8 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case AveragePoolBackward: return taps(kernel);
     case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
-    case UpsampleBackward: return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
+    case UpsampleBackward:
+      return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
     default: return 8;  // a few roundings of values of order 1
   }
 }
@@ -301,27 +335,39 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
 /// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than
 /// sqrt(L): the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
 inline double tolerance(const Kernel& kernel, DataType type) {
-  const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums && kernel.kind != SoftmaxCrossEntropy;
-  const double length = static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
-  const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == MeanSquaredError || kernel.kind == BatchNormStatistics;
-  const double partial_sum = exact && sums_squares ? std::sqrt(length) : 1;  // of L squares: of the order of L, not of sqrt(L)
+  const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums &&
+                     kernel.kind != SoftmaxCrossEntropy;
+  const double length =
+      static_cast<double>(exact ? kernel.x.elements() : accumulation_length(kernel));
+  const bool sums_squares = kernel.kind == SquaredNorms || kernel.kind == MeanSquaredError ||
+                            kernel.kind == BatchNormStatistics;
+  const double partial_sum = exact && sums_squares
+                                 ? std::sqrt(length)
+                                 : 1;  // of L squares: of the order of L, not of sqrt(L)
   return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
 }
 
 /// Between a number that is stored and the next one, relative: whoever is on the other side of the middle between two is that far away.
-inline double spacing(DataType type) { return type == DataType::F16 ? 0x1p-10 : type == DataType::BF16 ? 0x1p-7 : 0; }
+inline double spacing(DataType type) {
+  return type == DataType::F16 ? 0x1p-10 : type == DataType::BF16 ? 0x1p-7 : 0;
+}
 
 /// A gradient of weights may have been rounded like what it is made of, and a sum before a bias of up to 1 is added.
-inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual, const std::vector<Values>& expected) {
+inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual,
+                         const std::vector<Values>& expected) {
   const Operands all = kernel.operands();
   for (std::size_t w = 0; w < all.writes.size(); ++w) {
-    const double allowed = all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
-    const DataType stored = kernel.kind == ConvolutionBackwardFilter ? kernel.type : all.writes[w].type;
+    const double allowed =
+        all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
+    const DataType stored =
+        kernel.kind == ConvolutionBackwardFilter ? kernel.type : all.writes[w].type;
     for (std::size_t i = 0; i < size_of(expected[w]); ++i) {
       if (at(actual[w], i) == at(expected[w], i)) continue;  // both infinite, perhaps
       const double scale = kernel.scaled ? 1024 : 1;
-      const double rounding = spacing(stored) * (std::abs(at(expected[w], i)) + (kernel.bias ? 1 : 0));
-      ASSERT_NEAR(at(actual[w], i), at(expected[w], i), scale * allowed + rounding) << kernel.key() << ", write " << w << ", element " << i;
+      const double rounding =
+          spacing(stored) * (std::abs(at(expected[w], i)) + (kernel.bias ? 1 : 0));
+      ASSERT_NEAR(at(actual[w], i), at(expected[w], i), scale * allowed + rounding)
+          << kernel.key() << ", write " << w << ", element " << i;
     }
   }
 }
@@ -339,13 +385,16 @@ inline KernelContext inner_context(const Kernel& kernel) {
 inline void compare(Backend& backend, const Kernel& kernel, Random& random) {
   const std::vector<Values> reads = operands(kernel, random);
   std::vector<Values> before;
-  for (const Operand& operand : kernel.operands().writes) before.push_back(random_values(operand, random, 1000));
-  const auto expected = run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
+  for (const Operand& operand : kernel.operands().writes)
+    before.push_back(random_values(operand, random, 1000));
+  const auto expected =
+      run(*make_reference_backend(), kernel, reads, inner_context(kernel), before);
   std::vector<std::string> choices = backend.choices(kernel);
   choices.insert(choices.begin(), std::string());  // by rule
   for (const std::string& choice : choices) {
     SCOPED_TRACE(choice);
-    expect_equal(kernel, run(backend, kernel, reads, inner_context(kernel), before, choice), expected);
+    expect_equal(kernel, run(backend, kernel, reads, inner_context(kernel), before, choice),
+                 expected);
   }
 }
 

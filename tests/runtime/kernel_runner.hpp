@@ -2,8 +2,8 @@
 // Runs one kernel on one backend with given or random operands.
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <random>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -14,7 +14,8 @@
 namespace stratplan::test {
 
 /// The contents of a buffer, as numbers of its type.
-using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>, std::vector<Float16>, std::vector<Bfloat16>>;
+using Values = std::variant<std::vector<float>, std::vector<double>, std::vector<std::int32_t>,
+                            std::vector<Float16>, std::vector<Bfloat16>>;
 
 inline Values zeros(const Operand& operand) {
   const std::size_t count = static_cast<std::size_t>(operand.elements);
@@ -36,15 +37,21 @@ inline double at(const Values& values, std::size_t index) {
 inline std::size_t size_of(const Values& values) {
   return std::visit([](const auto& v) { return v.size(); }, values);
 }
-inline std::vector<float> floats(const Values& values) { return std::get<std::vector<float>>(values); }
-inline std::vector<double> doubles(const Values& values) { return std::get<std::vector<double>>(values); }
+inline std::vector<float> floats(const Values& values) {
+  return std::get<std::vector<float>>(values);
+}
+inline std::vector<double> doubles(const Values& values) {
+  return std::get<std::vector<double>>(values);
+}
 
 /// number = function(number) for all.
 template <class Function>
 void map(Values& values, Function function) {
   std::visit(
       [&](auto& v) {
-        for (auto& value : v) value = static_cast<std::decay_t<decltype(value)>>(static_cast<float>(function(static_cast<double>(value))));
+        for (auto& value : v)
+          value = static_cast<std::decay_t<decltype(value)>>(
+              static_cast<float>(function(static_cast<double>(value))));
       },
       values);
 }
@@ -70,8 +77,9 @@ inline KernelContext whole_context(const Kernel& kernel) {
 }
 
 /// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is given), so that what is left out shows.
-inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const KernelContext& context,
-                               std::vector<Values> before = {}, const std::string& choice = {}) {
+inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads,
+                               const KernelContext& context, std::vector<Values> before = {},
+                               const std::string& choice = {}) {
   std::vector<Values> writes = std::move(before);
   if (writes.empty()) {
     for (const Operand& operand : kernel.operands().writes) {
@@ -92,7 +100,8 @@ inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vect
   return writes;
 }
 
-inline std::vector<Values> run(Backend& backend, const Kernel& kernel, const std::vector<Values>& reads) {
+inline std::vector<Values> run(Backend& backend, const Kernel& kernel,
+                               const std::vector<Values>& reads) {
   return run(backend, kernel, reads, whole_context(kernel));
 }
 

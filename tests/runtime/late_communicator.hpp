@@ -16,16 +16,20 @@ class LateCommunicator final : public CommunicatorDecorator {
   std::size_t most_waiting() const { return most_waiting_; }
   int polls() const { return polls_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
     call(track, [=, this] { inner_.exchange(track, sends, receives, tag); });
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                  DataType type) override {
     call(track, [=, this] { inner_.all_reduce(track, group, data, count, type); });
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override {
     call(track, [=, this] { inner_.reduce_scatter(track, group, input, output, counts, type); });
   }
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override {
     call(track, [=, this] { inner_.all_gather(track, group, input, output, counts, type); });
   }
   void overlap(bool wanted) override { late_ = wanted; }
@@ -34,7 +38,9 @@ class LateCommunicator final : public CommunicatorDecorator {
     return false;
   }
   void synchronize(Track track) override {
-    const auto last = std::find_if(calls_.rbegin(), calls_.rend(), [&](const auto& call) { return call.first == track; }).base();
+    const auto last = std::find_if(calls_.rbegin(), calls_.rend(), [&](const auto& call) {
+                        return call.first == track;
+                      }).base();
     for (auto call = calls_.begin(); call != last; ++call) call->second();
     calls_.erase(calls_.begin(), last);
     inner_.synchronize(track);

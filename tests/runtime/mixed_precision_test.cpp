@@ -20,13 +20,15 @@ using test::Rank;
 Execution mixed(DataType type) { return {.precision = {.activations = type}}; }
 
 /// Losses of so many steps; the same on all ranks.
-std::vector<double> losses(const Network& network, const std::string& grid, const Execution& execution, int steps,
+std::vector<double> losses(const Network& network, const std::string& grid,
+                           const Execution& execution, int steps,
                            const TrainingSettings& settings = {}) {
   std::vector<double> found;
   on_ranks(
       network, grid, settings,
       [&](Rank& rank) {
-        const Timing timing = train(rank.executor, rank.communicator, {.warmup = 0, .steps = steps});
+        const Timing timing =
+            train(rank.executor, rank.communicator, {.warmup = 0, .steps = steps});
         if (rank.communicator.rank() == 0) found = timing.losses;
       },
       execution);
@@ -48,7 +50,8 @@ TEST(MixedPrecision, LearnsAsInF32) {
 
 /// The divided first step against the undivided one, each on the same plan's precision.
 TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
-  for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 4), test::activated_contractions(4, true)})
+  for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 4),
+                                 test::activated_contractions(4, true)})
     for (const DataType type : {DataType::BF16, DataType::F16})
       for (const char* grid : {"N2", "H2 W2", "C2", "F2", "C2 F2", "N2 H2"}) {
         const TrainingSettings settings{.loss_scale = {.initial = 256}};
@@ -58,13 +61,17 @@ TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
               rank.executor.run(0);
               const auto backend = make_reference_backend();
               SyntheticData data(settings.seed);
-              const auto actual = gather_iteration(network, rank.program, rank.executor, rank.communicator);
+              const auto actual =
+                  gather_iteration(network, rank.program, rank.executor, rank.communicator);
               std::vector<NamedTensor> expected;
-              if (rank.communicator.rank() == 0) expected = undivided_iteration(network, mixed(type), *backend, settings, data);
+              if (rank.communicator.rank() == 0)
+                expected = undivided_iteration(network, mixed(type), *backend, settings, data);
               const Verification result =
-                  verify_first_step(network, rank.program, mixed(type), settings, *backend, data, rank.executor, rank.communicator, expected, actual);
-              EXPECT_TRUE(result.passed) << name_of(type) << " " << grid << ": " << result.worst_tensor << " " << result.worst_difference << " of "
-                                         << result.tolerance;
+                  verify_first_step(network, rank.program, mixed(type), settings, *backend, data,
+                                    rank.executor, rank.communicator, expected, actual);
+              EXPECT_TRUE(result.passed)
+                  << name_of(type) << " " << grid << ": " << result.worst_tensor << " "
+                  << result.worst_difference << " of " << result.tolerance;
             },
             mixed(type));
       }
@@ -72,15 +79,19 @@ TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
 
 TEST(MixedPrecision, WhatSavesMemoryChangesNoBit) {
   const Network network = test::residual_network(4, 4);
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2")).layers;
-  const test::Trained expected = test::train_two_steps(network, decompositions, mixed(DataType::BF16), "reference");
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2")).layers;
+  const test::Trained expected =
+      test::train_two_steps(network, decompositions, mixed(DataType::BF16), "reference");
   for (const int sharding : {0, 1, 2, 3})
     for (const bool again : {false, true}) {
       Execution execution = mixed(DataType::BF16);
       execution.bucket_bytes = {700};
       execution.sharding = sharding;
       if (again) execution.recompute = layers_to_recompute(network);
-      EXPECT_EQ(test::first_difference(expected, test::train_two_steps(network, decompositions, execution, "reference")), "")
+      EXPECT_EQ(test::first_difference(expected, test::train_two_steps(network, decompositions,
+                                                                       execution, "reference")),
+                "")
           << "sharding " << sharding << (again ? ", made again" : "");
     }
 }
@@ -115,7 +126,8 @@ TEST(MixedPrecision, StepsThatOverflowAreLeftOut) {
           rank.executor.run(0);
           EXPECT_EQ(rank.executor.loss_scaling().scale, 0x1p23) << grid;
           const auto after = test::parameters(rank);
-          for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(after[i].values, before[i].values) << grid << " " << before[i].name;
+          for (std::size_t i = 0; i < before.size(); ++i)
+            EXPECT_EQ(after[i].values, before[i].values) << grid << " " << before[i].name;
           const Timing timing = train(rank.executor, rank.communicator, {.warmup = 0, .steps = 40});
           EXPECT_LT(rank.executor.loss_scaling().scale, 0x1p23);
           if (rank.communicator.rank() == 0) found = timing.losses;
@@ -133,8 +145,10 @@ TEST(LossScaling, TableOfSteps) {
     double scale, steps;
   };
   const Row rows[] = {
-      {{1024, 3}, true, 10, 512, 0},       {{1024, 3}, false, 10, 1024, 4}, {{1024, 9}, false, 10, 2048, 0}, {{1, 3}, true, 10, 1, 0},
-      {{0x1p24, 9}, false, 10, 0x1p24, 0}, {{1024, 3}, true, 0, 1024, 0},   {{1024, 9}, false, 0, 1024, 10},  // static
+      {{1024, 3}, true, 10, 512, 0},       {{1024, 3}, false, 10, 1024, 4},
+      {{1024, 9}, false, 10, 2048, 0},     {{1, 3}, true, 10, 1, 0},
+      {{0x1p24, 9}, false, 10, 0x1p24, 0}, {{1024, 3}, true, 0, 1024, 0},
+      {{1024, 9}, false, 0, 1024, 10},  // static
   };
   for (const Row& row : rows) {
     const LossScaling next = adjusted(row.now, row.overflow, row.growth_steps);
@@ -147,7 +161,8 @@ TEST(MixedPrecision, TheCpuBackendSaysThatItCannot) {
   if (!cpu_part().built) GTEST_SKIP() << "no cpu backend";
   const auto backend = make_backend("cpu", 1);
   Kernel kernel{.kind = KernelKind::ReluForward, .type = DataType::BF16};
-  EXPECT_THAT(test::message_of<EnvironmentError>([&] { backend->prepare(kernel); }), testing::HasSubstr("computes in fp32 alone, not in bf16"));
+  EXPECT_THAT(test::message_of<EnvironmentError>([&] { backend->prepare(kernel); }),
+              testing::HasSubstr("computes in fp32 alone, not in bf16"));
 }
 
 }  // namespace

@@ -24,13 +24,17 @@ struct Update {
 };
 
 const std::vector<Update> updates{
-    {KernelKind::Sgd, 0, {0.898201048F, -2.07097697F, 0.486488014F}},       {KernelKind::SgdMomentum, 1, {0.717301011F, -2.09167695F, 0.497288018F}},
-    {KernelKind::SgdNesterov, 1, {0.644115627F, -2.15344691F, 0.4840267F}}, {KernelKind::Adam, 2, {0.872827172F, -2.19607949F, 0.561043322F}},
-    {KernelKind::AdamW, 2, {0.871467352F, -2.19242024F, 0.562290132F}},     {KernelKind::Lars, 1, {0.999765663F, -2.00014314F, 0.499975581F}},
+    {KernelKind::Sgd, 0, {0.898201048F, -2.07097697F, 0.486488014F}},
+    {KernelKind::SgdMomentum, 1, {0.717301011F, -2.09167695F, 0.497288018F}},
+    {KernelKind::SgdNesterov, 1, {0.644115627F, -2.15344691F, 0.4840267F}},
+    {KernelKind::Adam, 2, {0.872827172F, -2.19607949F, 0.561043322F}},
+    {KernelKind::AdamW, 2, {0.871467352F, -2.19242024F, 0.562290132F}},
+    {KernelKind::Lars, 1, {0.999765663F, -2.00014314F, 0.499975581F}},
 };
 
 test::Values squared_norms(Backend& backend, const Floats& weights, const Floats& gradient) {
-  const Kernel kernel{.kind = KernelKind::SquaredNorms, .x = {{1, 3, 1, 1, 1}}, .y = {{1, 3, 1, 1, 1}}};
+  const Kernel kernel{
+      .kind = KernelKind::SquaredNorms, .x = {{1, 3, 1, 1, 1}}, .y = {{1, 3, 1, 1, 1}}};
   return test::run(backend, kernel, {weights, gradient})[0];
 }
 
@@ -44,14 +48,16 @@ void expect_updates(Backend& backend) {
       const Floats& gradient = gradients[step];
       std::vector<test::Values> reads{state[0], gradient};
       reads.insert(reads.end(), state.begin() + 1, state.end());
-      if (update.kind == KernelKind::Lars) reads.push_back(squared_norms(backend, test::floats(state[0]), gradient));
+      if (update.kind == KernelKind::Lars)
+        reads.push_back(squared_norms(backend, test::floats(state[0]), gradient));
       KernelContext context = test::whole_context(kernel);
       const StepNumbers now = test::numbers_of_step(step);
       context.now = &now;
       state = test::run(backend, kernel, reads, context);
     }
     for (std::size_t i = 0; i < 3; ++i)
-      EXPECT_NEAR(test::at(state[0], i), update.weights[i], 3e-7) << backend.name() << " " << kernel.key() << ", " << i;
+      EXPECT_NEAR(test::at(state[0], i), update.weights[i], 3e-7)
+          << backend.name() << " " << kernel.key() << ", " << i;
   }
 }
 
@@ -62,14 +68,16 @@ TEST(Optimizer, UpdatesAreThoseOfPyTorch) {
 
 TEST(Optimizer, LarsLeavesAFreshTensorItsRate) {
   const Kernel kernel{.kind = KernelKind::Lars, .x = {{1, 1, 1, 1, 1}}, .y = {{1, 1, 1, 1, 1}}};
-  const auto updated = test::run(*make_reference_backend(), kernel, {Floats{0}, Floats{3}, Floats{0}, std::vector<double>{0, 9}});
+  const auto updated = test::run(*make_reference_backend(), kernel,
+                                 {Floats{0}, Floats{3}, Floats{0}, std::vector<double>{0, 9}});
   EXPECT_FLOAT_EQ(test::floats(updated[0])[0], -0.3F);
 }
 
 // ---------------------------------------------------------------- whole networks
 
 /// Batch 8, normalization over pairs, dropout before the end: what is divided must be counted over the whole batch.
-constexpr const char* network_text = R"({"schema_version": 1, "name": "paired", "batch": 8, "statistics_samples": 2, "layers": [
+constexpr const char* network_text =
+    R"({"schema_version": 1, "name": "paired", "batch": 8, "statistics_samples": 2, "layers": [
   {"name": "data", "kind": "input", "channels": 2, "size": [6, 6]},
   {"name": "conv1", "kind": "convolution", "filters": 4, "kernel": 3, "padding": 1},
   {"name": "bn1", "kind": "batch_norm"},
@@ -82,17 +90,20 @@ constexpr const char* network_text = R"({"schema_version": 1, "name": "paired", 
 
 Network paired(const Training& training = {}) {
   const test::TemporaryFolder folder;
-  return read_network(folder.write("paired.json", network_text), {.batch = {}, .input_size = {}, .training = training});
+  return read_network(folder.write("paired.json", network_text),
+                      {.batch = {}, .input_size = {}, .training = training});
 }
 
 double worst_difference(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
   double worst = a.size() == b.size() ? 0 : INFINITY;
   for (std::size_t t = 0; t < std::min(a.size(), b.size()); ++t)
-    for (std::size_t i = 0; i < a[t].values.size(); ++i) worst = std::fmax(worst, std::abs(double{a[t].values[i]} - b[t].values[i]));
+    for (std::size_t i = 0; i < a[t].values.size(); ++i)
+      worst = std::fmax(worst, std::abs(double{a[t].values[i]} - b[t].values[i]));
   return worst;
 }
 
-std::vector<NamedTensor> after_steps(const Network& network, const std::string& grid, const TrainingSettings& settings, int steps) {
+std::vector<NamedTensor> after_steps(const Network& network, const std::string& grid,
+                                     const TrainingSettings& settings, int steps) {
   std::vector<NamedTensor> values;
   test::on_ranks(network, grid, settings, [&](test::Rank& rank) {
     test::train_steps(rank, 0, steps);
@@ -108,19 +119,22 @@ TEST_P(EveryOptimizer, IsTheSameOnEveryGrid) {
   const Network network = paired({.optimizer = GetParam()});
   const TrainingSettings settings{.seed = 3, .weight_decay = 0.01, .trust = 0.1};
   const auto whole = after_steps(network, "N1", settings, 3);
-  for (const char* grid : {"N2", "H2", "C2", "F2", "C2 all-reduce", "C2 F2", "R2", "H2 R2", "N2 C2", "F2 R2"})
+  for (const char* grid :
+       {"N2", "H2", "C2", "F2", "C2 all-reduce", "C2 F2", "R2", "H2 R2", "N2 C2", "F2 R2"})
     EXPECT_LT(worst_difference(after_steps(network, grid, settings, 3), whole), 1e-5) << grid;
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimizer,
-                         testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Nesterov, OptimizerKind::Adam,
+                         testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum,
+                                         OptimizerKind::Nesterov, OptimizerKind::Adam,
                                          OptimizerKind::AdamW, OptimizerKind::Lars),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
 TEST(Optimizer, FollowsTheSchedule) {  // nothing moves once the rate is zero
   TrainingSettings settings{.seed = 3, .learning_rate = 0.1};
   settings.schedule = {.kind = ScheduleKind::Step, .warmup_steps = 1, .step_size = 2, .gamma = 0};
-  const auto before = after_steps(paired(), "N1", settings, 2), at_end = after_steps(paired(), "N1", settings, 3),
+  const auto before = after_steps(paired(), "N1", settings, 2),
+             at_end = after_steps(paired(), "N1", settings, 3),
              after = after_steps(paired(), "N1", settings, 5);
   EXPECT_GT(worst_difference(before, at_end), 0);
   EXPECT_EQ(worst_difference(at_end, after), 0);
@@ -130,7 +144,8 @@ std::vector<NamedTensor> first_iteration(const Network& network, const std::stri
   std::vector<NamedTensor> tensors;
   test::on_ranks(network, grid, {}, [&](test::Rank& rank) {
     rank.executor.run(0);
-    const auto mine = gather_iteration(rank.network, rank.program, rank.executor, rank.communicator);
+    const auto mine =
+        gather_iteration(rank.network, rank.program, rank.executor, rank.communicator);
     if (rank.communicator.rank() == 0) tensors = mine;
   });
   return tensors;
@@ -141,20 +156,26 @@ TEST(Accumulation, GradientsAreThoseOfTheUndividedBatch) {
   for (const std::int64_t parts : {1, 2, 4})
     for (const char* grid : {"N1", "N2", "H2", "C2 F2", "W2 R2", "N2 F2"}) {
       const Network network = paired({.micro_batches = parts});
-      const Verification verification = compare(whole, first_iteration(network, grid), verification_tolerance(network));
-      EXPECT_TRUE(verification.passed) << parts << " parts on " << grid << ": loss " << verification.loss_difference << ", "
-                                       << verification.worst_tensor << " " << verification.worst_difference << ", tolerance "
-                                       << verification.tolerance;
+      const Verification verification =
+          compare(whole, first_iteration(network, grid), verification_tolerance(network));
+      EXPECT_TRUE(verification.passed)
+          << parts << " parts on " << grid << ": loss " << verification.loss_difference << ", "
+          << verification.worst_tensor << " " << verification.worst_difference << ", tolerance "
+          << verification.tolerance;
     }
 }
 
 TEST(Accumulation, TrainsAlike) {
   const TrainingSettings settings{.seed = 3, .learning_rate = 0.05};
-  EXPECT_LT(worst_difference(after_steps(paired({.micro_batches = 4}), "N2 H2", settings, 4), after_steps(paired(), "N1", settings, 4)), 1e-5);
+  EXPECT_LT(worst_difference(after_steps(paired({.micro_batches = 4}), "N2 H2", settings, 4),
+                             after_steps(paired(), "N1", settings, 4)),
+            1e-5);
 }
 
 TEST(Accumulation, ReusesTheMemoryOfActivations) {
-  const auto arena = [](std::int64_t parts) { return lower(paired({.micro_batches = parts}), LayerDecompositions(9), Execution{}, 0).arena; };
+  const auto arena = [](std::int64_t parts) {
+    return lower(paired({.micro_batches = parts}), LayerDecompositions(9), Execution{}, 0).arena;
+  };
   EXPECT_LT(arena(2), arena(1));
   EXPECT_LT(arena(4), arena(2));
 }

@@ -55,10 +55,13 @@ TEST(Overlap, GivesTheSameNumbers) {
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 8}), 8, same)));
   x = net.relu(net.batch_norm(net.convolution(x, 8, same)));
-  const Network network = net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 8, same, true)), 5));
+  const Network network = net.finish_with_loss(
+      net.fully_connected(net.global_average_pool(net.convolution(x, 8, same, true)), 5));
   for (const char* grid : {"N2", "H2", "N2 H2", "C2 F2"}) {
-    const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
-    const Outcome in_turn = train(network, decompositions, false), beside = train(network, decompositions, true);
+    const LayerDecompositions decompositions =
+        uniform_plan(network, Decomposition::parse(grid)).layers;
+    const Outcome in_turn = train(network, decompositions, false),
+                  beside = train(network, decompositions, true);
     EXPECT_EQ(in_turn.losses, beside.losses) << grid;
     EXPECT_EQ(in_turn.weights, beside.weights) << grid;
     EXPECT_EQ(in_turn.most_waiting, 0u) << grid;

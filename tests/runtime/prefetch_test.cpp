@@ -36,7 +36,8 @@ class NamedData final : public DataSource {
   std::vector<std::byte> contents_;
 };
 
-const std::vector<LoadStep> loads{{LoadStep::What::Samples, {}, {}, 0}, {LoadStep::What::Labels, {}, {}, 3}};
+const std::vector<LoadStep> loads{{LoadStep::What::Samples, {}, {}, 0},
+                                  {LoadStep::What::Labels, {}, {}, 3}};
 
 std::int64_t value_of(std::span<const std::byte> contents) {
   std::int64_t value = -1;
@@ -45,11 +46,13 @@ std::int64_t value_of(std::span<const std::byte> contents) {
 }
 
 TEST(PrefetchedData, GivesWhatItsSourceGives) {
-  for (const std::vector<std::int64_t>& steps : {std::vector<std::int64_t>{0, 1, 2, 3, 4}, {0, 0, 1, 7, 8, 0}, {5, 4, 3, 3}}) {
+  for (const std::vector<std::int64_t>& steps :
+       {std::vector<std::int64_t>{0, 1, 2, 3, 4}, {0, 0, 1, 7, 8, 0}, {5, 4, 3, 3}}) {
     NamedData source;
     PrefetchedData data(source, loads);
     for (const std::int64_t step : steps)
-      for (const LoadStep& load : loads) EXPECT_EQ(value_of(data.load(load, step)), 100 * step + static_cast<int>(load.what));
+      for (const LoadStep& load : loads)
+        EXPECT_EQ(value_of(data.load(load, step)), 100 * step + static_cast<int>(load.what));
   }
 }
 

@@ -22,8 +22,10 @@ using Names = std::set<std::string>;
 /// Everything that is made again otherwise than it was made: normalizations without their sums, masks, places of maxima, slabs.
 Network all_kinds() {
   NetworkBuilder net(4, 2);
-  LayerIndex x = net.dropout(net.sigmoid(net.batch_norm(net.convolution(net.input({3, 1, 12, 9}), 6, same))));
-  x = net.max_pool(net.relu(net.convolution(x, 6, same, true)), {.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1});
+  LayerIndex x =
+      net.dropout(net.sigmoid(net.batch_norm(net.convolution(net.input({3, 1, 12, 9}), 6, same))));
+  x = net.max_pool(net.relu(net.convolution(x, 6, same, true)),
+                   {.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1});
   const LayerIndex skip = x;
   x = net.relu(net.group_norm(net.convolution(x, 6, same), 2));
   x = net.relu(net.add({net.batch_norm(net.convolution(x, 6, same)), skip}));
@@ -68,13 +70,17 @@ std::vector<Row> rows() {
 
 TEST(Recomputation, GivesTheSameNumbersBitForBit) {
   for (const Row& row : rows()) {
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     const test::Trained expected = train_two_steps(row.network, decompositions, {}, "reference");
     for (const Names& names : {layers_to_recompute(row.network), all_names(row.network)}) {
       for (const bool fuse : {true, false}) {
         SCOPED_TRACE(fmt::format("{}: {}, fused {}", row.what, fmt::join(names, " "), fuse));
-        const Execution execution{.concurrent_tracks = !fuse, .precision = {}, .fuse = fuse, .recompute = names};
-        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution, "reference")), "");
+        const Execution execution{
+            .concurrent_tracks = !fuse, .precision = {}, .fuse = fuse, .recompute = names};
+        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution,
+                                                             "reference")),
+                  "");
       }
     }
   }
@@ -82,19 +88,25 @@ TEST(Recomputation, GivesTheSameNumbersBitForBit) {
 
 TEST(Recomputation, OfLayersInSlabsToo) {
   const Network network = all_kinds();
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("H2")).layers;
-  Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = layers_for_slabs(network, decompositions)};
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("H2")).layers;
+  Execution execution{.concurrent_tracks = true,
+                      .precision = {},
+                      .slabs = layers_for_slabs(network, decompositions)};
   ASSERT_FALSE(execution.slabs.empty());
   const test::Trained expected = train_two_steps(network, decompositions, execution, "reference");
   execution.recompute = all_names(network);
-  EXPECT_EQ(first_difference(expected, train_two_steps(network, decompositions, execution, "reference")), "");
+  EXPECT_EQ(
+      first_difference(expected, train_two_steps(network, decompositions, execution, "reference")),
+      "");
 }
 
 /// The same kernels on the same operands, whichever backend.
 TEST(Recomputation, GivesTheSameNumbersOnTheCpuBackend) {
   if (!cpu_part().built) GTEST_SKIP() << "built without oneDNN";
   for (const Row& row : rows()) {
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     const Execution execution{.precision = {}, .recompute = layers_to_recompute(row.network)};
     const test::Trained expected = train_two_steps(row.network, decompositions, {}, "cpu"),
                         found = train_two_steps(row.network, decompositions, execution, "cpu");
@@ -105,23 +117,29 @@ TEST(Recomputation, GivesTheSameNumbersOnTheCpuBackend) {
 RC_GTEST_PROP(Recomputation, GivesTheSameNumbersOfAnyNetwork, ()) {
   const Network network = test::any_network();
   const LayerDecompositions decompositions =
-      uniform_plan(network, {test::any_grid(test::any_of<Topology>({{1}, {2}, {3}, {4}, {2, 2}}), {all_dims.begin(), all_dims.end()})}).layers;
+      uniform_plan(network, {test::any_grid(test::any_of<Topology>({{1}, {2}, {3}, {4}, {2, 2}}),
+                                            {all_dims.begin(), all_dims.end()})})
+          .layers;
   Names names;
   for (const std::string& name : all_names(network))
     if (test::any_int(0, 1)) names.insert(name);
   const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
-  RC_ASSERT(first_difference(expected, train_two_steps(network, decompositions, {.precision = {}, .recompute = names}, "reference")) == "");
+  RC_ASSERT(first_difference(expected, train_two_steps(network, decompositions,
+                                                       {.precision = {}, .recompute = names},
+                                                       "reference")) == "");
 }
 
 /// A verified step decides in the forward phase; what is made again decides alike.
 TEST(Recomputation, IsVerified) {
   const Network network = all_kinds();
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("H2")).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("H2")).layers;
   const Execution execution{.precision = {}, .recompute = all_names(network)};
   const TrainingSettings settings{.seed = 5};
   const auto judge = make_reference_backend();
   SyntheticData judged(5);
-  const std::vector<NamedTensor> expected = undivided_iteration(network, execution, *judge, settings, judged);
+  const std::vector<NamedTensor> expected =
+      undivided_iteration(network, execution, *judge, settings, judged);
   for (const float error : {0.0F, 1.0F}) {
     run_loopback(2, [&](Communicator& communicator) {
       const Program program = lower(network, decompositions, execution, communicator.rank());
@@ -131,8 +149,10 @@ TEST(Recomputation, IsVerified) {
       initialize_parameters(network, program, settings.seed, executor);
       executor.run(0);
       std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
-      if (communicator.rank() == 0) actual.at(1).values.at(0) += error;  // so that decisions are looked into
-      const Verification found = verify_first_step(network, program, execution, settings, *backend, data, executor, communicator, expected, actual);
+      if (communicator.rank() == 0)
+        actual.at(1).values.at(0) += error;  // so that decisions are looked into
+      const Verification found = verify_first_step(network, program, execution, settings, *backend,
+                                                   data, executor, communicator, expected, actual);
       EXPECT_EQ(found.passed, error == 0);
       EXPECT_EQ(found.turned, 0);
     });

@@ -27,7 +27,8 @@ class RecordingBackend final : public Backend {
   }
 
   /// Of the latest such kernel; null if there was none.
-  const Recorded* find(LayerIndex layer, Phase phase, KernelKind kind, Operand operand, int index) const {
+  const Recorded* find(LayerIndex layer, Phase phase, KernelKind kind, Operand operand,
+                       int index) const {
     const auto found = recorded_.find({layer, phase, kind, operand, index});
     return found == recorded_.end() ? nullptr : &found->second;
   }
@@ -35,16 +36,24 @@ class RecordingBackend final : public Backend {
   std::string name() const override { return inner_.name(); }
   void* allocate(Bytes bytes) override { return inner_.allocate(bytes); }
   void release(void* memory) noexcept override { inner_.release(memory); }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override { return inner_.prepare(kernel, choice); }
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
+    return inner_.prepare(kernel, choice);
+  }
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     const Step& step = *compute_steps_.at(next_++ % compute_steps_.size());
     keep(stream, step, Operand::Read, step.reads, reads);
     inner_.enqueue(stream, kernel, reads, writes, workspace, context);
     keep(stream, step, Operand::Write, step.writes, writes);
   }
-  void upload(Stream stream, void* device, const void* host, Bytes bytes) override { inner_.upload(stream, device, host, bytes); }
-  void download(Stream stream, void* host, const void* device, Bytes bytes) override { inner_.download(stream, host, device, bytes); }
+  void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
+    inner_.upload(stream, device, host, bytes);
+  }
+  void download(Stream stream, void* host, const void* device, Bytes bytes) override {
+    inner_.download(stream, host, device, bytes);
+  }
   Event record(Stream stream, Event again) override { return inner_.record(stream, again); }
   Seconds elapsed(Event from, Event to) override { return inner_.elapsed(from, to); }
   void wait(Stream stream, Event event) override { inner_.wait(stream, event); }
@@ -52,7 +61,8 @@ class RecordingBackend final : public Backend {
 
  private:
   template <class Pointers>
-  void keep(Stream stream, const Step& step, Operand operand, const std::vector<BufferId>& ids, const Pointers& pointers) {
+  void keep(Stream stream, const Step& step, Operand operand, const std::vector<BufferId>& ids,
+            const Pointers& pointers) {
     const KernelKind kind = std::get<ComputeStep>(step.body).kernel.kind;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Buffer& buffer = program_.buffer(ids[i]);
@@ -62,7 +72,8 @@ class RecordingBackend final : public Backend {
       kept.values.resize(static_cast<std::size_t>(buffer.region.elements()));
       inner_.download(stream, kept.values.data(), pointers[i], buffer.bytes());
       if (buffer.type == DataType::I32)
-        for (float& value : kept.values) value = static_cast<float>(std::bit_cast<std::int32_t>(value));
+        for (float& value : kept.values)
+          value = static_cast<float>(std::bit_cast<std::int32_t>(value));
     }
   }
 

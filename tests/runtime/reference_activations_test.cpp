@@ -24,7 +24,9 @@ using ::testing::FloatNear;
 using ::testing::Pointwise;
 using Integers = std::vector<std::int32_t>;
 
-std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) { return test::run(*make_reference_backend(), kernel, reads); }
+std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) {
+  return test::run(*make_reference_backend(), kernel, reads);
+}
 
 // ---------------------------------------------------------------- by hand
 
@@ -33,9 +35,14 @@ TEST(ReferenceActivation, ByHand) {
   const float log2 = std::log(2.0F);
   EXPECT_THAT(floats(run(point_wise(KernelKind::TanhForward, shape), {Floats{0, log2, -log2}})[0]),
               Pointwise(FloatNear(1e-7F), Floats{0, 0.6F, -0.6F}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhBackward, shape), {Floats{0, 0.5, 1}, Floats{3, 4, 5}})[0]), ElementsAre(3, 3, 0));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::EluForward, shape, 2), {Floats{3, 0, -log2}})[0]), Pointwise(FloatNear(1e-7F), Floats{3, 0, -1}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::EluBackward, shape, 2), {Floats{3, 0, -1}, Floats{5, 5, 5}})[0]), ElementsAre(5, 10, 5));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhBackward, shape),
+                         {Floats{0, 0.5, 1}, Floats{3, 4, 5}})[0]),
+              ElementsAre(3, 3, 0));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::EluForward, shape, 2), {Floats{3, 0, -log2}})[0]),
+              Pointwise(FloatNear(1e-7F), Floats{3, 0, -1}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::EluBackward, shape, 2),
+                         {Floats{3, 0, -1}, Floats{5, 5, 5}})[0]),
+              ElementsAre(5, 10, 5));
   Kernel clip = point_wise(KernelKind::ClipForward, shape, -1);
   clip.maximum = 6;
   EXPECT_THAT(floats(run(clip, {Floats{-3, 2, 7}})[0]), ElementsAre(-1, 2, 6));
@@ -46,43 +53,62 @@ TEST(ReferenceActivation, ByHand) {
 TEST(ReferencePrelu, OneSlopeAChannel) {  // two positions of two channels
   const Shape shape{{1, 2, 1, 1, 2}};
   const Floats x{-2, -2, 4, 0}, dy{1, 2, 3, 4}, slope{0.5, -1};
-  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluForward, shape), {x, slope})[0]), ElementsAre(-1, 2, 4, 0));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluBackward, shape), {x, dy, slope})[0]), ElementsAre(0.5, -2, 3, -4));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluGradient, shape), {x, dy})[0]), ElementsAre(-2, -4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluForward, shape), {x, slope})[0]),
+              ElementsAre(-1, 2, 4, 0));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluBackward, shape), {x, dy, slope})[0]),
+              ElementsAre(0.5, -2, 3, -4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::PreluGradient, shape), {x, dy})[0]),
+              ElementsAre(-2, -4));
 }
 
 TEST(ReferenceSoftmax, RunsOverTheChannelsOfEachPosition) {
   const Shape shape{{1, 2, 1, 1, 2}};
   const Floats x{100, 100 + std::log(3.0F), 0, 0};
-  EXPECT_THAT(floats(run(point_wise(KernelKind::SoftmaxForward, shape), {x})[0]), Pointwise(FloatNear(1e-6F), Floats{0.25, 0.75, 0.5, 0.5}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::SoftmaxForward, shape), {x})[0]),
+              Pointwise(FloatNear(1e-6F), Floats{0.25, 0.75, 0.5, 0.5}));
 }
 
 TEST(ReferenceLocalResponse, ByHand) {  // squares 1 4 9: sums over three neighbours 5 14 13; beta 1
   Kernel kernel = point_wise(KernelKind::LocalResponseForward, {{1, 3, 1, 1, 1}});
   kernel.response = {.size = 3, .alpha = 3, .beta = 1, .k = 2};
-  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3}})[0]), Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3}})[0]),
+              Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
 }
 
-TEST(ReferenceGroupNorm, ChannelsOfAGroupShareTheirMoments) {  // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
+TEST(
+    ReferenceGroupNorm,
+    ChannelsOfAGroupShareTheirMoments) {  // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{1, 4, 1, 1, 1}});
   kernel.sets = {.group_channels = 2};
   const Floats x{1, 3, 10, 14};
   const Doubles sums{1, 3, 10, 14, 1, 9, 100, 196};
-  EXPECT_THAT(floats(run(kernel, {x, sums, Floats{1, 2, 3, 4}, Floats{0, 0, 0, 5}})[0]), ElementsAre(-1, 2, -3, 9));
+  EXPECT_THAT(floats(run(kernel, {x, sums, Floats{1, 2, 3, 4}, Floats{0, 0, 0, 5}})[0]),
+              ElementsAre(-1, 2, -3, 9));
 }
 
-TEST(ReferenceRunningStatistics, ByHand) {  // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2 1 1 are here
+TEST(
+    ReferenceRunningStatistics,
+    ByHand) {  // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2 1 1 are here
   Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}}, 1.0 / 3);
-  moments.sets = {.set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
+  moments.sets = {
+      .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
   const Doubles made = doubles(run(moments, {Doubles{3, 5, 18, 86, 15, 113}})[0]);
   EXPECT_NEAR(made[0], (0.75 / 2 + 4.5 + 7.5) / 3, 1e-12);
-  EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3, 1e-12);  // unbiased: of 4, 4 and 2 terms
-  EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}}, 0.5), {Doubles{2, 5}, Floats{1, 3}})[0]), ElementsAre(1.5, 4));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::BatchNormInference, {{1, 1, 1, 1, 1}}), {Floats{3}, Floats{1, 4}, Floats{2}, Floats{5}})[0]), ElementsAre(7));
+  EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3,
+              1e-12);  // unbiased: of 4, 4 and 2 terms
+  EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}}, 0.5),
+                         {Doubles{2, 5}, Floats{1, 3}})[0]),
+              ElementsAre(1.5, 4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::BatchNormInference, {{1, 1, 1, 1, 1}}),
+                         {Floats{3}, Floats{1, 4}, Floats{2}, Floats{5}})[0]),
+              ElementsAre(7));
 }
 
-TEST(ReferenceDice, ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
-  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}, 0), loss = point_wise(KernelKind::DiceLoss, sums.x, 0);
+TEST(
+    ReferenceDice,
+    ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
+  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}, 0),
+               loss = point_wise(KernelKind::DiceLoss, sums.x, 0);
   const Floats x{0.75, 0.25, 0.5, 0.5};
   const Integers labels{0, 1};
   const Values made = run(sums, {x, labels})[0];
@@ -113,8 +139,10 @@ TEST(ReferenceGradient, Activations) {
     Kernel b = f;
     b.kind = row.backward;
     const Floats saved = row.from_x ? x : floats(run(f, {x})[0]);
-    expect_near(floats(run(b, {saved, dy})[0]), differences(x, 0x1p-7F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }), 2e-4,
-                name_of(row.backward).data());
+    expect_near(
+        floats(run(b, {saved, dy})[0]),
+        differences(x, 0x1p-7F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }),
+        2e-4, name_of(row.backward).data());
   }
 }
 
@@ -125,11 +153,14 @@ TEST(ReferenceGradient, Prelu) {
   for (float& v : x) v += v > 0 ? 0.1F : -0.1F;
   const Floats dy = random_floats(30, random), slope{0.25, -0.5, 2};
   const Kernel f = point_wise(KernelKind::PreluForward, shape);
-  const auto loss = [&](const Floats& input, const Floats& slopes) { return dot(floats(run(f, {input, slopes})[0]), dy); };
+  const auto loss = [&](const Floats& input, const Floats& slopes) {
+    return dot(floats(run(f, {input, slopes})[0]), dy);
+  };
   expect_near(floats(run(point_wise(KernelKind::PreluBackward, shape), {x, dy, slope})[0]),
               differences(x, 0x1p-6F, [&](const Floats& v) { return loss(v, slope); }), 1e-4, "dx");
   expect_near(floats(run(point_wise(KernelKind::PreluGradient, shape), {x, dy})[0]),
-              differences(slope, 0x1p-6F, [&](const Floats& v) { return loss(x, v); }), 1e-4, "dslope");
+              differences(slope, 0x1p-6F, [&](const Floats& v) { return loss(x, v); }), 1e-4,
+              "dslope");
 }
 
 TEST(ReferenceGradient, GroupNormThroughItsStatistics) {  // 2 samples, 6 channels in 3 groups
@@ -140,18 +171,27 @@ TEST(ReferenceGradient, GroupNormThroughItsStatistics) {  // 2 samples, 6 channe
     k.sets = {.sets = 2, .batch = 2, .positions = 6, .group_channels = 2};
     return k;
   };
-  const Floats x = random_floats(shape.elements(), random), dy = random_floats(shape.elements(), random), scale{0.5, 2, -1, 1, 0, 3}, shift(6, 1);
+  const Floats x = random_floats(shape.elements(), random),
+               dy = random_floats(shape.elements(), random), scale{0.5, 2, -1, 1, 0, 3},
+               shift(6, 1);
   const auto loss = [&](const Floats& input, const Floats& scales, const Floats& shifts) {
     const Values sums = run(kernel(KernelKind::BatchNormStatistics), {input})[0];
-    return dot(floats(run(kernel(KernelKind::BatchNormForward), {input, sums, scales, shifts})[0]), dy);
+    return dot(floats(run(kernel(KernelKind::BatchNormForward), {input, sums, scales, shifts})[0]),
+               dy);
   };
   const Values sums = run(kernel(KernelKind::BatchNormStatistics), {x})[0];
   const auto gradients = run(kernel(KernelKind::BatchNormBackwardSums), {x, dy, sums});
   const auto dx = run(kernel(KernelKind::BatchNormBackward), {x, dy, sums, gradients[0], scale});
   const float h = 0x1p-7F;
-  expect_near(floats(dx[0]), differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3, "dx");
-  expect_near(floats(gradients[1]), differences(scale, h, [&](const Floats& v) { return loss(x, v, shift); }), 1e-3, "dscale");
-  expect_near(floats(gradients[2]), differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3, "dshift");
+  expect_near(floats(dx[0]),
+              differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3,
+              "dx");
+  expect_near(floats(gradients[1]),
+              differences(scale, h, [&](const Floats& v) { return loss(x, v, shift); }), 1e-3,
+              "dscale");
+  expect_near(floats(gradients[2]),
+              differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3,
+              "dshift");
 }
 
 TEST(ReferenceGradient, Dice) {
@@ -160,9 +200,13 @@ TEST(ReferenceGradient, Dice) {
   Floats x = random_floats(shape.elements(), random);
   for (float& v : x) v = 0.5F + v / 2;
   const Values labels = test::random_values({DataType::I32, 10}, random, 4);
-  const Kernel sums = point_wise(KernelKind::DiceSums, shape, 0.1), loss = point_wise(KernelKind::DiceLoss, shape, 0.1);
-  const auto value = [&](const Floats& v) { return doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0]; };
-  expect_near(floats(run(loss, {labels, run(sums, {x, labels})[0]})[1]), differences(x, 0x1p-7F, value), 1e-5, "dx");
+  const Kernel sums = point_wise(KernelKind::DiceSums, shape, 0.1),
+               loss = point_wise(KernelKind::DiceLoss, shape, 0.1);
+  const auto value = [&](const Floats& v) {
+    return doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0];
+  };
+  expect_near(floats(run(loss, {labels, run(sums, {x, labels})[0]})[1]),
+              differences(x, 0x1p-7F, value), 1e-5, "dx");
 }
 
 }  // namespace

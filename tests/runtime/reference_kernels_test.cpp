@@ -27,7 +27,9 @@ using ::testing::Pointwise;
 
 using Integers = std::vector<std::int32_t>;
 
-std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) { return test::run(*make_reference_backend(), kernel, reads); }
+std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) {
+  return test::run(*make_reference_backend(), kernel, reads);
+}
 
 /// A row of `extent` positions under one window along W.
 Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window) {
@@ -39,8 +41,11 @@ Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window
 
 // ---------------------------------------------------------------- by hand
 
-TEST(ReferenceConvolution, ByHand) {  // x = 1 2 3 4, weights 1 10 100, padding 1 before: taps read (pad 1 2) (2 3 4) at stride 2
-  Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 1, 1, 1, 4}}, 1, {.kernel = 3, .stride = 2, .pad_before = 1});
+TEST(
+    ReferenceConvolution,
+    ByHand) {  // x = 1 2 3 4, weights 1 10 100, padding 1 before: taps read (pad 1 2) (2 3 4) at stride 2
+  Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 1, 1, 1, 4}}, 1,
+                              {.kernel = 3, .stride = 2, .pad_before = 1});
   const Floats x{1, 2, 3, 4}, weights{1, 10, 100}, dy{1, 2};
   ASSERT_EQ(kernel.y[Axis::W], 2);
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(210, 432));
@@ -52,18 +57,24 @@ TEST(ReferenceConvolution, ByHand) {  // x = 1 2 3 4, weights 1 10 100, padding 
   EXPECT_THAT(floats(run(kernel, {x, dy})[0]), ElementsAre(4, 7, 10));
 }
 
-TEST(ReferenceConvolution, ChannelsAndFiltersLieLast) {  // two positions of two channels, two filters of one point: y = W x
+TEST(
+    ReferenceConvolution,
+    ChannelsAndFiltersLieLast) {  // two positions of two channels, two filters of one point: y = W x
   const Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 2}}, 2, {});
-  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 4}, Floats{1, 10, 100, 1000}})[0]), ElementsAre(21, 2100, 43, 4300));
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 4}, Floats{1, 10, 100, 1000}})[0]),
+              ElementsAre(21, 2100, 43, 4300));
 }
 
-TEST(ReferenceConvolution, GroupsReadTheirOwnChannels) {  // two positions of four channels, two groups of two; one filter of one point each
+TEST(
+    ReferenceConvolution,
+    GroupsReadTheirOwnChannels) {  // two positions of four channels, two groups of two; one filter of one point each
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 4, 1, 1, 2}}, 2, {});
   kernel.groups = 2;
   const Floats x{1, 2, 3, 4, 5, 6, 7, 8}, weights{1, 10, 100, 1000}, dy{1, 2, 3, 4};
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(21, 4300, 65, 8700));
   kernel.kind = KernelKind::ConvolutionBackwardData;
-  EXPECT_THAT(floats(run(kernel, {dy, weights})[0]), ElementsAre(1, 10, 200, 2000, 3, 30, 400, 4000));
+  EXPECT_THAT(floats(run(kernel, {dy, weights})[0]),
+              ElementsAre(1, 10, 200, 2000, 3, 30, 400, 4000));
   kernel.kind = KernelKind::ConvolutionBackwardFilter;
   EXPECT_THAT(floats(run(kernel, {x, dy})[0]), ElementsAre(16, 20, 34, 40));
 }
@@ -71,11 +82,15 @@ TEST(ReferenceConvolution, GroupsReadTheirOwnChannels) {  // two positions of fo
 TEST(ReferenceConvolution, DepthwiseWithTwoFiltersEach) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 1}}, 4, {});
   kernel.groups = 2;
-  EXPECT_THAT(floats(run(kernel, {Floats{3, 5}, Floats{1, 2, 10, 20}})[0]), ElementsAre(3, 6, 50, 100));
+  EXPECT_THAT(floats(run(kernel, {Floats{3, 5}, Floats{1, 2, 10, 20}})[0]),
+              ElementsAre(3, 6, 50, 100));
 }
 
-TEST(ReferenceConvolution, TransposedIsBackwardData) {  // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
-  Kernel kernel = along_width(KernelKind::ConvolutionBackwardData, {{1, 1, 1, 1, 5}}, 1, {.kernel = 2, .stride = 3});
+TEST(
+    ReferenceConvolution,
+    TransposedIsBackwardData) {  // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
+  Kernel kernel = along_width(KernelKind::ConvolutionBackwardData, {{1, 1, 1, 1, 5}}, 1,
+                              {.kernel = 2, .stride = 3});
   ASSERT_EQ(kernel.y[Axis::W], 2);
   const Floats x{1, 2}, weights{1, 10};
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(1, 10, 0, 2, 20));
@@ -85,12 +100,17 @@ TEST(ReferenceConvolution, TransposedIsBackwardData) {  // x = 1 2 spread by 3 t
 }
 
 TEST(ReferenceBias, ByHand) {
-  EXPECT_THAT(floats(run(point_wise(KernelKind::BiasAdd, {{1, 2, 1, 1, 2}}), {Floats{1, 2, 3, 4}, Floats{10, 20}})[0]), ElementsAre(11, 22, 13, 24));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::BiasGradient, {{1, 2, 1, 1, 2}}), {Floats{1, 2, 3, 4}})[0]), ElementsAre(4, 6));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::BiasAdd, {{1, 2, 1, 1, 2}}),
+                         {Floats{1, 2, 3, 4}, Floats{10, 20}})[0]),
+              ElementsAre(11, 22, 13, 24));
+  EXPECT_THAT(
+      floats(run(point_wise(KernelKind::BiasGradient, {{1, 2, 1, 1, 2}}), {Floats{1, 2, 3, 4}})[0]),
+      ElementsAre(4, 6));
 }
 
 TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
-  Kernel kernel = along_width(KernelKind::MaxPoolForward, {{1, 1, 1, 1, 4}}, 1, {.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1});
+  Kernel kernel = along_width(KernelKind::MaxPoolForward, {{1, 1, 1, 1, 4}}, 1,
+                              {.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1});
   const auto forward = run(kernel, {Floats{-3, -3, -2, -5}});
   EXPECT_THAT(floats(forward[0]), ElementsAre(-3, -2));
   EXPECT_THAT(std::get<Integers>(forward[1]), ElementsAre(1, 1));
@@ -98,24 +118,31 @@ TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
   EXPECT_THAT(floats(run(kernel, {Floats{10, 20}, forward[1]})[0]), ElementsAre(10, 0, 20, 0));
 }
 
-TEST(ReferenceUpsample, ByHand) {  // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
-  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
+TEST(
+    ReferenceUpsample,
+    ByHand) {  // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
+  Kernel kernel{
+      .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
   kernel.scales[2] = {.factor = 2};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 1, 5, 5, 9, 9));
   kernel.scales[2].linear = true;
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 2, 4, 6, 8, 9));
   kernel.kind = KernelKind::UpsampleBackward;
-  EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 0, 0, 16, 4}})[0]), ElementsAre(4 + 6, 2 + 4, 12 + 4));
+  EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 0, 0, 16, 4}})[0]),
+              ElementsAre(4 + 6, 2 + 4, 12 + 4));
 }
 
-TEST(ReferenceUpsample, PiecesKnowWhereTheyBegin) {  // outputs 1 to 3 of the above need elements 0 to 2
-  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
+TEST(ReferenceUpsample,
+     PiecesKnowWhereTheyBegin) {  // outputs 1 to 3 of the above need elements 0 to 2
+  Kernel kernel{
+      .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
   kernel.scales[2] = {.factor = 2, .linear = true, .phase = 1};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(2, 4, 6));
 }
 
 TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {
-  Kernel kernel = along_width(KernelKind::AveragePoolForward, {{1, 1, 1, 1, 3}}, 1, {.kernel = 2, .stride = 2, .pad_before = 1});
+  Kernel kernel = along_width(KernelKind::AveragePoolForward, {{1, 1, 1, 1, 3}}, 1,
+                              {.kernel = 2, .stride = 2, .pad_before = 1});
   EXPECT_THAT(floats(run(kernel, {Floats{2, 4, 8}})[0]), ElementsAre(1, 6));
   kernel.count_padding = false;
   EXPECT_THAT(floats(run(kernel, {Floats{2, 4, 8}})[0]), ElementsAre(2, 6));
@@ -124,16 +151,23 @@ TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {
 }
 
 TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // two of four positions are here
-  Kernel kernel{.kind = KernelKind::SpatialMeanForward, .x = {{1, 2, 1, 1, 2}}, .y = {{1, 2, 1, 1, 1}}, .scalar = 4};
+  Kernel kernel{.kind = KernelKind::SpatialMeanForward,
+                .x = {{1, 2, 1, 1, 2}},
+                .y = {{1, 2, 1, 1, 1}},
+                .scalar = 4};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 6}})[0]), ElementsAre(1, 2));
   kernel.kind = KernelKind::SpatialMeanBackward;
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8}})[0]), ElementsAre(1, 2, 1, 2));
 }
 
-TEST(ReferenceBatchNorm, SetsAreKeptApartAndTheLastMayBeShorter) {  // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
+TEST(
+    ReferenceBatchNorm,
+    SetsAreKeptApartAndTheLastMayBeShorter) {  // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
   Kernel kernel = point_wise(KernelKind::BatchNormStatistics, {{4, 1, 1, 1, 2}});
-  kernel.sets = {.set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
-  EXPECT_THAT(doubles(run(kernel, {Floats{1, 2, 3, 4, 5, 6, 7, 8}})[0]), ElementsAre(3, 5, 18, 86, 15, 113));
+  kernel.sets = {
+      .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
+  EXPECT_THAT(doubles(run(kernel, {Floats{1, 2, 3, 4, 5, 6, 7, 8}})[0]),
+              ElementsAre(3, 5, 18, 86, 15, 113));
   EXPECT_EQ(kernel.sets.terms(1), 4);
   EXPECT_EQ(kernel.sets.terms(2), 2);
 }
@@ -141,19 +175,28 @@ TEST(ReferenceBatchNorm, SetsAreKeptApartAndTheLastMayBeShorter) {  // global sa
 TEST(ReferenceBatchNorm, ForwardByHand) {  // 1 and 3: mean 2, variance 1
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{2, 1, 1, 1, 1}});
   kernel.sets = {.set_samples = 2, .batch = 2};
-  EXPECT_THAT(floats(run(kernel, {Floats{1, 3}, Doubles{4, 10}, Floats{5}, Floats{100}})[0]), ElementsAre(95, 105));
+  EXPECT_THAT(floats(run(kernel, {Floats{1, 3}, Doubles{4, 10}, Floats{5}, Floats{100}})[0]),
+              ElementsAre(95, 105));
 }
 
 TEST(ReferenceElementWise, ByHand) {
   const Shape shape{{1, 3, 1, 1, 1}};
   const Floats x{-2, 0, 4}, dy{1, 2, 3};
-  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluForward, shape), {x})[0]), ElementsAre(0, 0, 4));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluBackward, shape), {Floats{0, 0, 4}, dy})[0]), ElementsAre(0, 0, 3));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluForward, shape, 0.5), {x})[0]), ElementsAre(-1, 0, 4));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluBackward, shape, 0.5), {Floats{-1, 0, 4}, dy})[0]), ElementsAre(0.5, 1, 3));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidForward, shape), {Floats{0, std::log(3.0F), 0}})[0]),
-              Pointwise(FloatNear(1e-7F), Floats{0.5, 0.75, 0.5}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidBackward, shape), {Floats{0.5, 0.75, 1}, Floats{4, 16, 5}})[0]), ElementsAre(1, 3, 0));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluForward, shape), {x})[0]),
+              ElementsAre(0, 0, 4));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluBackward, shape), {Floats{0, 0, 4}, dy})[0]),
+              ElementsAre(0, 0, 3));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluForward, shape, 0.5), {x})[0]),
+              ElementsAre(-1, 0, 4));
+  EXPECT_THAT(
+      floats(run(point_wise(KernelKind::LeakyReluBackward, shape, 0.5), {Floats{-1, 0, 4}, dy})[0]),
+      ElementsAre(0.5, 1, 3));
+  EXPECT_THAT(
+      floats(run(point_wise(KernelKind::SigmoidForward, shape), {Floats{0, std::log(3.0F), 0}})[0]),
+      Pointwise(FloatNear(1e-7F), Floats{0.5, 0.75, 0.5}));
+  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidBackward, shape),
+                         {Floats{0.5, 0.75, 1}, Floats{4, 16, 5}})[0]),
+              ElementsAre(1, 3, 0));
   Kernel sum = point_wise(KernelKind::Add, shape);
   sum.inputs = 3;
   EXPECT_THAT(floats(run(sum, {x, dy, dy})[0]), ElementsAre(0, 4, 10));
@@ -166,22 +209,29 @@ TEST(ReferenceDropout, ARankSeesItsPartOfTheGlobalMask) {
   EXPECT_THAT(global, ::testing::Each(::testing::AnyOf(0, 2)));
   EXPECT_NE(std::accumulate(global.begin(), global.end(), 0.0F), 0);
 
-  KernelContext context = test::whole_context(all);  // sample 1, channels 2 to 4, row 1, columns 1 and 2
+  KernelContext context =
+      test::whole_context(all);  // sample 1, channels 2 to 4, row 1, columns 1 and 2
   context.region = {{{{1, 2}, {2, 5}, {0, 1}, {1, 2}, {1, 3}}}};
-  const auto part = test::run(*make_reference_backend(), point_wise(KernelKind::Dropout, {{1, 3, 1, 1, 2}}, 0.5), {Floats(6, 1)}, context);
-  EXPECT_THAT(floats(part[0]), ElementsAre(global[52], global[53], global[54], global[57], global[58], global[59]));
+  const auto part =
+      test::run(*make_reference_backend(), point_wise(KernelKind::Dropout, {{1, 3, 1, 1, 2}}, 0.5),
+                {Floats(6, 1)}, context);
+  EXPECT_THAT(floats(part[0]),
+              ElementsAre(global[52], global[53], global[54], global[57], global[58], global[59]));
 }
 
 TEST(ReferenceLosses, ByHand) {
-  const auto entropy = run(point_wise(KernelKind::SoftmaxCrossEntropy, {{1, 2, 1, 1, 1}}, 4), {Floats{0, std::log(3.0F)}, Integers{1}});
+  const auto entropy = run(point_wise(KernelKind::SoftmaxCrossEntropy, {{1, 2, 1, 1, 1}}, 4),
+                           {Floats{0, std::log(3.0F)}, Integers{1}});
   EXPECT_NEAR(doubles(entropy[0])[0], std::log(4.0 / 3) / 4, 1e-7);
   EXPECT_THAT(floats(entropy[1]), Pointwise(FloatNear(1e-7F), Floats{0.0625, -0.0625}));
-  const auto square = run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}}, 4), {Floats{1, 5}, Floats{2, 2}});
+  const auto square = run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}}, 4),
+                          {Floats{1, 5}, Floats{2, 2}});
   EXPECT_DOUBLE_EQ(doubles(square[0])[0], 2.5);
   EXPECT_THAT(floats(square[1]), ElementsAre(-0.5, 1.5));
 }
 
-TEST(ReferenceCopyRegion, MovesAndAdds) {  // the last column of a 2 x 3 image into the first of a 2 x 2 one
+TEST(ReferenceCopyRegion,
+     MovesAndAdds) {  // the last column of a 2 x 3 image into the first of a 2 x 2 one
   Kernel kernel{.kind = KernelKind::CopyRegion,
                 .x = {{1, 1, 1, 2, 3}},
                 .y = {{1, 1, 1, 2, 2}},
@@ -191,9 +241,11 @@ TEST(ReferenceCopyRegion, MovesAndAdds) {  // the last column of a 2 x 3 image i
   const auto backend = make_reference_backend();
   const Integers source{1, 2, 3, 4, 5, 6}, destination{10, 20, 30, 40};
   const KernelContext context = test::whole_context(kernel);
-  EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]), ElementsAre(3, 20, 6, 40));
+  EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]),
+              ElementsAre(3, 20, 6, 40));
   kernel.accumulate = true;
-  EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]), ElementsAre(13, 20, 36, 40));
+  EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]),
+              ElementsAre(13, 20, 36, 40));
 }
 
 TEST(ReferenceSgd, TwoSteps) {  // rates of whole_context: 0.1, 0.9, 0.01
@@ -205,16 +257,23 @@ TEST(ReferenceSgd, TwoSteps) {  // rates of whole_context: 0.1, 0.9, 0.01
   EXPECT_FLOAT_EQ(floats(second[1])[0], 0.9F * 2.01F + 0.00799F);
 }
 
-TEST(ReferenceFill, Zeros) { EXPECT_THAT(floats(run(point_wise(KernelKind::Fill, {{1, 2, 1, 1, 1}}), {})[0]), ElementsAre(0, 0)); }
+TEST(ReferenceFill, Zeros) {
+  EXPECT_THAT(floats(run(point_wise(KernelKind::Fill, {{1, 2, 1, 1, 1}}), {})[0]),
+              ElementsAre(0, 0));
+}
 
 // ---------------------------------------------------------------- finite differences
 
 Kernel odd_window(KernelKind kind, std::int64_t filters) {
   const Shape x{{2, 3, 3, 5, 6}};
   Kernel kernel{.kind = kind, .x = x, .y = x};
-  kernel.windows = {{{.kernel = 2}, {.kernel = 3, .stride = 2, .pad_before = 1}, {.kernel = 2, .dilation = 2, .pad_before = 1, .pad_after = 2}}};
+  kernel.windows = {{{.kernel = 2},
+                     {.kernel = 3, .stride = 2, .pad_before = 1},
+                     {.kernel = 2, .dilation = 2, .pad_before = 1, .pad_after = 2}}};
   kernel.y[Axis::C] = filters;
-  for (Axis axis : spatial_axes) kernel.y[axis] = kernel.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(kernel.x[axis]);
+  for (Axis axis : spatial_axes)
+    kernel.y[axis] =
+        kernel.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(kernel.x[axis]);
   return kernel;
 }
 
@@ -224,7 +283,8 @@ void expect_convolution_gradients(std::int64_t groups, test::Random& random) {
   Kernel data = forward, filter = forward;
   data.kind = KernelKind::ConvolutionBackwardData;
   filter.kind = KernelKind::ConvolutionBackwardFilter;
-  const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
+  const Floats x = random_floats(forward.x.elements(), random),
+               dy = random_floats(forward.y.elements(), random);
   const Floats weights = random_floats(forward.operands().reads[1].elements, random);
   const auto of_x = [&](const Floats& v) { return dot(floats(run(forward, {v, weights})[0]), dy); };
   const auto of_weights = [&](const Floats& v) { return dot(floats(run(forward, {x, v})[0]), dy); };
@@ -244,35 +304,48 @@ TEST(ReferenceGradient, Pools) {
     Kernel forward = odd_window(KernelKind::AveragePoolForward, 3), backward = forward;
     forward.count_padding = backward.count_padding = count_padding;
     backward.kind = KernelKind::AveragePoolBackward;
-    const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
-    expect_near(floats(run(backward, {dy})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-5,
-                "average");
+    const Floats x = random_floats(forward.x.elements(), random),
+                 dy = random_floats(forward.y.elements(), random);
+    expect_near(floats(run(backward, {dy})[0]),
+                differences(x, 0.5F,
+                            [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
+                1e-5, "average");
   }
   Kernel forward = odd_window(KernelKind::MaxPoolForward, 3), backward = forward;
   backward.kind = KernelKind::MaxPoolBackward;
-  Floats x(static_cast<std::size_t>(forward.x.elements()));  // all different by more than the step, so that no maximum changes hands
+  Floats x(static_cast<std::size_t>(
+      forward.x
+          .elements()));  // all different by more than the step, so that no maximum changes hands
   std::iota(x.begin(), x.end(), -50.0F);
   std::shuffle(x.begin(), x.end(), random);
   const Floats dy = random_floats(forward.y.elements(), random);
   const Values index = run(forward, {x})[1];
-  expect_near(floats(run(backward, {dy, index})[0]), differences(x, 0.25F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
-              1e-3, "maximum");
+  expect_near(
+      floats(run(backward, {dy, index})[0]),
+      differences(x, 0.25F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
+      1e-3, "maximum");
 }
 
 TEST(ReferenceGradient, Upsamplings) {
   test::Random random(6);
   for (const bool linear : {false, true}) {
-    Kernel forward{.kind = KernelKind::UpsampleForward, .x = {{2, 3, 2, 3, 4}}, .y = {{2, 3, 4, 9, 4}}};
-    forward.scales = {Scale{.factor = 2, .linear = linear}, Scale{.factor = 3, .linear = linear}, Scale{}};
+    Kernel forward{
+        .kind = KernelKind::UpsampleForward, .x = {{2, 3, 2, 3, 4}}, .y = {{2, 3, 4, 9, 4}}};
+    forward.scales = {Scale{.factor = 2, .linear = linear}, Scale{.factor = 3, .linear = linear},
+                      Scale{}};
     Kernel backward = forward;
     backward.kind = KernelKind::UpsampleBackward;
-    const Floats x = random_floats(forward.x.elements(), random), dy = random_floats(forward.y.elements(), random);
-    expect_near(floats(run(backward, {dy})[0]), differences(x, 0.5F, [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }), 1e-5,
-                linear ? "linear" : "nearest");
+    const Floats x = random_floats(forward.x.elements(), random),
+                 dy = random_floats(forward.y.elements(), random);
+    expect_near(floats(run(backward, {dy})[0]),
+                differences(x, 0.5F,
+                            [&](const Floats& v) { return dot(floats(run(forward, {v})[0]), dy); }),
+                1e-5, linear ? "linear" : "nearest");
   }
 }
 
-TEST(ReferenceGradient, BatchNormThroughItsStatistics) {  // 5 samples in sets of 2: the last set is one sample
+TEST(ReferenceGradient,
+     BatchNormThroughItsStatistics) {  // 5 samples in sets of 2: the last set is one sample
   test::Random random(3);
   const Shape shape{{5, 3, 1, 2, 4}};
   const auto kernel = [&](KernelKind kind) {
@@ -280,10 +353,12 @@ TEST(ReferenceGradient, BatchNormThroughItsStatistics) {  // 5 samples in sets o
     k.sets = {.set_samples = 2, .sets = 3, .batch = 5, .positions = 8};
     return k;
   };
-  const Floats x = random_floats(shape.elements(), random), dy = random_floats(shape.elements(), random), scale{0.5, 2, -1}, shift{1, 2, 3};
+  const Floats x = random_floats(shape.elements(), random),
+               dy = random_floats(shape.elements(), random), scale{0.5, 2, -1}, shift{1, 2, 3};
   const auto loss = [&](const Floats& input, const Floats& scales, const Floats& shifts) {
     const Values sums = run(kernel(KernelKind::BatchNormStatistics), {input})[0];
-    return dot(floats(run(kernel(KernelKind::BatchNormForward), {input, sums, scales, shifts})[0]), dy);
+    return dot(floats(run(kernel(KernelKind::BatchNormForward), {input, sums, scales, shifts})[0]),
+               dy);
   };
 
   const Values sums = run(kernel(KernelKind::BatchNormStatistics), {x})[0];
@@ -291,21 +366,32 @@ TEST(ReferenceGradient, BatchNormThroughItsStatistics) {  // 5 samples in sets o
   const auto dx = run(kernel(KernelKind::BatchNormBackward), {x, dy, sums, gradients[0], scale});
 
   const float h = 0x1p-7F;  // truncation h^2, rounding 2^-24 / h: both about 1e-4 at most
-  expect_near(floats(dx[0]), differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3, "dx");
-  expect_near(floats(gradients[1]), differences(scale, h, [&](const Floats& v) { return loss(x, v, shift); }), 1e-3, "dscale");
-  expect_near(floats(gradients[2]), differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3, "dshift");
+  expect_near(floats(dx[0]),
+              differences(x, h, [&](const Floats& v) { return loss(v, scale, shift); }), 1e-3,
+              "dx");
+  expect_near(floats(gradients[1]),
+              differences(scale, h, [&](const Floats& v) { return loss(x, v, shift); }), 1e-3,
+              "dscale");
+  expect_near(floats(gradients[2]),
+              differences(shift, h, [&](const Floats& v) { return loss(x, scale, v); }), 1e-3,
+              "dshift");
 }
 
 TEST(ReferenceGradient, Losses) {
   test::Random random(4);
   const Shape shape{{2, 5, 1, 1, 3}};
-  const Floats x = random_floats(shape.elements(), random), target = random_floats(shape.elements(), random);
+  const Floats x = random_floats(shape.elements(), random),
+               target = random_floats(shape.elements(), random);
   const Values labels = test::random_values({DataType::I32, 6}, random, 5);
-  const std::pair<KernelKind, Values> losses[] = {{KernelKind::SoftmaxCrossEntropy, labels}, {KernelKind::MeanSquaredError, target}};
+  const std::pair<KernelKind, Values> losses[] = {{KernelKind::SoftmaxCrossEntropy, labels},
+                                                  {KernelKind::MeanSquaredError, target}};
   for (const auto& [kind, truth] : losses) {
     const Kernel kernel = point_wise(kind, shape, 6);
-    const auto loss = [&, &second = truth](const Floats& v) { return doubles(run(kernel, {v, second})[0])[0]; };
-    expect_near(floats(run(kernel, {x, truth})[1]), differences(x, 0x1p-7F, loss), 1e-4, name_of(kind).data());
+    const auto loss = [&, &second = truth](const Floats& v) {
+      return doubles(run(kernel, {v, second})[0])[0];
+    };
+    expect_near(floats(run(kernel, {x, truth})[1]), differences(x, 0x1p-7F, loss), 1e-4,
+                name_of(kind).data());
   }
 }
 
@@ -315,14 +401,17 @@ TEST(ReferenceGradient, ElementWise) {
   Floats x = random_floats(40, random);
   for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // away from the kink
   const Floats dy = random_floats(40, random);
-  const std::pair<KernelKind, KernelKind> kinds[] = {{KernelKind::ReluForward, KernelKind::ReluBackward},
-                                                     {KernelKind::LeakyReluForward, KernelKind::LeakyReluBackward},
-                                                     {KernelKind::SigmoidForward, KernelKind::SigmoidBackward}};
+  const std::pair<KernelKind, KernelKind> kinds[] = {
+      {KernelKind::ReluForward, KernelKind::ReluBackward},
+      {KernelKind::LeakyReluForward, KernelKind::LeakyReluBackward},
+      {KernelKind::SigmoidForward, KernelKind::SigmoidBackward}};
   for (const auto& [forward, backward] : kinds) {
     const Kernel f = point_wise(forward, shape, 0.25), b = point_wise(backward, shape, 0.25);
     const Floats y = floats(run(f, {x})[0]);
-    expect_near(floats(run(b, {y, dy})[0]), differences(x, 0x1p-6F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }), 1e-4,
-                name_of(backward).data());
+    expect_near(
+        floats(run(b, {y, dy})[0]),
+        differences(x, 0x1p-6F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }),
+        1e-4, name_of(backward).data());
   }
 }
 

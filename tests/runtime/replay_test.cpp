@@ -31,12 +31,14 @@ TEST_P(ReplayedOptimizer, TrainsAlikeOnOneRank) {
     EXPECT_EQ(replayed.count.segments, 1U);
     EXPECT_EQ(replayed.count.steps, replayed.count.all_steps);
     EXPECT_EQ(device.captures_made(), 1);
-    EXPECT_EQ(device.replays(), steps - 1) << "the first iteration is launched: what is made at first use is not captured";
+    EXPECT_EQ(device.replays(), steps - 1)
+        << "the first iteration is launched: what is made at first use is not captured";
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ReplayedOptimizer,
-                         testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Nesterov, OptimizerKind::Adam,
+                         testing::Values(OptimizerKind::Sgd, OptimizerKind::Momentum,
+                                         OptimizerKind::Nesterov, OptimizerKind::Adam,
                                          OptimizerKind::AdamW, OptimizerKind::Lars),
                          [](const auto& kind) { return std::string(name_of(kind.param)); });
 
@@ -47,14 +49,17 @@ TEST(Replay, IsOfTheWholeStepWhereCommunicationIsCaptured) {
   for (const char* grid : grids)
     for (const bool concurrent : {false, true})
       for (const int sharding : {0, 3}) {
-        const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+        const LayerDecompositions decompositions =
+            uniform_plan(network, Decomposition::parse(grid)).layers;
         const Execution execution = in_pieces(concurrent, sharding);
         const Outcome expected = launched(network, decompositions, execution);
-        const std::string what = std::string(grid) + (concurrent ? ", concurrent" : "") + ", sharding " + std::to_string(sharding);
+        const std::string what = std::string(grid) + (concurrent ? ", concurrent" : "") +
+                                 ", sharding " + std::to_string(sharding);
         run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
           FakeDevice device;
           StreamCommunicator communicator(loopback, device);
-          const Outcome replayed = train(network, decompositions, execution, device, communicator, loopback, true);
+          const Outcome replayed =
+              train(network, decompositions, execution, device, communicator, loopback, true);
           if (loopback.rank() == 0) expect_same(replayed, expected, what);
           EXPECT_EQ(replayed.count.segments, 1U) << what;
           EXPECT_EQ(replayed.count.steps, replayed.count.all_steps) << what;
@@ -68,7 +73,8 @@ TEST(Replay, IsBetweenWhatGoesByWayOfTheHost) {
   const Network network = changing_network();
   for (const char* grid : grids)
     for (const bool concurrent : {false, true}) {
-      const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+      const LayerDecompositions decompositions =
+          uniform_plan(network, Decomposition::parse(grid)).layers;
       const Execution execution = in_pieces(concurrent);
       const Outcome expected = launched(network, decompositions, execution);
       const std::string what = std::string(grid) + (concurrent ? ", concurrent" : "");
@@ -76,12 +82,14 @@ TEST(Replay, IsBetweenWhatGoesByWayOfTheHost) {
         FakeDevice device;
         LateCommunicator late(loopback);  // what is not waited for has not come
         StagedCommunicator communicator(late, device);
-        const Outcome replayed = train(network, decompositions, execution, device, communicator, loopback, true);
+        const Outcome replayed =
+            train(network, decompositions, execution, device, communicator, loopback, true);
         if (loopback.rank() == 0) expect_same(replayed, expected, what);
         EXPECT_GT(replayed.count.segments, 1U) << what;
         EXPECT_LT(replayed.count.steps, replayed.count.all_steps) << what;
         EXPECT_EQ(device.captures_made(), static_cast<int>(replayed.count.segments)) << what;
-        EXPECT_EQ(device.replays(), (steps - 1) * static_cast<int>(replayed.count.segments)) << what;
+        EXPECT_EQ(device.replays(), (steps - 1) * static_cast<int>(replayed.count.segments))
+            << what;
       });
     }
 }
@@ -121,7 +129,8 @@ TEST(Replay, FollowsTheSchedule) {  // nothing moves once the rate is zero
       run.executor().run(step);
       weights.push_back(run.weights());
     }
-    for (std::size_t step = 1; step < 4; ++step) EXPECT_NE(weights[step], weights[step - 1]) << step;
+    for (std::size_t step = 1; step < 4; ++step)
+      EXPECT_NE(weights[step], weights[step - 1]) << step;
     EXPECT_EQ(weights[4], weights[3]);
     EXPECT_EQ(weights[5], weights[3]);
   });
@@ -178,7 +187,8 @@ TEST(Replay, AsksOnceForDataThatAreFixed) {
       executor.replay_steps();
       initialize_parameters(network, program, 3, executor);
       for (int step = 0; step < 4; ++step) executor.run(step);
-      EXPECT_EQ(data.asked(), fixed ? (std::vector<std::int64_t>{0, 1}) : (std::vector<std::int64_t>{0, 1, 2, 3}));
+      EXPECT_EQ(data.asked(), fixed ? (std::vector<std::int64_t>{0, 1})
+                                    : (std::vector<std::int64_t>{0, 1, 2, 3}));
     });
 }
 
@@ -253,7 +263,10 @@ TEST(Replay, LoadsNothingWhereARankHasNoData) {
     Buffer& empty = program.buffers.emplace_back();
     empty.region = whole(Shape{{0, 1, 1, 1, 1}});
     empty.persistent = true;
-    const Step load{.reads = {}, .writes = {0}, .body = LoadStep{LoadStep::What::Samples, empty.region, empty.region.shape(), 0}};
+    const Step load{
+        .reads = {},
+        .writes = {0},
+        .body = LoadStep{LoadStep::What::Samples, empty.region, empty.region.shape(), 0}};
     program.steps = {load, load};
     plan_buffers(program);
     const Network network;
@@ -275,7 +288,8 @@ class Pretending final : public CommunicatorDecorator {
 
 TEST(Replay, SaysWhatCannotBeCaptured) {
   const Network network = changing_network();
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2")).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2")).layers;
   run_loopback(2, [&](Communicator& loopback) {
     FakeDevice device;
     StagedCommunicator staged(loopback, device);
@@ -294,7 +308,8 @@ TEST(Replay, SaysWhatCannotBeCaptured) {
       message = error.what();
     }
     ASSERT_TRUE(message);
-    EXPECT_THAT(*message, HasSubstr("cannot be captured to be replayed: fake: a capture waits for a stream; --cuda-graph off launches each"));
+    EXPECT_THAT(*message, HasSubstr("cannot be captured to be replayed: fake: a capture waits for "
+                                    "a stream; --cuda-graph off launches each"));
     EXPECT_EQ(executor.loss(), loss) << "the device goes on";
   });
 }

@@ -18,8 +18,10 @@ inline constexpr int steps = 5;
 inline Network changing_network(OptimizerKind optimizer = OptimizerKind::Adam) {
   NetworkBuilder net(6, 3);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
-  const LayerIndex x = net.dropout(net.relu(net.batch_norm(net.convolution(net.input({4, 1, 8, 8}), 8, same))));
-  Network network = net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
+  const LayerIndex x =
+      net.dropout(net.relu(net.batch_norm(net.convolution(net.input({4, 1, 8, 8}), 8, same))));
+  Network network = net.finish_with_loss(
+      net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
   network.running_momentum = 0.1;
   network.training.optimizer = optimizer;
   return network;
@@ -52,8 +54,10 @@ struct Outcome {
   ReplayCount count;
 };
 
-inline Outcome train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, Backend& backend,
-                     Communicator& communicator, Communicator& gathering, bool replays, const std::function<void(Program&)>& choose_ways = {}) {
+inline Outcome train(const Network& network, const LayerDecompositions& decompositions,
+                     const Execution& execution, Backend& backend, Communicator& communicator,
+                     Communicator& gathering, bool replays,
+                     const std::function<void(Program&)>& choose_ways = {}) {
   Program program = lower(network, decompositions, execution, communicator.rank());
   if (choose_ways) choose_ways(program);
   MovingData data;
@@ -67,17 +71,20 @@ inline Outcome train(const Network& network, const LayerDecompositions& decompos
     outcome.losses.push_back(executor.loss());
   }
   outcome.trained.gradients = gather_iteration(network, program, executor, gathering);
-  outcome.trained.parameters = gather_parameters(network, program, executor, gathering, ParameterPart::Value);
+  outcome.trained.parameters =
+      gather_parameters(network, program, executor, gathering, ParameterPart::Value);
   outcome.trained.running = gather_running_statistics(network, program, executor, gathering);
   outcome.count = executor.replay_count();
   return outcome;
 }
 
 /// On the host, each step on its own.
-inline Outcome launched(const Network& network, const LayerDecompositions& decompositions, const Execution& execution) {
+inline Outcome launched(const Network& network, const LayerDecompositions& decompositions,
+                        const Execution& execution) {
   Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
-    Outcome mine = train(network, decompositions, execution, *make_reference_backend(), communicator, communicator, false);
+    Outcome mine = train(network, decompositions, execution, *make_reference_backend(),
+                         communicator, communicator, false);
     if (communicator.rank() == 0) outcome = std::move(mine);
   });
   return outcome;

@@ -15,8 +15,10 @@ namespace {
 /// 7 samples in sets of 3: the last one is a single sample, and sets straddle ranks.
 Network network_with_running_statistics() {
   test::NetworkBuilder net(7, 3);
-  const LayerIndex y = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 5, 4}), 6, Window{})));
-  Network network = net.finish_with_loss(net.dropout(net.batch_norm(net.convolution(y, 4, Window{.kernel = 3, .pad_before = 1, .pad_after = 1}))));
+  const LayerIndex y =
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 5, 4}), 6, Window{})));
+  Network network = net.finish_with_loss(net.dropout(
+      net.batch_norm(net.convolution(y, 4, Window{.kernel = 3, .pad_before = 1, .pad_after = 1}))));
   network.running_momentum = 0.1;
   return network;
 }
@@ -24,7 +26,9 @@ Network network_with_running_statistics() {
 LayerDecompositions everywhere(const Network& network, const char* grid) {
   LayerDecompositions decompositions;
   for (const Layer& layer : network.layers)
-    decompositions.push_back(layer.kind == LayerKind::Input ? Decomposition{} : nearest_legal(layer, Decomposition::parse(grid)).decomposition);
+    decompositions.push_back(layer.kind == LayerKind::Input
+                                 ? Decomposition{}
+                                 : nearest_legal(layer, Decomposition::parse(grid)).decomposition);
   return decompositions;
 }
 
@@ -35,22 +39,29 @@ void hand_over(const Program& trained, Executor& from, const Program& program, E
     from.download(source, values.data());
     to.upload(destination, values.data());
   };
-  for (std::size_t i = 0; i < trained.parameters.size(); ++i) move(trained.parameters[i].value, program.parameters[i].value);
-  for (std::size_t i = 0; i < trained.running.size(); ++i) move(trained.running[i].value, program.running[i].value);
+  for (std::size_t i = 0; i < trained.parameters.size(); ++i)
+    move(trained.parameters[i].value, program.parameters[i].value);
+  for (std::size_t i = 0; i < trained.running.size(); ++i)
+    move(trained.running[i].value, program.running[i].value);
 }
 
 struct Outcome {
-  std::vector<std::vector<float>> running;  ///< per normalization: means, then variances, of all channels
-  double loss = 0;                          ///< of inference
+  std::vector<std::vector<float>>
+      running;      ///< per normalization: means, then variances, of all channels
+  double loss = 0;  ///< of inference
 };
 
 /// Puts a rank's channels where they belong; copies on other ranks must be the same numbers.
-void place(const RunningStatistics& statistics, const std::vector<float>& values, std::vector<float>& whole) {
-  const auto channels = static_cast<std::size_t>(statistics.global[Axis::C]), own = values.size() / 2;
+void place(const RunningStatistics& statistics, const std::vector<float>& values,
+           std::vector<float>& whole) {
+  const auto channels = static_cast<std::size_t>(statistics.global[Axis::C]),
+             own = values.size() / 2;
   whole.resize(2 * channels, NAN);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    float& at = whole[i / own * channels + static_cast<std::size_t>(statistics.region[Axis::C].begin) + i % own];
-    EXPECT_TRUE(std::isnan(at) || at == values[i]) << at << " on one rank, " << values[i] << " on another";
+    float& at = whole[i / own * channels +
+                      static_cast<std::size_t>(statistics.region[Axis::C].begin) + i % own];
+    EXPECT_TRUE(std::isnan(at) || at == values[i])
+        << at << " on one rank, " << values[i] << " on another";
     at = values[i];
   }
 }
@@ -63,8 +74,10 @@ Outcome train_and_infer(const Network& network, const char* grid) {
     const auto backend = make_reference_backend();
     SyntheticData data(1);
     const Program program = lower(network, decompositions, Execution{}, communicator.rank());
-    const Program inference = lower_inference(network, decompositions, Execution{}, communicator.rank());
-    Executor executor(network, program, *backend, communicator, data, {}), inferring(network, inference, *backend, communicator, data, {});
+    const Program inference =
+        lower_inference(network, decompositions, Execution{}, communicator.rank());
+    Executor executor(network, program, *backend, communicator, data, {}),
+        inferring(network, inference, *backend, communicator, data, {});
     initialize_parameters(network, program, 1, executor);
     for (int step = 0; step < 3; ++step) executor.run(step);
     hand_over(program, executor, inference, inferring);
@@ -93,7 +106,8 @@ TEST(RunningStatistics, AreTheSameOnAnyPlan) {
     EXPECT_NEAR(divided.loss, undivided.loss, 1e-5 * undivided.loss);
     for (std::size_t layer = 0; layer < 2; ++layer) {
       ASSERT_EQ(divided.running[layer].size(), undivided.running[layer].size());
-      for (std::size_t i = 0; i < undivided.running[layer].size(); ++i) EXPECT_NEAR(divided.running[layer][i], undivided.running[layer][i], 1e-5);
+      for (std::size_t i = 0; i < undivided.running[layer].size(); ++i)
+        EXPECT_NEAR(divided.running[layer][i], undivided.running[layer][i], 1e-5);
     }
   }
 }
@@ -117,7 +131,8 @@ TEST(RunningStatistics, AreTheSameInMicroBatches) {
       SCOPED_TRACE(grid);
       const Outcome in_parts = train_and_infer(network_in_parts(parts), grid);
       for (std::size_t layer = 0; layer < 2; ++layer)
-        for (std::size_t i = 0; i < whole.running[layer].size(); ++i) EXPECT_NEAR(in_parts.running[layer][i], whole.running[layer][i], 1e-5) << parts;
+        for (std::size_t i = 0; i < whole.running[layer].size(); ++i)
+          EXPECT_NEAR(in_parts.running[layer][i], whole.running[layer][i], 1e-5) << parts;
     }
 }
 
@@ -134,7 +149,8 @@ TEST(RunningStatistics, InferenceDoesNoMoreThanTheForwardPhase) {
     EXPECT_EQ(step.phase, Phase::Forward);
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     const KernelKind kind = compute ? compute->kernel.kind : KernelKind::Fill;
-    EXPECT_TRUE(kind != KernelKind::Dropout && kind != KernelKind::BatchNormStatistics) << name_of(kind);
+    EXPECT_TRUE(kind != KernelKind::Dropout && kind != KernelKind::BatchNormStatistics)
+        << name_of(kind);
   }
   EXPECT_EQ(program.parameters.front().gradient, -1);
 }

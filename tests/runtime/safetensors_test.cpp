@@ -16,7 +16,8 @@ namespace {
 class Safetensors : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("stratplan-safetensors-" + std::to_string(::getpid()));
+    folder_ = std::filesystem::temp_directory_path() /
+              ("stratplan-safetensors-" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -37,7 +38,9 @@ class Safetensors : public testing::Test {
 };
 
 TEST_F(Safetensors, ComeBackAsTheyWent) {
-  const std::vector<NamedTensor> tensors{{"loss", {1}, {2.5F}}, {"conv1.weights", {2, 1, 1, 1, 3}, {1, 2, 3, 4, 5, 6}}, {"none", {0}, {}}};
+  const std::vector<NamedTensor> tensors{{"loss", {1}, {2.5F}},
+                                         {"conv1.weights", {2, 1, 1, 1, 3}, {1, 2, 3, 4, 5, 6}},
+                                         {"none", {0}, {}}};
   write_safetensors(file(), tensors);
   const auto read = read_safetensors(file());
   ASSERT_EQ(read.size(), tensors.size());
@@ -67,16 +70,24 @@ TEST_F(Safetensors, BadFilesAreInputErrors) {
   const Row rows[] = {
       {"no JSON", "{", "", "expected a safetensors header"},
       {"no object", "[]", "", "expected a safetensors header"},
-      {"another type", R"({"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}})", "ab", "at /a/dtype: expected F32"},
+      {"another type", R"({"a": {"dtype": "F16", "shape": [1], "data_offsets": [0, 2]}})", "ab",
+       "at /a/dtype: expected F32"},
       {"no shape", R"({"a": {"dtype": "F32", "data_offsets": [0, 4]}})", "abcd", "at /a: expected"},
-      {"truncated", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "abcd", "at /a/data_offsets"},
-      {"shape and size", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", "abcd", "at /a/data_offsets"},
-      {"overflow", R"({"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 0]}})", "", "at /a/shape"},
-      {"negative", R"({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}})", "abcd", "at /a/shape"},
+      {"truncated", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})", "abcd",
+       "at /a/data_offsets"},
+      {"shape and size", R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}})", "abcd",
+       "at /a/data_offsets"},
+      {"overflow",
+       R"({"a": {"dtype": "F32", "shape": [4294967296, 4294967296], "data_offsets": [0, 0]}})", "",
+       "at /a/shape"},
+      {"negative", R"({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}})", "abcd",
+       "at /a/shape"},
   };
   for (const Row& row : rows) {
     write(row.header, row.data);
-    EXPECT_THAT(test::message_of<InputError>([&] { read_safetensors(file()); }), testing::HasSubstr(row.message)) << row.what;
+    EXPECT_THAT(test::message_of<InputError>([&] { read_safetensors(file()); }),
+                testing::HasSubstr(row.message))
+        << row.what;
   }
   std::ofstream(file()) << "short";
   EXPECT_THROW(read_safetensors(file()), InputError);

@@ -11,9 +11,12 @@ namespace {
 
 TEST(SampleOrder, AnEpochIsAPermutationButForAPartOfABatch) {
   rc::check("each sample at most once", [] {
-    const auto samples = *rc::gen::inRange<std::int64_t>(1, 200), batch = *rc::gen::inRange<std::int64_t>(1, samples + 1);
-    SampleOrder order({samples, batch, *rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<bool>()});
-    RC_ASSERT(order.steps_per_epoch() * batch + order.dropped() == samples && order.dropped() < batch);
+    const auto samples = *rc::gen::inRange<std::int64_t>(1, 200),
+               batch = *rc::gen::inRange<std::int64_t>(1, samples + 1);
+    SampleOrder order(
+        {samples, batch, *rc::gen::arbitrary<std::uint64_t>(), *rc::gen::arbitrary<bool>()});
+    RC_ASSERT(order.steps_per_epoch() * batch + order.dropped() == samples &&
+              order.dropped() < batch);
     const auto epoch = *rc::gen::inRange<std::int64_t>(0, 5);
     std::set<std::int64_t> seen;
     for (std::int64_t step = 0; step < order.steps_per_epoch(); ++step)
@@ -26,7 +29,8 @@ TEST(SampleOrder, AnEpochIsAPermutationButForAPartOfABatch) {
 
 std::vector<std::int64_t> epoch_of(SampleOrder order, std::int64_t epoch) {
   std::vector<std::int64_t> samples;
-  for (std::int64_t step = 0; step < order.steps_per_epoch(); ++step) samples.push_back(order.sample(epoch * order.steps_per_epoch() + step, 0));
+  for (std::int64_t step = 0; step < order.steps_per_epoch(); ++step)
+    samples.push_back(order.sample(epoch * order.steps_per_epoch() + step, 0));
   return samples;
 }
 
@@ -45,7 +49,8 @@ TEST(SampleOrder, EveryPlaceIsEquallyLikely) {
   // The sample in the first place, over 6000 epochs of 6: 1000 each expected, standard deviation 29.
   std::array<int, 6> first{};
   SampleOrder order({6, 6, 9, true});
-  for (std::int64_t epoch = 0; epoch < 6000; ++epoch) ++first[static_cast<std::size_t>(order.sample(epoch, 0))];
+  for (std::int64_t epoch = 0; epoch < 6000; ++epoch)
+    ++first[static_cast<std::size_t>(order.sample(epoch, 0))];
   for (const int count : first) EXPECT_NEAR(count, 1000, 150);
 }
 

@@ -29,7 +29,9 @@ Program program_of(const std::string& text, bool concurrent = false) {
     step.writes = {index};
     if (kind == 'l') step.body = LoadStep{};
     if (kind == 'x') step.body = ExchangeStep{}, step.track = Track::Halo;
-    if (kind == 'r') step.body = CollectiveStep{Collective::AllReduce, {}, DataType::F32, 0, 1, {}}, step.track = Track::Gradient;
+    if (kind == 'r')
+      step.body = CollectiveStep{Collective::AllReduce, {}, DataType::F32, 0, 1, {}},
+      step.track = Track::Gradient;
   }
   plan_buffers(program);
   return program;
@@ -42,8 +44,8 @@ std::string text_of(const std::vector<Segment>& segments) {
   for (const Segment& segment : segments) {
     EXPECT_EQ(segment.first, next);
     next = segment.end;
-    text +=
-        (text.empty() ? "" : " ") + std::to_string(segment.end - segment.first) + (segment.replays ? "" : "~") + (segment.communicates ? "!" : "");
+    text += (text.empty() ? "" : " ") + std::to_string(segment.end - segment.first) +
+            (segment.replays ? "" : "~") + (segment.communicates ? "!" : "");
   }
   return text;
 }
@@ -72,7 +74,9 @@ TEST(Segments, AreAsLongAsTheHostAllows) {
   }
 }
 
-TEST(Segments, BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads what was exchanged beside the others
+TEST(
+    Segments,
+    BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads what was exchanged beside the others
   const Program program = program_of("kkxk2kk3kk", true);
   EXPECT_EQ(text_of(segments_of(program, none)), "2 1~! 2 3");
   EXPECT_EQ(text_of(segments_of(program, all)), "8!");
@@ -80,8 +84,10 @@ TEST(Segments, BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads wh
 
 TEST(AwaitedTracks, AreWaitedForOnceAndOnlyBesideKernels) {
   EXPECT_THAT(awaited_tracks(program_of("xkk2")), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
-  EXPECT_THAT(awaited_tracks(program_of("xkk2", true)), ElementsAre(IsEmpty(), ElementsAre(Track::Halo), IsEmpty()));
-  EXPECT_THAT(awaited_tracks(program_of("krkk2", true)), ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(Track::Gradient), IsEmpty()));
+  EXPECT_THAT(awaited_tracks(program_of("xkk2", true)),
+              ElementsAre(IsEmpty(), ElementsAre(Track::Halo), IsEmpty()));
+  EXPECT_THAT(awaited_tracks(program_of("krkk2", true)),
+              ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(Track::Gradient), IsEmpty()));
 }
 
 }  // namespace

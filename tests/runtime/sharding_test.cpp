@@ -49,15 +49,24 @@ std::vector<Row> rows() {
 
 TEST(Sharding, GivesTheSameNumbersBitForBit) {
   for (const Row& row : rows()) {
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     const test::Trained expected = train_two_steps(row.network, decompositions, {}, "reference");
     for (const int sharding : {1, 2, 3}) {
       for (const std::int64_t bucket : {1, 700, 4 << 20}) {
         SCOPED_TRACE(fmt::format("{}: sharding {} in buckets of {}", row.what, sharding, bucket));
-        Execution execution{.bucket_bytes = {bucket}, .concurrent_tracks = bucket == 700, .precision = {}, .sharding = sharding};
-        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution, "reference")), "");
+        Execution execution{.bucket_bytes = {bucket},
+                            .concurrent_tracks = bucket == 700,
+                            .precision = {},
+                            .sharding = sharding};
+        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution,
+                                                             "reference")),
+                  "");
         execution.recompute = layers_to_recompute(row.network);
-        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution, "reference")), "") << "with recomputation";
+        EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution,
+                                                             "reference")),
+                  "")
+            << "with recomputation";
       }
     }
   }
@@ -66,14 +75,19 @@ TEST(Sharding, GivesTheSameNumbersBitForBit) {
 /// Messages that nobody moves before somebody waits: what is on its way is neither read nor written over.
 TEST(Sharding, HoweverLateMessagesAre) {
   const Network network = trained_with(OptimizerKind::Momentum);
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2 H2")).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2 H2")).layers;
   const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
   for (const int sharding : {0, 1, 2, 3}) {
-    const Execution execution{
-        .bucket_bytes = {700}, .concurrent_tracks = true, .precision = {}, .recompute = layers_to_recompute(network), .sharding = sharding};
+    const Execution execution{.bucket_bytes = {700},
+                              .concurrent_tracks = true,
+                              .precision = {},
+                              .recompute = layers_to_recompute(network),
+                              .sharding = sharding};
     run_loopback(4, [&](Communicator& loopback) {
       test::LateCommunicator communicator(loopback);
-      const test::Trained found = train_two_steps(network, decompositions, execution, "reference", communicator, communicator);
+      const test::Trained found = train_two_steps(network, decompositions, execution, "reference",
+                                                  communicator, communicator);
       if (communicator.rank() > 0) return;
       EXPECT_EQ(first_difference(expected, found), "") << sharding;
     });
@@ -83,24 +97,31 @@ TEST(Sharding, HoweverLateMessagesAre) {
 /// From stage 2 on micro-batches' gradients are added up behind the sum over ranks: another order.
 TEST(Sharding, OfMicroBatchesGivesTheSameNumbersToRounding) {
   const Network network = trained_with(OptimizerKind::Momentum, 2);
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2")).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2")).layers;
   const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
   for (const int sharding : {1, 2, 3}) {
-    const test::Trained found = train_two_steps(network, decompositions, {.precision = {}, .sharding = sharding}, "reference");
+    const test::Trained found = train_two_steps(
+        network, decompositions, {.precision = {}, .sharding = sharding}, "reference");
     EXPECT_EQ(first_difference(expected, found).empty(), sharding == 1);
-    const Verification verification = compare(expected.gradients, found.gradients, verification_tolerance(network));
-    EXPECT_TRUE(verification.passed) << sharding << ": " << verification.worst_tensor << " " << verification.worst_difference;
+    const Verification verification =
+        compare(expected.gradients, found.gradients, verification_tolerance(network));
+    EXPECT_TRUE(verification.passed)
+        << sharding << ": " << verification.worst_tensor << " " << verification.worst_difference;
   }
 }
 
 TEST(Sharding, GivesTheSameNumbersOnTheCpuBackend) {
   if (!cpu_part().built) GTEST_SKIP() << "built without oneDNN";
   for (const Row& row : rows()) {
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     const test::Trained expected = train_two_steps(row.network, decompositions, {}, "cpu");
     for (const int sharding : {1, 2, 3}) {
       const Execution execution{.bucket_bytes = {700}, .precision = {}, .sharding = sharding};
-      EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution, "cpu")), "")
+      EXPECT_EQ(first_difference(expected,
+                                 train_two_steps(row.network, decompositions, execution, "cpu")),
+                "")
           << row.what << ", sharding " << sharding;
     }
   }
@@ -109,10 +130,14 @@ TEST(Sharding, GivesTheSameNumbersOnTheCpuBackend) {
 RC_GTEST_PROP(Sharding, GivesTheSameNumbersOfAnyNetwork, ()) {
   const Network network = test::any_network();
   const LayerDecompositions decompositions =
-      uniform_plan(network, {test::any_grid(test::any_of<Topology>({{2}, {3}, {4}, {2, 2}}), {all_dims.begin(), all_dims.end()})}).layers;
-  const Execution execution{.bucket_bytes = {test::any_int(1, 3000)}, .precision = {}, .sharding = test::any_int(1, 3)};
+      uniform_plan(network, {test::any_grid(test::any_of<Topology>({{2}, {3}, {4}, {2, 2}}),
+                                            {all_dims.begin(), all_dims.end()})})
+          .layers;
+  const Execution execution{
+      .bucket_bytes = {test::any_int(1, 3000)}, .precision = {}, .sharding = test::any_int(1, 3)};
   const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
-  RC_ASSERT(first_difference(expected, train_two_steps(network, decompositions, execution, "reference")) == "");
+  RC_ASSERT(first_difference(
+                expected, train_two_steps(network, decompositions, execution, "reference")) == "");
 }
 
 /// A checkpoint is of whole tensors, whoever kept which share: written under one stage it goes on under another, bit for bit.
@@ -127,9 +152,11 @@ TEST(Sharding, CheckpointsGoOnUnderAnyStage) {
   });
   for (const int sharding : {0, 1, 2, 3}) {
     const test::TemporaryFolder folder;
-    const Execution before{.bucket_bytes = {700}, .precision = {}, .sharding = 3 - sharding}, after{.precision = {}, .sharding = sharding};
+    const Execution before{.bucket_bytes = {700}, .precision = {}, .sharding = 3 - sharding},
+        after{.precision = {}, .sharding = sharding};
     const auto checkpoints_of = [&](test::Rank& rank) {
-      return Checkpoints(folder / "state", 1, rank.network, rank.program, settings.seed, rank.executor, rank.communicator);
+      return Checkpoints(folder / "state", 1, rank.network, rank.program, settings.seed,
+                         rank.executor, rank.communicator);
     };
     const auto first_half = [&](test::Rank& rank) {
       test::train_steps(rank, 0, 2);
@@ -139,7 +166,9 @@ TEST(Sharding, CheckpointsGoOnUnderAnyStage) {
       EXPECT_EQ(checkpoints_of(rank).restore().step, 2);
       test::train_steps(rank, 2, 4);
       const std::vector<NamedTensor> found = test::parameters(rank);
-      for (std::size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].values, expected[i].values) << found[i].name << ", sharding " << sharding;
+      for (std::size_t i = 0; i < found.size(); ++i)
+        EXPECT_EQ(found[i].values, expected[i].values)
+            << found[i].name << ", sharding " << sharding;
     };
     test::on_ranks(network, "N2 H2", settings, first_half, before);
     test::on_ranks(network, "N2 H2", settings, second_half, after);

@@ -27,10 +27,12 @@ Network planes() {
   NetworkBuilder net(4);
   LayerIndex x = net.relu(net.convolution(net.input({3, 1, 17, 9}), 8, same, true));
   x = net.relu(net.convolution(x, 8, Window{.kernel = 4, .pad_before = 1, .pad_after = 2}, true));
-  x = net.batch_norm(net.convolution(x, 8, Window{.kernel = 3, .dilation = 2, .pad_before = 2, .pad_after = 2}));
+  x = net.batch_norm(
+      net.convolution(x, 8, Window{.kernel = 3, .dilation = 2, .pad_before = 2, .pad_after = 2}));
   x = net.convolution(x, 8, same);
   net.in_groups(2);
-  x = net.leaky_relu(net.convolution(x, 12, Window{.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1}));
+  x = net.leaky_relu(
+      net.convolution(x, 12, Window{.kernel = 3, .stride = 2, .pad_before = 1, .pad_after = 1}));
   return net.finish_with_loss(net.fully_connected(net.convolution(x, 4, same, true), 3));
 }
 
@@ -38,15 +40,18 @@ Network volumes() {
   NetworkBuilder net(2);
   LayerIndex x = net.relu(net.convolution(net.input({2, 12, 5, 4}), 4, {same, same, same}, true));
   x = net.relu(net.convolution(x, 6, {same, same, same}, true));
-  return net.finish_with_loss(net.convolution(x, 4, {Window{.kernel = 5, .pad_before = 2, .pad_after = 2}, same, same}));
+  return net.finish_with_loss(
+      net.convolution(x, 4, {Window{.kernel = 5, .pad_before = 2, .pad_after = 2}, same, same}));
 }
 
 /// With messages that come late.
-Trained train(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name) {
+Trained train(const Network& network, const LayerDecompositions& decompositions,
+              const Execution& execution, const char* backend_name) {
   Trained outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
     test::LateCommunicator communicator(loopback);
-    Trained mine = test::train_two_steps(network, decompositions, execution, backend_name, communicator, communicator);
+    Trained mine = test::train_two_steps(network, decompositions, execution, backend_name,
+                                         communicator, communicator);
     if (communicator.rank() == 0) outcome = std::move(mine);
   });
   return outcome;
@@ -86,7 +91,8 @@ std::vector<Row> rows() {
 TEST(Slabs, AreTheSameNumbersBitForBit) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.what);
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     Execution execution{.bucket_bytes = {512}, .precision = {}};
     const Trained expected = train(row.network, decompositions, execution, "reference");
     execution.slabs = layers_for_slabs(row.network, decompositions);
@@ -96,9 +102,11 @@ TEST(Slabs, AreTheSameNumbersBitForBit) {
       const Trained found = train(row.network, decompositions, execution, "reference");
       ASSERT_EQ(expected.gradients.size(), found.gradients.size());
       for (std::size_t i = 0; i < expected.gradients.size(); ++i)
-        EXPECT_EQ(expected.gradients[i].values, found.gradients[i].values) << expected.gradients[i].name;
+        EXPECT_EQ(expected.gradients[i].values, found.gradients[i].values)
+            << expected.gradients[i].name;
       for (std::size_t i = 0; i < expected.parameters.size(); ++i)
-        EXPECT_EQ(expected.parameters[i].values, found.parameters[i].values) << expected.parameters[i].name;
+        EXPECT_EQ(expected.parameters[i].values, found.parameters[i].values)
+            << expected.parameters[i].name;
     }
   }
 }
@@ -106,20 +114,26 @@ TEST(Slabs, AreTheSameNumbersBitForBit) {
 TEST(Slabs, AreTheSameNumbersOnTheCpuBackend) {
   if (!cpu_part().built) GTEST_SKIP() << "built without oneDNN";
   for (const Row& row : rows()) {
-    const LayerDecompositions decompositions = uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
+    const LayerDecompositions decompositions =
+        uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     Execution execution{.concurrent_tracks = true, .precision = {}};
     const Trained expected = train(row.network, decompositions, execution, "cpu");
     execution.slabs = layers_for_slabs(row.network, decompositions);
     const Trained found = train(row.network, decompositions, execution, "cpu");
-    EXPECT_LE(difference(expected.parameters, found.parameters), verification_tolerance(row.network)) << row.what;
+    EXPECT_LE(difference(expected.parameters, found.parameters),
+              verification_tolerance(row.network))
+        << row.what;
   }
 }
 
 /// Messages that nobody moves before somebody waits: what is computed before that needs none of them.
 TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
   const Network network = planes();
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("N2 H2")).layers;
-  const Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = layers_for_slabs(network, decompositions)};
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("N2 H2")).layers;
+  const Execution execution{.concurrent_tracks = true,
+                            .precision = {},
+                            .slabs = layers_for_slabs(network, decompositions)};
   run_loopback(4, [&](Communicator& loopback) {
     test::LateCommunicator communicator(loopback);
     const Program program = lower(network, decompositions, execution, communicator.rank());
@@ -133,13 +147,16 @@ TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const Step& step = program.steps[i];
       const Span span = executor.spans()[i];
-      if (step.phase != Phase::Forward || !execution.slabs.contains(network.layer(step.layer).name)) continue;
+      if (step.phase != Phase::Forward || !execution.slabs.contains(network.layer(step.layer).name))
+        continue;
       if (std::holds_alternative<ExchangeStep>(step.body)) exchange = span;
       const auto* compute = std::get_if<ComputeStep>(&step.body);
-      if (compute && compute->kernel.kind == KernelKind::ConvolutionForward) ++(span.end < exchange.end ? before : after);
+      if (compute && compute->kernel.kind == KernelKind::ConvolutionForward)
+        ++(span.end < exchange.end ? before : after);
     }
     EXPECT_GE(before, 8) << "rank " << communicator.rank();
-    EXPECT_GE(communicator.polls(), before) << "rank " << communicator.rank() << ": once behind each kernel";
+    EXPECT_GE(communicator.polls(), before)
+        << "rank " << communicator.rank() << ": once behind each kernel";
     EXPECT_GE(after, 8) << "rank " << communicator.rank();
   });
 }
@@ -147,12 +164,16 @@ TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
 /// A verified step takes how a layer decided with the last of its slabs.
 TEST(Slabs, AreVerified) {
   const Network network = planes();
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse("H2")).layers;
-  const Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = layers_for_slabs(network, decompositions)};
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("H2")).layers;
+  const Execution execution{.concurrent_tracks = true,
+                            .precision = {},
+                            .slabs = layers_for_slabs(network, decompositions)};
   const TrainingSettings settings{.seed = 5};
   const auto judge = make_reference_backend();
   SyntheticData judged(5);
-  const std::vector<NamedTensor> expected = undivided_iteration(network, execution, *judge, settings, judged);
+  const std::vector<NamedTensor> expected =
+      undivided_iteration(network, execution, *judge, settings, judged);
   run_loopback(2, [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, execution, communicator.rank());
     const auto backend = make_reference_backend();
@@ -161,8 +182,10 @@ TEST(Slabs, AreVerified) {
     initialize_parameters(network, program, settings.seed, executor);
     executor.run(0);
     std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
-    if (communicator.rank() == 0) actual.at(1).values.at(0) *= 2;  // so that decisions are looked into
-    const Verification found = verify_first_step(network, program, execution, settings, *backend, data, executor, communicator, expected, actual);
+    if (communicator.rank() == 0)
+      actual.at(1).values.at(0) *= 2;  // so that decisions are looked into
+    const Verification found = verify_first_step(network, program, execution, settings, *backend,
+                                                 data, executor, communicator, expected, actual);
     if (communicator.rank() > 0) return;
     EXPECT_FALSE(found.passed);
     EXPECT_EQ(found.turned, 0);

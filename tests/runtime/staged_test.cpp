@@ -24,7 +24,9 @@ using Parcel = Communicator::Parcel;
 class Numbers {
  public:
   Numbers(Backend& device, const std::vector<float>& values)
-      : device_(device), count_(values.size()), address_(static_cast<float*>(device.allocate(bytes()))) {
+      : device_(device),
+        count_(values.size()),
+        address_(static_cast<float*>(device.allocate(bytes()))) {
     set(values);
   }
   float* at(std::size_t element) const { return address_ + element; }
@@ -83,7 +85,8 @@ TEST(Staged, SendsWhatTheKernelsBeforeHaveWritten) {
     Adding add(device, 2);
     Numbers terms(device, {1, 2}), mine(device, {10 * me, 10 * me}), arrived(device, {0, 0});
     add(terms, mine);  // is still to be run when the exchange is called
-    const Parcel send{peer, mine.at(0), mine.bytes()}, receive{peer, arrived.at(0), arrived.bytes()};
+    const Parcel send{peer, mine.at(0), mine.bytes()},
+        receive{peer, arrived.at(0), arrived.bytes()};
     communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
     add(arrived, terms);  // and runs behind what has arrived
     const auto other = static_cast<float>(peer);
@@ -112,11 +115,15 @@ TEST(Staged, CollectivesOfUnevenPieces) {
     const auto rank = static_cast<std::size_t>(communicator.rank());
     constexpr std::array<std::size_t, 3> begin{0, 2, 2};
     const auto k = static_cast<float>(1 << (4 * rank));  // sums: 273 times 1, 2, 3
-    Numbers terms(device, {k, 2 * k, 3 * k}), mine(device, std::vector<float>(static_cast<std::size_t>(counts[rank]))), all(device, {0, 0, 0});
-    communicator.reduce_scatter(Track::Gradient, group, terms.at(0), mine.at(0), counts, DataType::F32);
+    Numbers terms(device, {k, 2 * k, 3 * k}),
+        mine(device, std::vector<float>(static_cast<std::size_t>(counts[rank]))),
+        all(device, {0, 0, 0});
+    communicator.reduce_scatter(Track::Gradient, group, terms.at(0), mine.at(0), counts,
+                                DataType::F32);
     communicator.all_gather(Track::Gradient, group, mine.at(0), all.at(0), counts, DataType::F32);
     EXPECT_THAT(all.get(), ElementsAre(273, 546, 819));
-    communicator.all_gather(Track::Gradient, group, terms.at(begin[rank]), terms.at(0), counts, DataType::F32);
+    communicator.all_gather(Track::Gradient, group, terms.at(begin[rank]), terms.at(0), counts,
+                            DataType::F32);
     EXPECT_THAT(terms.get(), ElementsAre(1, 2, 768));
     communicator.all_reduce(Track::Gradient, group, all.at(1), 2, DataType::F32);
     EXPECT_THAT(all.get(), ElementsAre(273, 3 * 546, 3 * 819));
@@ -133,7 +140,8 @@ TEST(Staged, WhatIsUnderWayArrivesWhenItIsWaitedFor) {
     Numbers first(device, {1}), second(device, {2}), one(device, {0}), two(device, {0});
     const Parcel sends[] = {{peer, first.at(0), {4}}, {peer, second.at(0), {4}}};
     const Parcel receives[] = {{peer, one.at(0), {4}}, {peer, two.at(0), {4}}};
-    for (std::size_t i = 0; i < 2; ++i) communicator.exchange(Track::Halo, {&sends[i], 1}, {&receives[i], 1}, static_cast<int>(i));
+    for (std::size_t i = 0; i < 2; ++i)
+      communicator.exchange(Track::Halo, {&sends[i], 1}, {&receives[i], 1}, static_cast<int>(i));
     first.set({-1});  // has been sent
     EXPECT_FALSE(communicator.poll(Track::Halo));
     EXPECT_THAT(one.get(), ElementsAre(0));
@@ -148,29 +156,36 @@ Network small_network() {
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({4, 1, 12, 12}), 8, same)));
   x = net.relu(net.batch_norm(net.convolution(x, 8, same)));
-  return net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
+  return net.finish_with_loss(
+      net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
 }
 
-test::Trained train_on_devices(const Network& network, const LayerDecompositions& decompositions, const Execution& execution) {
+test::Trained train_on_devices(const Network& network, const LayerDecompositions& decompositions,
+                               const Execution& execution) {
   test::Trained outcome;
-  on_devices(decompositions.back().grid.ranks(), [&](StagedCommunicator& staged, FakeDevice& device) {
-    test::Trained mine = test::train_two_steps(network, decompositions, execution, device, staged, staged.inner());
-    if (staged.rank() == 0) outcome = std::move(mine);
-  });
+  on_devices(decompositions.back().grid.ranks(),
+             [&](StagedCommunicator& staged, FakeDevice& device) {
+               test::Trained mine = test::train_two_steps(network, decompositions, execution,
+                                                          device, staged, staged.inner());
+               if (staged.rank() == 0) outcome = std::move(mine);
+             });
   return outcome;
 }
 
 TEST(Staged, TrainingGivesTheNumbersOfTheHost) {
   const Network network = small_network();
-  for (const char* grid : {"N2", "N3", "H2", "H3", "W2", "C2 F2", "C4", "F2", "F3", "N2 H2", "H2 W2", "N2 W2"})
+  for (const char* grid :
+       {"N2", "N3", "H2", "H3", "W2", "C2 F2", "C4", "F2", "F3", "N2 H2", "H2 W2", "N2 W2"})
     for (const bool concurrent : {false, true})
       for (const int sharding : {0, 3}) {
-        const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+        const LayerDecompositions decompositions =
+            uniform_plan(network, Decomposition::parse(grid)).layers;
         Execution execution;
         execution.bucket_bytes = {256};
         execution.concurrent_tracks = concurrent;
         execution.sharding = sharding;
-        const test::Trained host = test::train_two_steps(network, decompositions, execution, "reference");
+        const test::Trained host =
+            test::train_two_steps(network, decompositions, execution, "reference");
         EXPECT_EQ(first_difference(train_on_devices(network, decompositions, execution), host), "")
             << grid << (concurrent ? ", concurrent" : "") << ", sharding " << sharding;
       }

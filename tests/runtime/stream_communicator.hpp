@@ -11,22 +11,33 @@ namespace stratplan::test {
 
 class StreamCommunicator final : public CommunicatorDecorator {
  public:
-  StreamCommunicator(Communicator& inner, FakeDevice& device) : CommunicatorDecorator(inner), device_(device) {}
+  StreamCommunicator(Communicator& inner, FakeDevice& device)
+      : CommunicatorDecorator(inner), device_(device) {}
   int replays() const { return replays_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
-    enqueue(track, [=, this, out = real(sends), in = real(receives)] { inner_.exchange(track, out, in, tag); });
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
+    enqueue(track, [=, this, out = real(sends), in = real(receives)] {
+      inner_.exchange(track, out, in, tag);
+    });
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
-    enqueue(track, [=, this, at = device_.real(data)] { inner_.all_reduce(track, group, at, count, type); });
+  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                  DataType type) override {
+    enqueue(track, [=, this, at = device_.real(data)] {
+      inner_.all_reduce(track, group, at, count, type);
+    });
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
-    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output), pieces = std::vector(counts.begin(), counts.end())] {
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override {
+    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output),
+                    pieces = std::vector(counts.begin(), counts.end())] {
       inner_.reduce_scatter(track, group, from, to, pieces, type);
     });
   }
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
-    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output), pieces = std::vector(counts.begin(), counts.end())] {
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override {
+    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output),
+                    pieces = std::vector(counts.begin(), counts.end())] {
       inner_.all_gather(track, group, from, to, pieces, type);
     });
   }

@@ -22,7 +22,8 @@ struct Outcome {
 };
 
 /// Trains on as many ranks as the decompositions have, with poisoned memory before each iteration.
-Outcome train_network(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int steps) {
+Outcome train_network(const Network& network, const LayerDecompositions& decompositions,
+                      const Execution& execution, int steps) {
   Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, execution, communicator.rank());
@@ -33,29 +34,38 @@ Outcome train_network(const Network& network, const LayerDecompositions& decompo
     initialize_parameters(network, program, settings.seed, executor);
     executor.poison();
     std::vector<NamedTensor> first;
-    TrainingRun run{.warmup = 1, .steps = steps, .after_step = [&](std::int64_t iteration, double, Seconds) {
-                      if (iteration == 0) first = gather_iteration(network, program, executor, communicator);
-                      executor.poison();
-                    }};
+    TrainingRun run{
+        .warmup = 1, .steps = steps, .after_step = [&](std::int64_t iteration, double, Seconds) {
+          if (iteration == 0) first = gather_iteration(network, program, executor, communicator);
+          executor.poison();
+        }};
     const Timing timing = train(executor, communicator, run);
-    const auto values = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
+    const auto values =
+        gather_parameters(network, program, executor, communicator, ParameterPart::Value);
     if (communicator.rank() == 0) outcome = {timing, first, values};
   });
   return outcome;
 }
 
-LayerDecompositions uniform(const Network& network, const std::string& text) { return uniform_plan(network, Decomposition::parse(text)).layers; }
+LayerDecompositions uniform(const Network& network, const std::string& text) {
+  return uniform_plan(network, Decomposition::parse(text)).layers;
+}
 
 /// Step-1 loss and gradients, and the losses of later steps, against the undivided run.
-void expect_same_numbers(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const std::string& what) {
-  const Outcome whole = train_network(network, LayerDecompositions(network.layers.size()), Execution{}, 3);
+void expect_same_numbers(const Network& network, const LayerDecompositions& decompositions,
+                         const Execution& execution, const std::string& what) {
+  const Outcome whole =
+      train_network(network, LayerDecompositions(network.layers.size()), Execution{}, 3);
   const Outcome split = train_network(network, decompositions, execution, 3);
-  const Verification verification = compare(whole.first, split.first, verification_tolerance(network));
-  EXPECT_TRUE(verification.passed) << what << ": loss " << verification.loss_difference << ", " << verification.worst_tensor << " "
-                                   << verification.worst_difference << ", tolerance " << verification.tolerance;
+  const Verification verification =
+      compare(whole.first, split.first, verification_tolerance(network));
+  EXPECT_TRUE(verification.passed)
+      << what << ": loss " << verification.loss_difference << ", " << verification.worst_tensor
+      << " " << verification.worst_difference << ", tolerance " << verification.tolerance;
   ASSERT_EQ(split.timing.losses.size(), 4U) << what;
   for (std::size_t i = 0; i < 4; ++i)
-    EXPECT_NEAR(split.timing.losses[i], whole.timing.losses[i], 1e-4 * whole.timing.losses[i]) << what << ", step " << i;
+    EXPECT_NEAR(split.timing.losses[i], whole.timing.losses[i], 1e-4 * whole.timing.losses[i])
+        << what << ", step " << i;
 }
 
 class TinyOn : public testing::TestWithParam<const char*> {};
@@ -66,8 +76,10 @@ TEST_P(TinyOn, EqualsTheUndividedRun) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Grids, TinyOn,
-                         testing::Values("N1", "N2", "H2", "W2", "C2", "F2", "R2", "C2 all-reduce", "N2 H2", "C2 F2", "C2 F2 all-reduce", "H2 W2",
-                                         "H3 W2", "C3 F2", "H2 R2", "N3", "H4", "W5", "N2 | H2", "N2 | C2 F2", "F2 | F2", "H2 | H2 W2", "N4 W3"));
+                         testing::Values("N1", "N2", "H2", "W2", "C2", "F2", "R2", "C2 all-reduce",
+                                         "N2 H2", "C2 F2", "C2 F2 all-reduce", "H2 W2", "H3 W2",
+                                         "C3 F2", "H2 R2", "N3", "H4", "W5", "N2 | H2",
+                                         "N2 | C2 F2", "F2 | F2", "H2 | H2 W2", "N4 W3"));
 
 TEST(Trainer, LayersThatAllDiffer) {
   const Network network = read_network("tiny");
@@ -75,7 +87,10 @@ TEST(Trainer, LayersThatAllDiffer) {
   for (int shift = 0; shift < 10; ++shift) {
     LayerDecompositions decompositions(network.layers.size());
     for (std::size_t i = 1; i < decompositions.size(); ++i)
-      decompositions[i] = nearest_legal(network.layers[i], Decomposition::parse(grids[(i + static_cast<std::size_t>(shift)) % 10])).decomposition;
+      decompositions[i] =
+          nearest_legal(network.layers[i],
+                        Decomposition::parse(grids[(i + static_cast<std::size_t>(shift)) % 10]))
+              .decomposition;
     expect_same_numbers(network, decompositions, Execution{}, "shift " + std::to_string(shift));
   }
 }
@@ -84,7 +99,8 @@ TEST(Trainer, SmallBucketsChangeNothing) {
   const Network network = read_network("tiny");
   Execution execution;
   execution.bucket_bytes = {64};
-  for (const char* grid : {"N2", "N2 H2", "C2 F2", "N2 C2"}) expect_same_numbers(network, uniform(network, grid), execution, grid);
+  for (const char* grid : {"N2", "N2 H2", "C2 F2", "N2 C2"})
+    expect_same_numbers(network, uniform(network, grid), execution, grid);
 }
 
 TEST(Trainer, LossFallsAndRedundantRanksAgree) {
@@ -96,13 +112,16 @@ TEST(Trainer, LossFallsAndRedundantRanksAgree) {
 TEST(Trainer, BeginsAndEndsWhereItIsTold) {
   struct Row {
     std::int64_t first;
-    int stop_after;              ///< iterations; 0: never
-    std::size_t losses, timed;   ///< of 2 + 4
+    int stop_after;             ///< iterations; 0: never
+    std::size_t losses, timed;  ///< of 2 + 4
   };
-  for (const Row& row : {Row{0, 0, 6, 4}, Row{3, 0, 3, 1}, Row{5, 0, 1, 1}, Row{6, 0, 0, 0}, Row{0, 3, 3, 1}, Row{1, 1, 1, 0}}) {
+  for (const Row& row : {Row{0, 0, 6, 4}, Row{3, 0, 3, 1}, Row{5, 0, 1, 1}, Row{6, 0, 0, 0},
+                         Row{0, 3, 3, 1}, Row{1, 1, 1, 0}}) {
     test::on_ranks(read_network("tiny"), "N2", {}, [&](test::Rank& rank) {
       int asked = 0;
-      const TrainingRun run{.warmup = 2, .steps = 4, .first = row.first, .stop = [&] { return ++asked == row.stop_after; }};
+      const TrainingRun run{.warmup = 2, .steps = 4, .first = row.first, .stop = [&] {
+                              return ++asked == row.stop_after;
+                            }};
       const Timing timing = train(rank.executor, rank.communicator, run);
       EXPECT_EQ(timing.losses.size(), row.losses) << "from " << row.first;
       EXPECT_EQ(timing.steps.size(), row.timed) << "from " << row.first;
@@ -124,8 +143,12 @@ TEST(Trainer, TimesEveryStepOfEveryRank) {
   }
 }
 
-TEST(Trainer, AnIterationTakesAsLongAsItsSteps) {  // medians of several need not add up: each may be of another iteration
-  const Timing one = train_network(read_network("tiny"), uniform(read_network("tiny"), "N2"), Execution{}, 1).timing;
+TEST(
+    Trainer,
+    AnIterationTakesAsLongAsItsSteps) {  // medians of several need not add up: each may be of another iteration
+  const Timing one =
+      train_network(read_network("tiny"), uniform(read_network("tiny"), "N2"), Execution{}, 1)
+          .timing;
   ASSERT_EQ(one.steps.size(), 1U);
   for (const auto& durations : one.step_medians) {
     Seconds total{};
@@ -145,15 +168,17 @@ TEST(Trainer, ParametersStartFromSeedAndNameWhateverTheDecomposition) {
       SyntheticData data(1);
       Executor executor(network, program, *backend, communicator, data, {});
       initialize_parameters(network, program, 1, executor);
-      const auto values = gather_parameters(network, program, executor, communicator, ParameterPart::Value);
+      const auto values =
+          gather_parameters(network, program, executor, communicator, ParameterPart::Value);
       if (communicator.rank() == 0) starts.push_back(values);
     });
   }
   ASSERT_EQ(starts.size(), 3U);
   std::vector<std::string> names;
   for (const NamedTensor& tensor : starts[0]) names.push_back(tensor.name);
-  EXPECT_THAT(names,
-              testing::UnorderedElementsAre("conv1.weights", "bn1.scale", "bn1.shift", "conv2.weights", "conv2.bias", "fc.weights", "fc.bias"));
+  EXPECT_THAT(
+      names, testing::UnorderedElementsAre("conv1.weights", "bn1.scale", "bn1.shift",
+                                           "conv2.weights", "conv2.bias", "fc.weights", "fc.bias"));
   for (const auto& start : starts)
     for (std::size_t i = 0; i < names.size(); ++i) {
       EXPECT_EQ(start[i].name, names[i]);

@@ -19,7 +19,12 @@
 namespace stratplan {
 namespace {
 
-std::vector<NamedTensor> example() { return {{"loss", {1}, {2}}, {"large", {2}, {3, 4}}, {"small", {2}, {3e-3F, 4e-3F}}, {"zero", {1}, {0}}}; }
+std::vector<NamedTensor> example() {
+  return {{"loss", {1}, {2}},
+          {"large", {2}, {3, 4}},
+          {"small", {2}, {3e-3F, 4e-3F}},
+          {"zero", {1}, {0}}};
+}
 
 TEST(Compare, TableOfDifferences) {
   struct Row {
@@ -55,7 +60,8 @@ TEST(Compare, TableOfDifferences) {
 }
 
 TEST(Tolerance, FarBelowWhatAMistakeMakes) {
-  for (const char* name : {"tiny", "hepcnn", "mesh128", "resnet18", "resnet50", "cosmoflow128", "vgg16"}) {
+  for (const char* name :
+       {"tiny", "hepcnn", "mesh128", "resnet18", "resnet50", "cosmoflow128", "vgg16"}) {
     const double tolerance = verification_tolerance(read_network(name));
     EXPECT_GT(tolerance, 1e-6) << name;
     EXPECT_LT(tolerance, 5e-4) << name;
@@ -66,15 +72,18 @@ TEST(Tolerance, FarBelowWhatAMistakeMakes) {
 class FaultyCommunicator final : public CommunicatorDecorator {
  public:
   enum class Fault { None, LostMessage, MissedReduction, Rounding };
-  FaultyCommunicator(Communicator& inner, Fault fault) : CommunicatorDecorator(inner), fault_(fault) {}
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+  FaultyCommunicator(Communicator& inner, Fault fault)
+      : CommunicatorDecorator(inner), fault_(fault) {}
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
     inner_.exchange(track, sends, receives, tag);
     if (fault_ == Fault::LostMessage && rank() == 1 && !receives.empty()) {
       std::memset(receives[0].data, 0, static_cast<std::size_t>(receives[0].bytes.value));
       fault_ = Fault::None;
     }
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                  DataType type) override {
     std::vector<std::byte> before(static_cast<std::size_t>(count * size_of(type)));
     std::memcpy(before.data(), data, before.size());
     inner_.all_reduce(track, group, data, count, type);
@@ -83,11 +92,13 @@ class FaultyCommunicator final : public CommunicatorDecorator {
       fault_ = Fault::None;
     }
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override {
     inner_.reduce_scatter(track, group, input, output, counts, type);
     if (fault_ != Fault::Rounding || type != DataType::F32) return;
     float* const sums = static_cast<float*>(output);
-    for (std::int64_t i = 0; i < counts[static_cast<std::size_t>(rank())]; ++i) sums[i] *= i * 7919 % 13 < 6 ? 1 - 0x1p-18F : 1 + 0x1p-18F;
+    for (std::int64_t i = 0; i < counts[static_cast<std::size_t>(rank())]; ++i)
+      sums[i] *= i * 7919 % 13 < 6 ? 1 - 0x1p-18F : 1 + 0x1p-18F;
   }
 
  private:
@@ -97,9 +108,11 @@ class FaultyCommunicator final : public CommunicatorDecorator {
 using Fault = FaultyCommunicator::Fault;
 
 /// The first step on two ranks, verified. `spoil`: changes what rank 0 gathered.
-Verification verified(const Network& network, const char* decomposition, Fault fault, const std::function<void(std::vector<NamedTensor>&)>& spoil = {},
+Verification verified(const Network& network, const char* decomposition, Fault fault,
+                      const std::function<void(std::vector<NamedTensor>&)>& spoil = {},
                       std::uint64_t seed = 1, const Execution& execution = {}) {
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(decomposition)).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(decomposition)).layers;
   Verification found;
   run_loopback(2, [&](Communicator& inner) {
     FaultyCommunicator communicator(inner, fault);
@@ -116,7 +129,8 @@ Verification verified(const Network& network, const char* decomposition, Fault f
       expected = undivided_iteration(network, {}, *backend, settings, data);
       if (spoil) spoil(actual);
     }
-    const Verification result = verify_first_step(network, program, {}, settings, *backend, data, executor, communicator, expected, actual);
+    const Verification result = verify_first_step(network, program, {}, settings, *backend, data,
+                                                  executor, communicator, expected, actual);
     if (communicator.rank() == 0) found = result;
     EXPECT_EQ(result.passed, (fault == Fault::None || fault == Fault::Rounding) && !spoil);
   });
@@ -126,7 +140,8 @@ Verification verified(const Network& network, const char* decomposition, Fault f
 TEST(Verify, FindsOneLostHaloAndOneMissedReduction) {
   for (const Fault fault : {Fault::None, Fault::LostMessage, Fault::MissedReduction}) {
     const Verification result = verified(read_network("tiny"), "H2", fault);
-    EXPECT_EQ(result.passed, fault == Fault::None) << static_cast<int>(fault) << ": " << result.worst_tensor << " " << result.worst_difference;
+    EXPECT_EQ(result.passed, fault == Fault::None)
+        << static_cast<int>(fault) << ": " << result.worst_tensor << " " << result.worst_difference;
     if (fault == Fault::None) continue;
     EXPECT_GT(std::max(result.worst_difference, result.loss_difference), 1e-3);
   }
@@ -135,10 +150,12 @@ TEST(Verify, FindsOneLostHaloAndOneMissedReduction) {
 // What is wrong stays wrong on the second hearing, however many decisions are replayed: a gradient that is off by a thousandth is not excused.
 TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   for (const char* name : {"conv1.weights", "fc.weights"}) {
-    const Verification result = verified(read_network("tiny"), "C2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
-      for (NamedTensor& tensor : tensors)
-        if (tensor.name == name) tensor.values[0] += 1e-3F * static_cast<float>(norm(tensor.values));
-    });
+    const Verification result =
+        verified(read_network("tiny"), "C2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
+          for (NamedTensor& tensor : tensors)
+            if (tensor.name == name)
+              tensor.values[0] += 1e-3F * static_cast<float>(norm(tensor.values));
+        });
     EXPECT_FALSE(result.passed) << name;
     EXPECT_EQ(result.worst_tensor, name);
     EXPECT_EQ(result.turned, 0) << "there is nothing to replay in so small a network";
@@ -156,11 +173,16 @@ Network kinky_network(bool bias = false) {
 
 TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
   const Network network = kinky_network();
-  for (const bool fuses : {true, false}) {  // the undivided run is fused either way: the same decisions fall in the same order
+  for (
+      const bool fuses :
+      {true,
+       false}) {  // the undivided run is fused either way: the same decisions fall in the same order
     std::int64_t turned = 0;
     for (std::uint64_t seed = 1; seed <= 20 && turned == 0; ++seed) {
-      const Verification result = verified(network, "C2", Fault::Rounding, {}, seed, {.precision = {}, .fuse = fuses});
-      EXPECT_TRUE(result.passed) << seed << ": " << result.worst_tensor << " " << result.worst_difference << " allowed " << result.tolerance;
+      const Verification result =
+          verified(network, "C2", Fault::Rounding, {}, seed, {.precision = {}, .fuse = fuses});
+      EXPECT_TRUE(result.passed) << seed << ": " << result.worst_tensor << " "
+                                 << result.worst_difference << " allowed " << result.tolerance;
       turned = result.turned;
     }
     EXPECT_GT(turned, 0) << "this test shows nothing";
@@ -171,7 +193,8 @@ TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {
   const Network network = kinky_network(true);
   for (const char* grid : {"N1 H2", "C2", "F2"}) {
     const Verification result = verified(network, grid, Fault::None);
-    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " " << result.worst_difference << " allowed " << result.tolerance;
+    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " "
+                               << result.worst_difference << " allowed " << result.tolerance;
   }
   const Verification lost = verified(network, "H2", Fault::MissedReduction);
   EXPECT_FALSE(lost.passed);
@@ -179,12 +202,13 @@ TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {
 
 /// A gradient of half the terms alone, in one channel.
 TEST(Verify, PartOfAGradientThatVanishesIsFound) {
-  const Verification result = verified(kinky_network(true), "H2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
-    double all = 0;
-    for (const NamedTensor& tensor : tensors) all = std::hypot(all, norm(tensor.values));
-    for (NamedTensor& tensor : tensors)
-      if (tensor.name == "conv7.bias") tensor.values[3] += static_cast<float>(1e-3 * all);
-  });
+  const Verification result =
+      verified(kinky_network(true), "H2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
+        double all = 0;
+        for (const NamedTensor& tensor : tensors) all = std::hypot(all, norm(tensor.values));
+        for (NamedTensor& tensor : tensors)
+          if (tensor.name == "conv7.bias") tensor.values[3] += static_cast<float>(1e-3 * all);
+      });
   EXPECT_EQ(result.worst_tensor, "conv7.bias");
 }
 
@@ -204,7 +228,8 @@ Network depthwise_network() {
 TEST(Verify, AScaleThatANormalizationTakesAwayHasNoGradientButRounding) {
   for (const char* grid : {"N2", "H2", "C2", "F2"}) {
     const Verification result = verified(depthwise_network(), grid, Fault::None);
-    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " " << result.worst_difference << " allowed " << result.tolerance;
+    EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " "
+                               << result.worst_difference << " allowed " << result.tolerance;
   }
   EXPECT_FALSE(verified(depthwise_network(), "H2", Fault::MissedReduction).passed);
 }
@@ -226,10 +251,12 @@ TEST(VanishingGradients, AreOfScalesWhoseReadersAllNormalize) {
        true},
       {"maxima and an enlargement, normalized",
        [](auto& net, LayerIndex x) {
-         return net.batch_norm(net.upsample(net.max_pool(x, {.kernel = 2, .stride = 2}), {1, 2, 2}, true));
+         return net.batch_norm(
+             net.upsample(net.max_pool(x, {.kernel = 2, .stride = 2}), {1, 2, 2}, true));
        },
        true},
-      {"a convolution that mixes channels", [&](auto& net, LayerIndex x) { return net.batch_norm(net.convolution(x, 4, same)); }, false},
+      {"a convolution that mixes channels",
+       [&](auto& net, LayerIndex x) { return net.batch_norm(net.convolution(x, 4, same)); }, false},
       {"groups of two channels",
        [&](auto& net, LayerIndex x) {
          const LayerIndex y = net.convolution(x, 4, same);
@@ -237,7 +264,11 @@ TEST(VanishingGradients, AreOfScalesWhoseReadersAllNormalize) {
          return net.batch_norm(y);
        },
        false},
-      {"a sum with something else", [](auto& net, LayerIndex x) { return net.batch_norm(net.add({x, net.relu(x)})); }, false},
+      {"a sum with something else",
+       [](auto& net, LayerIndex x) {
+         return net.batch_norm(net.add({x, net.relu(x)}));
+       },
+       false},
       {"a sigmoid", [](auto& net, LayerIndex x) { return net.batch_norm(net.sigmoid(x)); }, false},
       {"group normalization", [](auto& net, LayerIndex x) { return net.group_norm(x, 2); }, false},
   };
@@ -256,19 +287,26 @@ TEST(VanishingGradients, AreOfBiasesWhoseReadersAllNormalize) {
     bool vanish;
   };
   const Row rows[] = {
-      {"batch normalization", [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(x)); }, true},
+      {"batch normalization",
+       [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(x)); }, true},
       {"instance normalization of maxima",
-       [](auto& net, LayerIndex x) { net.finish_with_loss(net.instance_norm(net.max_pool(x, {.kernel = 2, .stride = 2}))); }, true},
+       [](auto& net, LayerIndex x) {
+         net.finish_with_loss(net.instance_norm(net.max_pool(x, {.kernel = 2, .stride = 2})));
+       },
+       true},
       {"a concatenation",
        [](auto& net, LayerIndex x) {
          net.finish_with_loss(net.batch_norm(net.concat({x, x})));
        },
        true},
-      {"group normalization: the mean is of all its channels", [](auto& net, LayerIndex x) { net.finish_with_loss(net.group_norm(x, 2)); }, false},
-      {"a ReLU in between", [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(net.relu(x))); }, false},
+      {"group normalization: the mean is of all its channels",
+       [](auto& net, LayerIndex x) { net.finish_with_loss(net.group_norm(x, 2)); }, false},
+      {"a ReLU in between",
+       [](auto& net, LayerIndex x) { net.finish_with_loss(net.batch_norm(net.relu(x))); }, false},
       {"a convolution in between: its padding is not shifted",
        [](auto& net, LayerIndex x) {
-         net.finish_with_loss(net.batch_norm(net.convolution(x, 4, Window{.kernel = 3, .pad_before = 1, .pad_after = 1})));
+         net.finish_with_loss(net.batch_norm(
+             net.convolution(x, 4, Window{.kernel = 3, .pad_before = 1, .pad_after = 1})));
        },
        false},
       {"another reader",

@@ -20,25 +20,32 @@ using test::FakeDevice;
 /// What an MPI does that knows devices: it takes their addresses, and the host waits for it.
 class DeviceAware final : public CommunicatorDecorator {
  public:
-  DeviceAware(Communicator& inner, FakeDevice& device) : CommunicatorDecorator(inner), device_(device) {}
+  DeviceAware(Communicator& inner, FakeDevice& device)
+      : CommunicatorDecorator(inner), device_(device) {}
   int verbs() const { return verbs_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
     ++verbs_;
     inner_.exchange(track, real(sends), real(receives), tag);
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+                  DataType type) override {
     ++verbs_;
     inner_.all_reduce(track, group, real(data), count, type);
   }
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override {
     ++verbs_;
     inner_.all_gather(track, group, real(input), real(output), counts, type);
   }
 
  private:
   /// Of the host too: what goes by way of it is none of the device's.
-  std::byte* real(const void* address) const { return device_.owns(address) ? device_.real(address) : static_cast<std::byte*>(const_cast<void*>(address)); }
+  std::byte* real(const void* address) const {
+    return device_.owns(address) ? device_.real(address)
+                                 : static_cast<std::byte*>(const_cast<void*>(address));
+  }
   std::vector<Parcel> real(std::span<const Parcel> parcels) const {
     std::vector<Parcel> there(parcels.begin(), parcels.end());
     for (Parcel& parcel : there) parcel.data = real(parcel.data);
@@ -52,17 +59,22 @@ class DeviceAware final : public CommunicatorDecorator {
 /// By size: by way of the host, by a communicator that takes addresses, along streams, and the first way.
 void choose_by_size(Program& program) {
   program.ways = {"", "mpi", "nccl", "staged"};
-  const auto way = [](Bytes bytes) -> WayId { return bytes < Bytes{64} ? 3 : bytes < Bytes{128} ? 1 : bytes < Bytes{512} ? 2 : 0; };
+  const auto way = [](Bytes bytes) -> WayId {
+    return bytes < Bytes{64} ? 3 : bytes < Bytes{128} ? 1 : bytes < Bytes{512} ? 2 : 0;
+  };
   for (Step& step : program.steps) {
-    if (auto* collective = std::get_if<CollectiveStep>(&step.body)) collective->way = way(collective->bytes());
+    if (auto* collective = std::get_if<CollectiveStep>(&step.body))
+      collective->way = way(collective->bytes());
     if (auto* exchange = std::get_if<ExchangeStep>(&step.body))
       for (auto* messages : {&exchange->sends, &exchange->receives})
         for (Message& message : *messages) message.way = way(message.bytes);
   }
 }
 
-replayed::Outcome train_along_ways(const Network& network, const char* grid, const Execution& execution, bool replays) {
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+replayed::Outcome train_along_ways(const Network& network, const char* grid,
+                                   const Execution& execution, bool replays) {
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(grid)).layers;
   replayed::Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
     FakeDevice device;
@@ -74,7 +86,8 @@ replayed::Outcome train_along_ways(const Network& network, const char* grid, con
     all.add("staged", staged);
     all.add("mpi", direct);
     all.add("nccl", streams);
-    replayed::Outcome mine = replayed::train(network, decompositions, execution, device, all, loopback, replays, choose_by_size);
+    replayed::Outcome mine = replayed::train(network, decompositions, execution, device, all,
+                                             loopback, replays, choose_by_size);
     if (loopback.rank() == 0) outcome = std::move(mine);
   });
   return outcome;
@@ -86,9 +99,11 @@ TEST(WaysCommunicator, TrainingAlongSeveralWaysGivesTheNumbersOfTheHost) {
     for (const bool concurrent : {false, true})
       for (const int sharding : {0, 3}) {
         const Execution execution = replayed::in_pieces(concurrent, sharding);
-        const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+        const LayerDecompositions decompositions =
+            uniform_plan(network, Decomposition::parse(grid)).layers;
         const auto host = replayed::launched(network, decompositions, execution);
-        const std::string what = fmt::format("{}{}, sharding {}", grid, concurrent ? ", concurrent" : "", sharding);
+        const std::string what =
+            fmt::format("{}{}, sharding {}", grid, concurrent ? ", concurrent" : "", sharding);
         expect_same(train_along_ways(network, grid, execution, false), host, what);
         expect_same(train_along_ways(network, grid, execution, true), host, what + ", replayed");
       }

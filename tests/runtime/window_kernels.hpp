@@ -13,10 +13,13 @@ namespace stratplan::test {
 inline void set_input_extents(Kernel& kernel, Random* random) {
   for (Axis axis : spatial_axes) {
     Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
-    const std::int64_t covered = (kernel.y[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after;
+    const std::int64_t covered =
+        (kernel.y[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after;
     if (covered < 1) w.pad_before = w.pad_after = 0;
-    const std::int64_t unreached = random == nullptr ? w.stride - 1 : between(*random, 0, w.stride - 1);
-    kernel.x[axis] = (covered < 1 ? (kernel.y[axis] - 1) * w.stride + w.span() : covered) + unreached;
+    const std::int64_t unreached =
+        random == nullptr ? w.stride - 1 : between(*random, 0, w.stride - 1);
+    kernel.x[axis] =
+        (covered < 1 ? (kernel.y[axis] - 1) * w.stride + w.span() : covered) + unreached;
   }
 }
 
@@ -48,19 +51,30 @@ struct ConvolutionRow {
 /// One row at least for each way in which the cpu backend computes one of the passes.
 inline constexpr ConvolutionRow convolution_rows[] = {
     // n   c   f  d   h    w  kd k s pb pa
-    {2, 64, 72, 1, 5, 6, 1, 3, 1, 1, 1},                                               // whole blocks of channels
-    {1, 72, 64, 1, 4, 5, 1, 3, 2, 1, 0},     {1, 16, 16, 1, 2, 200, 1, 3, 1, 1, 1},    // long rows
-    {1, 3, 16, 1, 3, 200, 1, 7, 2, 3, 2},    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // points, many channels, more than 512 rows
-    {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0}, {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},      // points, few rows
-    {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},   {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},       // the window covers the input: a matrix product
-    {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},      {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
-    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},                                               // almost: two rows and columns are not read
-    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},                                             // 3-D
-    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},      {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
-    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},     {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},     // narrow, with depth
-    {2, 32, 48, 1, 14, 15, 1, 3, 1, 1, 1},   {1, 16, 32, 1, 19, 23, 1, 3, 1, 0, 2},  // by Winograd's transform, tiles that reach over the edge,
-    {1, 48, 16, 3, 17, 18, 3, 3, 1, 1, 1},   {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // with depth
-    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},    // more than 512 rows, points
+    {2, 64, 72, 1, 5, 6, 1, 3, 1, 1, 1},  // whole blocks of channels
+    {1, 72, 64, 1, 4, 5, 1, 3, 2, 1, 0},
+    {1, 16, 16, 1, 2, 200, 1, 3, 1, 1, 1},  // long rows
+    {1, 3, 16, 1, 3, 200, 1, 7, 2, 3, 2},
+    {2, 200, 216, 1, 12, 25, 1, 1, 1, 0, 0},  // points, many channels, more than 512 rows
+    {1, 200, 216, 1, 10, 30, 1, 1, 2, 0, 0},
+    {1, 24, 40, 1, 7, 7, 1, 1, 1, 0, 0},  // points, few rows
+    {1, 13, 17, 1, 40, 20, 1, 1, 1, 0, 0},
+    {3, 7, 10, 1, 1, 1, 1, 6, 1, 0, 0},  // the window covers the input: a matrix product
+    {2, 8, 16, 1, 1, 1, 4, 4, 1, 0, 0},
+    {5, 20, 30, 1, 1, 1, 1, 1, 1, 0, 0},
+    {2, 5, 6, 1, 1, 1, 1, 3, 3, 0, 0},    // almost: two rows and columns are not read
+    {1, 64, 64, 3, 4, 5, 3, 3, 1, 1, 1},  // 3-D
+    {1, 9, 18, 1, 6, 6, 1, 5, 2, 2, 2},
+    {2, 18, 20, 1, 20, 15, 1, 5, 2, 1, 2},  // unfolded: strided,
+    {1, 64, 24, 1, 9, 5, 1, 4, 1, 2, 1},
+    {2, 20, 9, 3, 7, 6, 3, 3, 3, 1, 0},  // narrow, with depth
+    {2, 32, 48, 1, 14, 15, 1, 3, 1, 1, 1},
+    {1, 16, 32, 1, 19, 23, 1, 3, 1, 0,
+     2},  // by Winograd's transform, tiles that reach over the edge,
+    {1, 48, 16, 3, 17, 18, 3, 3, 1, 1, 1},
+    {3, 16, 16, 4, 10, 11, 2, 3, 1, 2, 0},  // with depth
+    {1, 16, 8, 1, 30, 20, 1, 3, 1, 0, 2},
+    {3, 24, 40, 1, 9, 8, 1, 1, 3, 0, 0},  // more than 512 rows, points
 };
 
 struct GroupedRow {
@@ -71,17 +85,28 @@ struct GroupedRow {
 /// Groups of whole blocks of channels and of others, depthwise with one filter each and with several, points and windows, 2-D and 3-D.
 inline constexpr GroupedRow grouped_rows[] = {
     // g  c  f  n  d  h  w  k  s  d pb pa
-    {2, 8, 16, 2, 1, 5, 6, 3, 1, 1, 1, 1},  {32, 4, 4, 1, 1, 7, 7, 3, 2, 1, 1, 0}, {3, 5, 2, 2, 1, 4, 6, 2, 1, 2, 1, 1},
-    {4, 8, 8, 2, 1, 6, 5, 1, 1, 1, 0, 0},   {3, 3, 4, 1, 1, 5, 5, 1, 2, 1, 0, 0},  {2, 16, 8, 1, 3, 4, 4, 3, 1, 1, 1, 1},
-    {5, 2, 1, 2, 3, 4, 3, 2, 2, 1, 0, 1},   {32, 1, 1, 2, 1, 9, 8, 3, 1, 1, 1, 1}, {40, 1, 1, 1, 1, 5, 7, 5, 2, 1, 2, 2},
-    {13, 1, 1, 2, 1, 6, 6, 3, 1, 1, 1, 1},  {16, 1, 1, 1, 1, 6, 5, 3, 1, 2, 2, 2}, {8, 1, 2, 1, 1, 5, 6, 3, 1, 1, 1, 1},
-    {16, 1, 1, 1, 3, 5, 4, 3, 1, 1, 1, 1},  {6, 1, 3, 2, 1, 1, 1, 4, 1, 1, 0, 0},  // the window covers the input
-    {2, 16, 16, 1, 1, 20, 17, 3, 1, 1, 1, 1},                                      // in one group, it would be by Winograd's transform
+    {2, 8, 16, 2, 1, 5, 6, 3, 1, 1, 1, 1},
+    {32, 4, 4, 1, 1, 7, 7, 3, 2, 1, 1, 0},
+    {3, 5, 2, 2, 1, 4, 6, 2, 1, 2, 1, 1},
+    {4, 8, 8, 2, 1, 6, 5, 1, 1, 1, 0, 0},
+    {3, 3, 4, 1, 1, 5, 5, 1, 2, 1, 0, 0},
+    {2, 16, 8, 1, 3, 4, 4, 3, 1, 1, 1, 1},
+    {5, 2, 1, 2, 3, 4, 3, 2, 2, 1, 0, 1},
+    {32, 1, 1, 2, 1, 9, 8, 3, 1, 1, 1, 1},
+    {40, 1, 1, 1, 1, 5, 7, 5, 2, 1, 2, 2},
+    {13, 1, 1, 2, 1, 6, 6, 3, 1, 1, 1, 1},
+    {16, 1, 1, 1, 1, 6, 5, 3, 1, 2, 2, 2},
+    {8, 1, 2, 1, 1, 5, 6, 3, 1, 1, 1, 1},
+    {16, 1, 1, 1, 3, 5, 4, 3, 1, 1, 1, 1},
+    {6, 1, 3, 2, 1, 1, 1, 4, 1, 1, 0, 0},      // the window covers the input
+    {2, 16, 16, 1, 1, 20, 17, 3, 1, 1, 1, 1},  // in one group, it would be by Winograd's transform
 };
 
 inline void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
   for (const GroupedRow& row : grouped_rows) {
-    Kernel kernel{.kind = kind, .x = {{row.n, row.groups * row.c, 1, 1, 1}}, .y = {{row.n, row.groups * row.f, row.d, row.h, row.w}}};
+    Kernel kernel{.kind = kind,
+                  .x = {{row.n, row.groups * row.c, 1, 1, 1}},
+                  .y = {{row.n, row.groups * row.f, row.d, row.h, row.w}}};
     kernel.groups = row.groups;
     const Window window{row.kernel, row.stride, row.dilation, row.pad_before, row.pad_after};
     kernel.windows = {{row.d == 1 ? Window{} : window, window, window}};
@@ -96,15 +121,21 @@ inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
   struct Row {
     std::int64_t kernel, stride, dilation, pad_before, x, y;
   };
-  const Row rows[] = {{3, 2, 1, 2, 3, 3}, {3, 2, 1, 0, 8, 4}, {5, 2, 1, 3, 6, 5}, {2, 2, 1, 1, 2, 2}, {4, 1, 2, 5, 2, 8}, {1, 3, 1, 1, 5, 3},
-                      {1, 3, 1, 2, 4, 2}, {2, 3, 1, 2, 3, 2}, {2, 5, 1, 4, 7, 3}, {3, 2, 1, 1, 8, 4}, {7, 1, 1, 6, 1, 7}, {3, 1, 1, 2, 20, 22}};
+  const Row rows[] = {{3, 2, 1, 2, 3, 3}, {3, 2, 1, 0, 8, 4}, {5, 2, 1, 3, 6, 5},
+                      {2, 2, 1, 1, 2, 2}, {4, 1, 2, 5, 2, 8}, {1, 3, 1, 1, 5, 3},
+                      {1, 3, 1, 2, 4, 2}, {2, 3, 1, 2, 3, 2}, {2, 5, 1, 4, 7, 3},
+                      {3, 2, 1, 1, 8, 4}, {7, 1, 1, 6, 1, 7}, {3, 1, 1, 2, 20, 22}};
   for (const Row& row : rows)
     for (const std::int64_t channels : {5, 16})
       for (const std::int64_t groups : {std::int64_t{1}, channels}) {
-        Kernel kernel{.kind = kind, .x = {{2, channels, 1, row.x, row.x}}, .y = {{2, channels, 1, row.y, row.y}}};
+        Kernel kernel{.kind = kind,
+                      .x = {{2, channels, 1, row.x, row.x}},
+                      .y = {{2, channels, 1, row.y, row.y}}};
         kernel.groups = groups;
-        const std::int64_t end = (row.y - 1) * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1;
-        const Window window{row.kernel, row.stride, row.dilation, row.pad_before, std::max<std::int64_t>(0, end - row.x)};
+        const std::int64_t end =
+            (row.y - 1) * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1;
+        const Window window{row.kernel, row.stride, row.dilation, row.pad_before,
+                            std::max<std::int64_t>(0, end - row.x)};
         kernel.windows = {{{}, window, window}};
         kernels.push_back(kernel);
       }
@@ -115,9 +146,11 @@ inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
   for (const std::int64_t groups : {1, 2, 6})
     for (const std::int64_t depth : {1, 3})
       for (const std::int64_t unread : {2, 4}) {
-        Kernel kernel{.kind = kind, .x = {{3, 6, depth, 5 + unread, 6}}, .y = {{3, 6 * groups, 1, 3, 4}}};
+        Kernel kernel{
+            .kind = kind, .x = {{3, 6, depth, 5 + unread, 6}}, .y = {{3, 6 * groups, 1, 3, 4}}};
         kernel.groups = groups;
-        kernel.windows = {{{.kernel = depth}, {.kernel = 2, .dilation = 3, .pad_before = 1}, {.kernel = 3}}};
+        kernel.windows = {
+            {{.kernel = depth}, {.kernel = 2, .dilation = 3, .pad_before = 1}, {.kernel = 3}}};
         kernels.push_back(kernel);
       }
 }
@@ -127,8 +160,12 @@ inline std::vector<Kernel> convolutions(KernelKind kind) {
   std::vector<Kernel> kernels;
   for (int i = 0; i < 30; ++i) kernels.push_back(random_window_kernel(kind, i, random, false));
   for (const ConvolutionRow& row : convolution_rows) {
-    Kernel kernel{.kind = kind, .x = {{row.n, row.c, 1, 1, 1}}, .y = {{row.n, row.f, row.d, row.h, row.w}}};
-    const Window window{.kernel = row.kernel, .stride = row.stride, .pad_before = row.pad_before, .pad_after = row.pad_after};
+    Kernel kernel{
+        .kind = kind, .x = {{row.n, row.c, 1, 1, 1}}, .y = {{row.n, row.f, row.d, row.h, row.w}}};
+    const Window window{.kernel = row.kernel,
+                        .stride = row.stride,
+                        .pad_before = row.pad_before,
+                        .pad_after = row.pad_after};
     kernel.windows = {{row.kernel_d == 1 ? Window{} : window, window, window}};
     set_input_extents(kernel, nullptr);
     kernels.push_back(kernel);
@@ -149,7 +186,8 @@ inline std::vector<Kernel> pools(KernelKind kind) {
     kernels.push_back(random_window_kernel(kind, i, random, true));
     kernels.back().count_padding = i % 2 == 0;
   }
-  for (const std::int64_t before : {-2, 1})  // negative padding: elements that a block holds and its windows leave out
+  for (const std::int64_t before :
+       {-2, 1})  // negative padding: elements that a block holds and its windows leave out
     for (const std::int64_t after : {-1, 2}) {
       Kernel kernel{.kind = kind, .x = {{2, 8, 1, 1, 1}}, .y = {{2, 8, 1, 4, 3}}};
       const Window window{.kernel = 3, .stride = 2, .pad_before = before, .pad_after = after};

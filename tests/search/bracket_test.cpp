@@ -25,36 +25,48 @@ class Widened final : public WideTable {
         memory_.back().push_back(table.node_memory(node, candidate).value);
       }
     }
-    for (const CostTable::Edge& edge : table.edges()) edges_.push_back(edges_.size() % 2 == 1 ? Edge{edge.to, edge.from} : Edge{edge.from, edge.to});
+    for (const CostTable::Edge& edge : table.edges())
+      edges_.push_back(edges_.size() % 2 == 1 ? Edge{edge.to, edge.from}
+                                              : Edge{edge.from, edge.to});
   }
 
   int nodes() const override { return table_.nodes(); }
   std::string node_name(int node) const override { return table_.node_name(node); }
-  std::span<const double> node_costs(int node) const override { return costs_[static_cast<std::size_t>(node)]; }
-  std::span<const std::int64_t> memory(int node) const override { return memory_[static_cast<std::size_t>(node)]; }
+  std::span<const double> node_costs(int node) const override {
+    return costs_[static_cast<std::size_t>(node)];
+  }
+  std::span<const std::int64_t> memory(int node) const override {
+    return memory_[static_cast<std::size_t>(node)];
+  }
   std::span<const Edge> edges() const override { return edges_; }
   double edge_cost(int edge, int from, int to) const override {
-    return edge % 2 == 1 ? table_.edge_cost(edge, to, from).value : table_.edge_cost(edge, from, to).value;
+    return edge % 2 == 1 ? table_.edge_cost(edge, to, from).value
+                         : table_.edge_cost(edge, from, to).value;
   }
   /// Above its limit a candidate is told as little as may be.
-  std::vector<double> through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const override {
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override {
     std::vector<double> least(limits.size(), std::numeric_limits<double>::infinity());
     for (std::size_t here = 0; here < costs.size(); ++here) {
       for (std::size_t there = 0; there < least.size(); ++there) {
         const int a = static_cast<int>(here), b = static_cast<int>(there);
-        least[there] = std::min(least[there], costs[here] + (forward ? edge_cost(edge, a, b) : edge_cost(edge, b, a)));
+        least[there] = std::min(
+            least[there], costs[here] + (forward ? edge_cost(edge, a, b) : edge_cost(edge, b, a)));
       }
     }
     const double floor = *std::ranges::min_element(costs);
-    for (std::size_t there = 0; there < least.size(); ++there) least[there] = std::max(floor, std::min(least[there], limits[there]));
+    for (std::size_t there = 0; there < least.size(); ++there)
+      least[there] = std::max(floor, std::min(least[there], limits[there]));
     return least;
   }
   /// Knows of each edge but its cheapest pair.
-  std::vector<double> through_at_least(int edge, bool, std::span<const double> costs, std::span<const double> limits) const override {
+  std::vector<double> through_at_least(int edge, bool, std::span<const double> costs,
+                                       std::span<const double> limits) const override {
     double cheapest = std::numeric_limits<double>::infinity();
     const auto [from, to] = edges_[static_cast<std::size_t>(edge)];
     for (int a = 0; a < table_.candidates(from); ++a)
-      for (int b = 0; b < table_.candidates(to); ++b) cheapest = std::min(cheapest, edge_cost(edge, a, b));
+      for (int b = 0; b < table_.candidates(to); ++b)
+        cheapest = std::min(cheapest, edge_cost(edge, a, b));
     const double floor = *std::ranges::min_element(costs);
     std::vector<double> least(limits.begin(), limits.end());
     for (double& seconds : least) seconds = std::max(floor, std::min(seconds, floor + cheapest));
@@ -94,7 +106,8 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
   const Widened table(dense);
   const auto any = [&] {
     std::vector<int> assignment;
-    for (int node = 0; node < dense.nodes(); ++node) assignment.push_back(*rc::gen::inRange(0, dense.candidates(node)));
+    for (int node = 0; node < dense.nodes(); ++node)
+      assignment.push_back(*rc::gen::inRange(0, dense.candidates(node)));
     return assignment;
   };
   DualBound dual(table, 1e9);
@@ -110,7 +123,9 @@ RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
     RC_ASSERT(dual.bound() >= before - 1e-9);
     before = dual.bound();
     for (int node = 0; node < dense.nodes(); ++node)
-      RC_ASSERT(dual.bounds(node)[static_cast<std::size_t>(assignment[static_cast<std::size_t>(node)])] <= cost + 1e-9);
+      RC_ASSERT(
+          dual.bounds(node)[static_cast<std::size_t>(assignment[static_cast<std::size_t>(node)])] <=
+          cost + 1e-9);
     RC_ASSERT(cost_of(table, dual.follow()) >= optimum - 1e-9);
   }
 }
@@ -132,7 +147,8 @@ RC_GTEST_PROP(Bracket, AMemoryLimitHolds, ()) {
   const Widened table(dense);
   const Bytes limit{*rc::gen::inRange(0, 20)};
   const auto truth = search_exhaustively(dense, limit);
-  const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
+  const auto found =
+      bracket(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
   RC_ASSERT(found.has_value() == truth.has_value());
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
 }
@@ -151,16 +167,20 @@ DenseTable doubled(const DenseTable& table) {
     const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
     std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
     for (int i = 0; i < table.candidates(from); ++i)
-      for (int j = 0; j < table.candidates(to); ++j) cost[static_cast<std::size_t>(i)].push_back(2 * table.edge_cost(edge, i, j).value);
+      for (int j = 0; j < table.candidates(to); ++j)
+        cost[static_cast<std::size_t>(i)].push_back(2 * table.edge_cost(edge, i, j).value);
     result.add_edge(from, to, cost);
   }
   return result;
 }
 
 RC_GTEST_PROP(Bracket, DoublingAllCostsDoublesIt, ()) {
-  const DenseTable once = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 6), twice = doubled(once);
-  const BracketOptions options{.tolerance = 0, .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
-  const auto found = bracket(Widened(once), {}, options), larger = bracket(Widened(twice), {}, options);
+  const DenseTable once = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 6),
+                   twice = doubled(once);
+  const BracketOptions options{.tolerance = 0,
+                               .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
+  const auto found = bracket(Widened(once), {}, options),
+             larger = bracket(Widened(twice), {}, options);
   RC_ASSERT(found && larger);
   RC_ASSERT(larger->assignment == found->assignment);
   RC_ASSERT(larger->cost == 2 * found->cost);
@@ -172,7 +192,8 @@ RC_GTEST_PROP(Bracket, OrderAndNamesDoNotMatter, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 5);
   const DenseTable other = test::shuffled(dense).table;
   const BracketOptions options{.tolerance = 0, .most_candidates = 64};
-  const auto found = bracket(Widened(dense), {}, options), after = bracket(Widened(other), {}, options);
+  const auto found = bracket(Widened(dense), {}, options),
+             after = bracket(Widened(other), {}, options);
   RC_ASSERT(found && after);
   RC_ASSERT(std::abs(found->cost - after->cost) < 1e-9);
 }

@@ -12,7 +12,8 @@ namespace {
 Survivors all_candidates(const CostTable& table) {
   Survivors all(static_cast<std::size_t>(table.nodes()));
   for (int node = 0; node < table.nodes(); ++node) {
-    for (int i = 0; i < table.candidates(node); ++i) all[static_cast<std::size_t>(node)].push_back(i);
+    for (int i = 0; i < table.candidates(node); ++i)
+      all[static_cast<std::size_t>(node)].push_back(i);
   }
   return all;
 }
@@ -45,7 +46,8 @@ RC_GTEST_PROP(Elimination, RisesAddUpToTheCost, ()) {
   const Problem problem = make_problem(table, all_candidates(table));
   const auto pairs = pair_factors(problem);
   std::vector<int> assignment;
-  for (int node = 0; node < table.nodes(); ++node) assignment.push_back(*rc::gen::inRange(0, table.candidates(node)));
+  for (int node = 0; node < table.nodes(); ++node)
+    assignment.push_back(*rc::gen::inRange(0, table.candidates(node)));
   const auto table_entries = *rc::gen::element<std::size_t>(1, 4, 1000);
 
   const Elimination elimination(problem, pairs, 2, table_entries);
@@ -56,7 +58,8 @@ RC_GTEST_PROP(Elimination, RisesAddUpToTheCost, ()) {
     for (const double rise : rises) RC_ASSERT(rise >= 0);
     total += rises[static_cast<std::size_t>(assignment[static_cast<std::size_t>(node)])];
   }
-  RC_ASSERT(total == cost_of(table, assignment).value + 2 * static_cast<double>(memory_of(table, assignment).value));
+  RC_ASSERT(total == cost_of(table, assignment).value +
+                         2 * static_cast<double>(memory_of(table, assignment).value));
 }
 
 TEST(Elimination, OrderPrefersSmallTables) {
@@ -64,7 +67,8 @@ TEST(Elimination, OrderPrefersSmallTables) {
   DenseTable table;
   for (int node = 0; node < 4; ++node) table.add_node({fmt::format("n{}", node), {0, 1}, {}});
   for (int leaf = 1; leaf < 4; ++leaf) table.add_edge(0, leaf, {{0, 1}, {1, 0}});
-  EXPECT_EQ(elimination_order(make_problem(table, all_candidates(table))), (std::vector<int>{1, 2, 0, 3}));
+  EXPECT_EQ(elimination_order(make_problem(table, all_candidates(table))),
+            (std::vector<int>{1, 2, 0, 3}));
 }
 
 TEST(Dominance, KeepsWhatANeighbourMightWant) {

@@ -42,7 +42,8 @@ inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
       break;
     case Family::Forest:  // disconnected
       for (int node = 1; node < nodes; ++node) {
-        if (const int parent = *rc::gen::inRange(-1, node); parent >= 0) edges.insert({parent, node});
+        if (const int parent = *rc::gen::inRange(-1, node); parent >= 0)
+          edges.insert({parent, node});
       }
       break;
   }
@@ -50,7 +51,8 @@ inline std::set<std::pair<int, int>> random_edges(Family family, int nodes) {
 }
 
 /// Small integers as costs and memories, so that ties are common and sums are exact.
-inline DenseTable random_table(Family family, int nodes, int most_candidates, int largest_cost = 9) {
+inline DenseTable random_table(Family family, int nodes, int most_candidates,
+                               int largest_cost = 9) {
   const auto number = [&] { return static_cast<double>(*rc::gen::inRange(0, largest_cost + 1)); };
   DenseTable table;
   for (int node = 0; node < nodes; ++node) {
@@ -75,14 +77,17 @@ inline DenseTable random_table(Family family, int nodes, int most_candidates, in
 /// The same table in another order of nodes, of their candidates and of edges, with other names.
 struct Shuffled {
   DenseTable table;
-  std::vector<int> node;                    ///< by node of the given table: its place here
-  std::vector<std::vector<int>> candidate;  ///< by node and candidate of the given table: its place here
+  std::vector<int> node;  ///< by node of the given table: its place here
+  std::vector<std::vector<int>>
+      candidate;  ///< by node and candidate of the given table: its place here
 };
 
 inline std::vector<int> random_order(int size) {
   std::vector<int> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), 0);
-  for (int i = size - 1; i > 0; --i) std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(*rc::gen::inRange(0, i + 1))]);
+  for (int i = size - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)],
+              order[static_cast<std::size_t>(*rc::gen::inRange(0, i + 1))]);
   return order;
 }
 
@@ -91,32 +96,40 @@ inline Shuffled shuffled(const DenseTable& table) {
   std::vector<DenseTable::Node> nodes(result.node.size());
   for (int node = 0; node < table.nodes(); ++node) {
     const auto n = static_cast<std::size_t>(node);
-    const std::vector<int>& order = result.candidate.emplace_back(random_order(table.candidates(node)));
+    const std::vector<int>& order =
+        result.candidate.emplace_back(random_order(table.candidates(node)));
     DenseTable::Node& made = nodes[static_cast<std::size_t>(result.node[n])];
-    made = {fmt::format("m{}", node), std::vector<double>(order.size()), std::vector<std::int64_t>(order.size())};
+    made = {fmt::format("m{}", node), std::vector<double>(order.size()),
+            std::vector<std::int64_t>(order.size())};
     for (std::size_t c = 0; c < order.size(); ++c) {
-      made.cost[static_cast<std::size_t>(order[c])] = table.node_cost(node, static_cast<int>(c)).value;
-      made.memory[static_cast<std::size_t>(order[c])] = table.node_memory(node, static_cast<int>(c)).value;
+      made.cost[static_cast<std::size_t>(order[c])] =
+          table.node_cost(node, static_cast<int>(c)).value;
+      made.memory[static_cast<std::size_t>(order[c])] =
+          table.node_memory(node, static_cast<int>(c)).value;
     }
   }
   for (DenseTable::Node& node : nodes) result.table.add_node(std::move(node));
   for (const int edge : random_order(static_cast<int>(table.edges().size()))) {
     const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
-    const std::vector<int>&rows = result.candidate[static_cast<std::size_t>(from)], &columns = result.candidate[static_cast<std::size_t>(to)];
+    const std::vector<int>&rows = result.candidate[static_cast<std::size_t>(from)],
+          &columns = result.candidate[static_cast<std::size_t>(to)];
     std::vector<std::vector<double>> cost(rows.size(), std::vector<double>(columns.size()));
     for (std::size_t i = 0; i < rows.size(); ++i) {
       for (std::size_t j = 0; j < columns.size(); ++j) {
-        const double seconds = table.edge_cost(edge, static_cast<int>(i), static_cast<int>(j)).value;
+        const double seconds =
+            table.edge_cost(edge, static_cast<int>(i), static_cast<int>(j)).value;
         cost[static_cast<std::size_t>(rows[i])][static_cast<std::size_t>(columns[j])] = seconds;
       }
     }
-    result.table.add_edge(result.node[static_cast<std::size_t>(from)], result.node[static_cast<std::size_t>(to)], cost);
+    result.table.add_edge(result.node[static_cast<std::size_t>(from)],
+                          result.node[static_cast<std::size_t>(to)], cost);
   }
   return result;
 }
 
 inline Family random_family() {
-  return *rc::gen::element(Family::Chain, Family::Diamonds, Family::LongSkips, Family::Random, Family::Forest);
+  return *rc::gen::element(Family::Chain, Family::Diamonds, Family::LongSkips, Family::Random,
+                           Family::Forest);
 }
 
 /// Passes everything on, has no edges at hand, and remembers which pairs were asked for.
@@ -127,8 +140,12 @@ class CountingTable : public CostTable {
   std::string node_name(int node) const override { return table_.node_name(node); }
   int candidates(int node) const override { return table_.candidates(node); }
   std::span<const Edge> edges() const override { return table_.edges(); }
-  Seconds node_cost(int node, int candidate) const override { return table_.node_cost(node, candidate); }
-  Bytes node_memory(int node, int candidate) const override { return table_.node_memory(node, candidate); }
+  Seconds node_cost(int node, int candidate) const override {
+    return table_.node_cost(node, candidate);
+  }
+  Bytes node_memory(int node, int candidate) const override {
+    return table_.node_memory(node, candidate);
+  }
   Seconds edge_bound(int edge) const override { return table_.edge_bound(edge); }
   Seconds edge_cost(int edge, int from, int to) const override {
     asked_.insert({edge, from, to});

@@ -35,7 +35,8 @@ RC_GTEST_PROP(Search, EqualsExhaustive, ()) {
 }
 
 RC_GTEST_PROP(Search, EqualsExhaustiveUnderAMemoryLimit, ()) {
-  const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4, *rc::gen::element(2, 9, 1000));
+  const DenseTable table =
+      random_table(random_family(), *rc::gen::inRange(1, 8), 4, *rc::gen::element(2, 9, 1000));
   const Bytes limit{*rc::gen::inRange(0, 60)};
 
   const auto found = search(table, limit);
@@ -52,7 +53,8 @@ RC_GTEST_PROP(Search, EqualsExhaustiveUnderAMemoryLimit, ()) {
 // A table that does not have its edges at hand is asked for few of them.
 RC_GTEST_PROP(Search, EqualsExhaustiveWhenEdgesAreAskedForLazily, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
-  const std::optional<Bytes> limit = *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{25}});
+  const std::optional<Bytes> limit =
+      *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{25}});
   const std::size_t table_entries = *rc::gen::element<std::size_t>(4, 1000);
   const test::CountingTable lazy(table);
 
@@ -69,7 +71,8 @@ RC_GTEST_PROP(Search, EqualsExhaustiveWhenEdgesAreAskedForLazily, ()) {
 // Tables of 4 entries make every message approximate: the best-first search has to close the gap on its own.
 RC_GTEST_PROP(Search, EqualsExhaustiveWithTinyTables, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
-  const std::optional<Bytes> limit = *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{25}});
+  const std::optional<Bytes> limit =
+      *rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{25}});
 
   const auto found = search(table, limit, {.table_entries = 4});
   const auto best = search_exhaustively(table, limit);
@@ -96,16 +99,22 @@ RC_GTEST_PROP(Search, LowerBoundIsHonestWhereTheSearchGivesUp, ()) {
 
 /// None, one that is met by every assignment, or one that often binds.
 std::optional<Bytes> random_limit() {
-  return *rc::gen::oneOf(rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}}),
-                         rc::gen::map(rc::gen::inRange(0, 60), [](int bytes) { return std::optional<Bytes>{Bytes{bytes}}; }));
+  return *rc::gen::oneOf(
+      rc::gen::element(std::optional<Bytes>{}, std::optional<Bytes>{Bytes{1000}}),
+      rc::gen::map(rc::gen::inRange(0, 60),
+                   [](int bytes) { return std::optional<Bytes>{Bytes{bytes}}; }));
 }
 
 /// Scales every cost, leaves memory alone. Its edges are at hand as the table's own are, so both are searched the same way.
 class Scaled : public test::CountingTable {
  public:
   Scaled(const CostTable& table, double factor) : CountingTable(table), factor_(factor) {}
-  Seconds node_cost(int node, int candidate) const override { return CountingTable::node_cost(node, candidate) * factor_; }
-  Seconds edge_cost(int edge, int from, int to) const override { return CountingTable::edge_cost(edge, from, to) * factor_; }
+  Seconds node_cost(int node, int candidate) const override {
+    return CountingTable::node_cost(node, candidate) * factor_;
+  }
+  Seconds edge_cost(int edge, int from, int to) const override {
+    return CountingTable::edge_cost(edge, from, to) * factor_;
+  }
   Seconds edge_bound(int edge) const override { return CountingTable::edge_bound(edge) * factor_; }
   bool edges_at_hand() const override { return true; }
 
@@ -217,7 +226,9 @@ TEST(Search, IsDeterministic) {
       made.memory.push_back(static_cast<std::int64_t>(random() % 5));
     }
     table.add_node(made);
-    if (node > 0) table.add_edge(node - 1, node, std::vector<std::vector<double>>(8, std::vector<double>(8, 1)));
+    if (node > 0)
+      table.add_edge(node - 1, node,
+                     std::vector<std::vector<double>>(8, std::vector<double>(8, 1)));
   }
   EXPECT_EQ(search(table)->assignment, search(table)->assignment);
   const Bytes limit = least_memory(table) + Bytes{5};
@@ -233,12 +244,16 @@ DenseTable residual_table(int nodes, int candidates, double spread, bool with_me
     DenseTable::Node made{fmt::format("n{}", node), {}, {}};
     for (int i = 0; i < candidates; ++i) {
       made.cost.push_back(1 + (spread - 1) * unit(random));
-      if (with_memory) made.memory.push_back(1 + static_cast<std::int64_t>(1e6 * (1 + spread - made.cost.back()) * (0.5 + unit(random))));
+      if (with_memory)
+        made.memory.push_back(1 + static_cast<std::int64_t>(1e6 * (1 + spread - made.cost.back()) *
+                                                            (0.5 + unit(random))));
     }
     table.add_node(made);
   }
   const auto connect = [&](int from, int to) {
-    std::vector<std::vector<double>> cost(static_cast<std::size_t>(candidates), std::vector<double>(static_cast<std::size_t>(candidates)));
+    std::vector<std::vector<double>> cost(
+        static_cast<std::size_t>(candidates),
+        std::vector<double>(static_cast<std::size_t>(candidates)));
     for (std::size_t i = 0; i < cost.size(); ++i) {
       for (std::size_t j = 0; j < cost.size(); ++j) cost[i][j] = i == j ? 0 : unit(random);
     }

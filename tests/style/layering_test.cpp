@@ -23,15 +23,21 @@ const std::vector<LayerRule> rules{
     {"model", {"model", "model/base", "model/network", "model/partition"}},
     {"model/cost", {"model", "model/base", "model/network", "model/partition", "model/cost"}},
     {"search", {"model/base", "model/cost/cost_table.hpp", "search"}},
-    {"planner", {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner"}},
+    {"planner",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "search",
+      "planner"}},
     {"runtime", {"model", "model/base", "model/network", "model/partition", "runtime"}},
-    {"profile", {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile"}},
+    {"profile",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime",
+      "profile"}},
     {"interop", {"model/base", "model/network", "interop"}},
     {"synthesis", {"model/base", "synthesis"}},
-    {"report", {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "report"}},
+    {"report",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner",
+      "report"}},
     {"cli",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner", "runtime", "profile", "interop", "report",
-      "synthesis", "cli"}},
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner",
+      "runtime", "profile", "interop", "report", "synthesis", "cli"}},
 };
 
 /// Headers of packages and of the system that belong in few places. A header that ends in * stands for all that begin so.
@@ -50,23 +56,28 @@ const std::vector<PackageRule> packages{
     {{"CLI/*"}, {"cli"}},
     {{"valijson/*"}, {"model/base"}},
     // Pure functions of values, and combinatorics: no clock, no chance, and no threads but in_parallel's.
-    {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random", "omp.h"},
+    {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random",
+      "omp.h"},
      {"planner", "runtime", "profile", "interop", "report", "cli", "model/base/in_parallel.cpp"}},
 };
 
 const std::set<std::string> generated{"build_info.hpp", "embedded_schemas.hpp"};
 
-bool is_within(const std::string& path, const std::string& folder) { return path == folder || path.starts_with(folder + "/"); }
+bool is_within(const std::string& path, const std::string& folder) {
+  return path == folder || path.starts_with(folder + "/");
+}
 
 /// `folder` names the file, or a folder that holds it; "model" holds no folders.
 bool holds(const std::string& folder, const std::string& path) {
-  return is_within(path, folder) && (folder != "model" || path.find('/', folder.size() + 1) == std::string::npos);
+  return is_within(path, folder) &&
+         (folder != "model" || path.find('/', folder.size() + 1) == std::string::npos);
 }
 
 const LayerRule* rule_for(const std::string& path) {
   const LayerRule* longest = nullptr;
   for (const LayerRule& rule : rules) {
-    if (holds(rule.folder, path) && (longest == nullptr || rule.folder.size() > longest->folder.size())) {
+    if (holds(rule.folder, path) &&
+        (longest == nullptr || rule.folder.size() > longest->folder.size())) {
       longest = &rule;
     }
   }
@@ -79,7 +90,9 @@ std::optional<std::string> objection(const std::string& path, const std::string&
   if (rule == nullptr) {
     return path + " is in no layer";
   }
-  if (generated.contains(header) || std::ranges::any_of(rule->may_include, [&](const std::string& folder) { return holds(folder, header); })) {
+  if (generated.contains(header) ||
+      std::ranges::any_of(rule->may_include,
+                          [&](const std::string& folder) { return holds(folder, header); })) {
     return std::nullopt;
   }
   return rule->folder + " may not include " + header;
@@ -87,14 +100,17 @@ std::optional<std::string> objection(const std::string& path, const std::string&
 
 /// Whether `header` is `pattern`, or begins like it where that ends in *.
 bool matches(const std::string& header, const std::string& pattern) {
-  return pattern.ends_with('*') ? header.starts_with(pattern.substr(0, pattern.size() - 1)) : header == pattern;
+  return pattern.ends_with('*') ? header.starts_with(pattern.substr(0, pattern.size() - 1))
+                                : header == pattern;
 }
 
 /// The same for a header in angle brackets.
 std::optional<std::string> package_objection(const std::string& path, const std::string& header) {
   for (const PackageRule& package : packages) {
-    if (std::ranges::any_of(package.headers, [&](const std::string& pattern) { return matches(header, pattern); }) &&
-        std::ranges::none_of(package.only_in, [&](const std::string& folder) { return is_within(path, folder); })) {
+    if (std::ranges::any_of(package.headers,
+                            [&](const std::string& pattern) { return matches(header, pattern); }) &&
+        std::ranges::none_of(package.only_in,
+                             [&](const std::string& folder) { return is_within(path, folder); })) {
       return path + " may not include <" + header + ">";
     }
   }
@@ -115,7 +131,8 @@ std::optional<Include> include_of(std::string line) {
   }
   const char open = line[directive.size()];
   const std::size_t begin = directive.size() + 1;
-  return Include{line.substr(begin, line.find(open == '<' ? '>' : open, begin) - begin), open == '"'};
+  return Include{line.substr(begin, line.find(open == '<' ? '>' : open, begin) - begin),
+                 open == '"'};
 }
 
 TEST(Layering, TheRulesTellRightFromWrong) {
@@ -161,14 +178,24 @@ TEST(Layering, ThePackageRulesTellRightFromWrong) {
     bool allowed;
   };
   const Row table[] = {
-      {"runtime/comm/mpi/mpi.cpp", "mpi.h", true}, {"runtime/executor.cpp", "mpi.h", false},  {"runtime/cpu/onednn.cpp", "dnnl.hpp", true},
-      {"runtime/backend.hpp", "dnnl.hpp", false},  {"cli/main.cpp", "cudnn.h", false},        {"model/cost/simulator.cpp", "chrono", false},
-      {"search/search.cpp", "thread", false},      {"profile/clock.cpp", "chrono", true},     {"planner/planner.cpp", "CLI/CLI.hpp", false},
-      {"model/network/read_network.cpp", "onnx/onnx.pb.h", false},               {"interop/onnx/model.hpp", "onnx/onnx.pb.h", true},
-      {"cli/options.cpp", "CLI/CLI.hpp", true},    {"model/base/json.hpp", "optional", true}, {"model/plan.cpp", "valijson/schema.hpp", false},
+      {"runtime/comm/mpi/mpi.cpp", "mpi.h", true},
+      {"runtime/executor.cpp", "mpi.h", false},
+      {"runtime/cpu/onednn.cpp", "dnnl.hpp", true},
+      {"runtime/backend.hpp", "dnnl.hpp", false},
+      {"cli/main.cpp", "cudnn.h", false},
+      {"model/cost/simulator.cpp", "chrono", false},
+      {"search/search.cpp", "thread", false},
+      {"profile/clock.cpp", "chrono", true},
+      {"planner/planner.cpp", "CLI/CLI.hpp", false},
+      {"model/network/read_network.cpp", "onnx/onnx.pb.h", false},
+      {"interop/onnx/model.hpp", "onnx/onnx.pb.h", true},
+      {"cli/options.cpp", "CLI/CLI.hpp", true},
+      {"model/base/json.hpp", "optional", true},
+      {"model/plan.cpp", "valijson/schema.hpp", false},
   };
   for (const Row& row : table) {
-    EXPECT_EQ(!package_objection(row.path, row.header), row.allowed) << row.path << " " << row.header;
+    EXPECT_EQ(!package_objection(row.path, row.header), row.allowed)
+        << row.path << " " << row.header;
   }
 }
 
@@ -190,10 +217,12 @@ TEST(Layering, HoldsForEveryInclude) {
         continue;
       }
       ++includes;
-      const auto why = include->quoted ? objection(path, include->header) : package_objection(path, include->header);
+      const auto why = include->quoted ? objection(path, include->header)
+                                       : package_objection(path, include->header);
       EXPECT_FALSE(why) << file.path << ": " << *why;
       if (include->quoted && !generated.contains(include->header)) {
-        EXPECT_TRUE(std::filesystem::exists("src/" + include->header)) << file.path << ": paths start at src/, there is no " << include->header;
+        EXPECT_TRUE(std::filesystem::exists("src/" + include->header))
+            << file.path << ": paths start at src/, there is no " << include->header;
       }
     }
   }
@@ -212,16 +241,19 @@ TEST(Layering, ASourceIncludesItsOwnHeaderFirstAndHeadersAreGuarded) {
     if (!std::filesystem::exists(own)) {
       continue;
     }
-    const auto first = std::ranges::find_if(file.lines, [](const std::string& line) { return include_of(line).has_value(); });
+    const auto first = std::ranges::find_if(
+        file.lines, [](const std::string& line) { return include_of(line).has_value(); });
     ASSERT_NE(first, file.lines.end()) << file.path;
-    EXPECT_EQ("src/" + include_of(*first)->header, own) << file.path << ": its own header comes first";
+    EXPECT_EQ("src/" + include_of(*first)->header, own)
+        << file.path << ": its own header comes first";
   }
 }
 
 TEST(Layering, WhatIsNotBuiltIsLinkedAsAStub) {
   for (const SourceFile& file : sources_below("src", {".hpp", ".cpp", ".cu", ".cuh"})) {
     for (const std::string& line : file.lines) {
-      EXPECT_EQ(line.find("STRATPLAN_HAS_"), std::string::npos) << file.path << ": only CMake may know what was found: " << line;
+      EXPECT_EQ(line.find("STRATPLAN_HAS_"), std::string::npos)
+          << file.path << ": only CMake may know what was found: " << line;
     }
   }
 }

@@ -23,10 +23,12 @@ inline SourceFile read_source(const std::filesystem::path& path) {
 }
 
 /// All files below `folder` (from the project's root, which is the working folder) with one of these extensions, by path.
-inline std::vector<SourceFile> sources_below(const std::string& folder, const std::vector<std::string>& extensions) {
+inline std::vector<SourceFile> sources_below(const std::string& folder,
+                                             const std::vector<std::string>& extensions) {
   std::vector<SourceFile> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file() && std::ranges::find(extensions, entry.path().extension().string()) != extensions.end()) {
+    if (entry.is_regular_file() &&
+        std::ranges::find(extensions, entry.path().extension().string()) != extensions.end()) {
       files.push_back(read_source(entry.path()));
     }
   }

@@ -33,15 +33,23 @@ inline Network any_network() {
   for (int blocks = any_int(1, 4); blocks > 0; --blocks) {
     const LayerIndex before = x;
     switch (any_int(0, 4)) {
-      case 0: x = any_point_wise(net, net.convolution(x, channels, same, any_int(0, 1) > 0), before); break;
-      case 1: x = any_point_wise(net, net.transposed_convolution(x, channels, planar(same)), before); break;
-      case 2: x = net.convolution(net.concat({any_point_wise(net, x, -1), net.average_pool(x, same)}), channels, same); break;
+      case 0:
+        x = any_point_wise(net, net.convolution(x, channels, same, any_int(0, 1) > 0), before);
+        break;
+      case 1:
+        x = any_point_wise(net, net.transposed_convolution(x, channels, planar(same)), before);
+        break;
+      case 2:
+        x = net.convolution(net.concat({any_point_wise(net, x, -1), net.average_pool(x, same)}),
+                            channels, same);
+        break;
       case 3: x = any_point_wise(net, net.max_pool(x, same), before); break;
       default: x = net.group_norm(net.local_response_norm(x, {.size = 3}), 1);
     }
   }
   if (any_int(0, 1)) x = net.max_pool(x, {.kernel = 2, .stride = 2});
-  return net.finish_with_loss(any_int(0, 1) ? net.fully_connected(any_int(0, 1) ? net.global_average_pool(x) : x, 4) : x);
+  return net.finish_with_loss(
+      any_int(0, 1) ? net.fully_connected(any_int(0, 1) ? net.global_average_pool(x) : x, 4) : x);
 }
 
 }  // namespace stratplan::test

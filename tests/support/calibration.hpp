@@ -20,7 +20,8 @@ struct Figure {
   Math math = Math::Fp32;
   DataType type = DataType::F32;  ///< of activations and of weights in contractions
   bool fused = false;             ///< frameworks that run each layer on its own are not
-  double issue_seconds = 0;       ///< what the framework's host takes to issue all kernels: no step is shorter
+  double issue_seconds =
+      0;  ///< what the framework's host takes to issue all kernels: no step is shorter
 };
 
 inline const std::vector<Figure>& published_figures() {
@@ -28,10 +29,13 @@ inline const std::vector<Figure>& published_figures() {
   // Batches of 1, 2 and 4 take the same 10.4 ms: their host, whatever the device does.
   constexpr double issue = 10.4e-3;
   const auto inference = [](std::int64_t batch, double images) {
-    return Figure{examples, "v100-16", "resnet50", batch, static_cast<double>(batch) / images, false, Math::Fp32, DataType::F32, false, issue};
+    return Figure{examples, "v100-16",  "resnet50",    batch, static_cast<double>(batch) / images,
+                  false,    Math::Fp32, DataType::F32, false, issue};
   };
-  const auto training = [](const char* device, std::int64_t batch, double images, Math math, DataType type) {
-    return Figure{examples, device, "resnet50", batch, static_cast<double>(batch) / images, true, math, type};
+  const auto training = [](const char* device, std::int64_t batch, double images, Math math,
+                           DataType type) {
+    return Figure{examples, device, "resnet50", batch, static_cast<double>(batch) / images,
+                  true,     math,   type};
   };
   static const std::vector<Figure> figures{
       inference(1, 96),
@@ -49,7 +53,8 @@ inline const std::vector<Figure>& published_figures() {
       training("a100-80", 256, 938, Math::Tf32, DataType::F32),
       training("v100-16", 256, 1200, Math::Fp32, DataType::F16),
       training("a100-80", 256, 2470, Math::Fp32, DataType::F16),
-      {"MLPerf training 3.0, MXNet on 8 H100", "h100", "resnet50", 400, 400 / 7000.0, true, Math::Fp32, DataType::F16, true},
+      {"MLPerf training 3.0, MXNet on 8 H100", "h100", "resnet50", 400, 400 / 7000.0, true,
+       Math::Fp32, DataType::F16, true},
   };
   return figures;
 }
@@ -58,9 +63,11 @@ inline const std::vector<Figure>& published_figures() {
 inline const std::vector<Figure>& held_out_figures() {
   static const std::string examples = "NVIDIA DeepLearningExamples, ResNet-50 v1.5, PyTorch 21.03";
   const auto inference = [](std::int64_t batch, double images) {
-    return Figure{examples, "v100-16", "resnet50", batch, static_cast<double>(batch) / images, false, Math::Fp32, DataType::F16};
+    return Figure{examples, "v100-16",  "resnet50",   batch, static_cast<double>(batch) / images,
+                  false,    Math::Fp32, DataType::F16};
   };
-  static const std::vector<Figure> figures{inference(64, 2984), inference(128, 3249), inference(256, 3382)};
+  static const std::vector<Figure> figures{inference(64, 2984), inference(128, 3249),
+                                           inference(256, 3382)};
   return figures;
 }
 
@@ -82,7 +89,8 @@ inline CalibrationCase calibration_case(const Figure& figure) {
   const LayerDecompositions alone(static_cast<std::size_t>(network.size()));
   Execution execution;
   execution.fuse = figure.fused;
-  const Program program = figure.training ? lower(network, alone, execution, 0) : lower_inference(network, alone, execution, 0);
+  const Program program = figure.training ? lower(network, alone, execution, 0)
+                                          : lower_inference(network, alone, execution, 0);
   CalibrationCase result{figure, {}, {}};
   result.device = read_device(figure.device);
   result.device.math = figure.math;
@@ -97,7 +105,8 @@ inline CalibrationCase calibration_case(const Figure& figure) {
 
 inline double predicted_seconds(const CalibrationCase& step, const KernelModel& model) {
   double sum = 0;
-  for (const Kernel& kernel : step.kernels) sum += estimate_kernel(kernel, step.device, model).value;
+  for (const Kernel& kernel : step.kernels)
+    sum += estimate_kernel(kernel, step.device, model).value;
   return std::max(sum, step.figure.issue_seconds);
 }
 

@@ -13,13 +13,17 @@ namespace stratplan::test {
 
 class ForkedRank {
  public:
-  ForkedRank(const std::filesystem::path& records, int rank, const std::function<void(FlightRecorder)>& body) : process_(fork()) {
+  ForkedRank(const std::filesystem::path& records, int rank,
+             const std::function<void(FlightRecorder)>& body)
+      : process_(fork()) {
     if (process_ != 0) return;
     setenv(flight_records_variable, records.c_str(), 1);
     body(FlightRecorder::of_rank(rank));
     _exit(0);
   }
-  ForkedRank(const FlightRecords& records, int rank, const std::function<void(FlightRecorder)>& body) : ForkedRank(records.file(), rank, body) {}
+  ForkedRank(const FlightRecords& records, int rank,
+             const std::function<void(FlightRecorder)>& body)
+      : ForkedRank(records.file(), rank, body) {}
   ForkedRank(const ForkedRank&) = delete;
   ForkedRank& operator=(const ForkedRank&) = delete;
   ~ForkedRank() {

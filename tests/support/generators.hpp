@@ -65,7 +65,9 @@ inline ProcessGrid any_grid(const Topology& topology, const std::vector<Dim>& di
 
 /// One to twelve ranks, in one level or two.
 inline Topology any_topology() {
-  static const std::vector<Topology> topologies{{1}, {2}, {3}, {4}, {5}, {6}, {8}, {12}, {2, 2}, {2, 3}, {3, 2}, {2, 4}, {4, 2}, {3, 4}, {2, 6}};
+  static const std::vector<Topology> topologies{{1},    {2},    {3},    {4},    {5},
+                                                {6},    {8},    {12},   {2, 2}, {2, 3},
+                                                {3, 2}, {2, 4}, {4, 2}, {3, 4}, {2, 6}};
   return any_of(topologies);
 }
 
@@ -74,7 +76,8 @@ struct AxisChoice {
   std::array<int, dim_count> axis{-1, -1, -1, -1, -1, -1, -1};
   Role other = Role::Gathered;
 };
-inline Distribution make_distribution(const Shape& shape, const ProcessGrid& grid, const AxisChoice& choice) {
+inline Distribution make_distribution(const Shape& shape, const ProcessGrid& grid,
+                                      const AxisChoice& choice) {
   Distribution distribution;
   distribution.shape = shape;
   distribution.grid = grid;

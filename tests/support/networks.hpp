@@ -29,10 +29,12 @@ class NetworkBuilder {
   /// Extents C, D, H, W of one sample.
   LayerIndex input(std::array<std::int64_t, 4> extents) {
     Layer layer = named(LayerKind::Input, "input");
-    layer.input = layer.output = Shape{{network_.batch, extents[0], extents[1], extents[2], extents[3]}};
+    layer.input = layer.output =
+        Shape{{network_.batch, extents[0], extents[1], extents[2], extents[3]}};
     return push(layer);
   }
-  LayerIndex convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows, bool bias = false) {
+  LayerIndex convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows,
+                         bool bias = false) {
     Layer layer = reading(LayerKind::Convolution, "conv", from);
     layer.windows = windows;
     layer.filters = filters;
@@ -46,7 +48,9 @@ class NetworkBuilder {
   }
   /// The layer before, its channels in groups.
   void in_groups(std::int64_t groups) { network_.layers.back().groups = groups; }
-  LayerIndex transposed_convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows, std::array<std::int64_t, 3> output_padding = {},
+  LayerIndex transposed_convolution(LayerIndex from, std::int64_t filters,
+                                    std::array<Window, 3> windows,
+                                    std::array<std::int64_t, 3> output_padding = {},
                                     bool bias = false) {
     Layer layer = reading(LayerKind::TransposedConvolution, "deconv", from);
     layer.windows = windows;
@@ -56,7 +60,8 @@ class NetworkBuilder {
     for (const Axis axis : spatial_axes) {
       const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
       const Window& w = windows[i];
-      layer.output[axis] = (layer.input[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after + output_padding[i];
+      layer.output[axis] = (layer.input[axis] - 1) * w.stride + w.span() - w.pad_before -
+                           w.pad_after + output_padding[i];
     }
     layer.output[Axis::C] = filters;
     return push(layer);
@@ -67,8 +72,12 @@ class NetworkBuilder {
     slide(layer);
     return push(layer);
   }
-  LayerIndex max_pool(LayerIndex from, Window window) { return pool(LayerKind::MaxPool, from, planar(window)); }
-  LayerIndex average_pool(LayerIndex from, Window window) { return pool(LayerKind::AveragePool, from, planar(window)); }
+  LayerIndex max_pool(LayerIndex from, Window window) {
+    return pool(LayerKind::MaxPool, from, planar(window));
+  }
+  LayerIndex average_pool(LayerIndex from, Window window) {
+    return pool(LayerKind::AveragePool, from, planar(window));
+  }
   /// The layer before, an average pooling, divides by the positions that lie in its input.
   void without_padding() { network_.layers.back().count_padding = false; }
   LayerIndex global_average_pool(LayerIndex from) {
@@ -102,7 +111,9 @@ class NetworkBuilder {
     layer.response = response;
     return push(layer);
   }
-  LayerIndex instance_norm(LayerIndex from) { return point_wise(LayerKind::InstanceNorm, "in", from); }
+  LayerIndex instance_norm(LayerIndex from) {
+    return point_wise(LayerKind::InstanceNorm, "in", from);
+  }
   LayerIndex group_norm(LayerIndex from, std::int64_t groups) {
     Layer layer = reading(LayerKind::GroupNorm, "gn", from);
     layer.groups = groups;
@@ -127,7 +138,8 @@ class NetworkBuilder {
   /// Only the padding of the windows counts.
   LayerIndex pad(LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(LayerKind::Pad, "pad", from);
-    for (std::size_t i = 0; i < windows.size(); ++i) layer.windows[i] = {.pad_before = windows[i].pad_before, .pad_after = windows[i].pad_after};
+    for (std::size_t i = 0; i < windows.size(); ++i)
+      layer.windows[i] = {.pad_before = windows[i].pad_before, .pad_after = windows[i].pad_after};
     slide(layer);
     return push(layer);
   }
@@ -140,9 +152,13 @@ class NetworkBuilder {
     }
     return push(layer);
   }
-  LayerIndex cross_entropy(LayerIndex from) { return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from); }
+  LayerIndex cross_entropy(LayerIndex from) {
+    return point_wise(LayerKind::SoftmaxCrossEntropy, "loss", from);
+  }
   LayerIndex dice_loss(LayerIndex from) { return point_wise(LayerKind::DiceLoss, "loss", from); }
-  LayerIndex squared_error(LayerIndex from) { return point_wise(LayerKind::MeanSquaredError, "loss", from); }
+  LayerIndex squared_error(LayerIndex from) {
+    return point_wise(LayerKind::MeanSquaredError, "loss", from);
+  }
 
   Network finish() const { return network_; }
   Network finish_with_loss(LayerIndex from) {
@@ -163,9 +179,12 @@ class NetworkBuilder {
     layer.input = layer.output = network_.layer(from).output;
     return layer;
   }
-  LayerIndex point_wise(LayerKind kind, const std::string& stem, LayerIndex from) { return push(reading(kind, stem, from)); }
+  LayerIndex point_wise(LayerKind kind, const std::string& stem, LayerIndex from) {
+    return push(reading(kind, stem, from));
+  }
   static void slide(Layer& layer) {
-    for (const Axis axis : spatial_axes) layer.output[axis] = layer.windows[spatial_index(axis)].output_extent(layer.input[axis]);
+    for (const Axis axis : spatial_axes)
+      layer.output[axis] = layer.windows[spatial_index(axis)].output_extent(layer.input[axis]);
   }
   LayerIndex push(Layer layer) {
     network_.layers.push_back(std::move(layer));
@@ -181,12 +200,14 @@ inline Network small_network(std::int64_t batch, std::int64_t statistics_samples
   const LayerIndex x = net.input({6, 1, 9, 8});
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   const LayerIndex stem = net.relu(net.batch_norm(net.convolution(x, 8, same)));
-  const LayerIndex pooled = net.max_pool(stem, {.kernel = 3, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 1});
+  const LayerIndex pooled = net.max_pool(
+      stem, {.kernel = 3, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 1});
   const Window even_same{.kernel = 4, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 2};
   const LayerIndex left = net.leaky_relu(net.convolution(pooled, 8, even_same, true));
   const LayerIndex right = net.sigmoid(net.batch_norm(net.convolution(pooled, 8, Window{})));
   const LayerIndex sum = net.add({left, right, pooled});
-  const LayerIndex even = net.average_pool(sum, {.kernel = 2, .stride = 1, .dilation = 1, .pad_before = 0, .pad_after = 1});
+  const LayerIndex even = net.average_pool(
+      sum, {.kernel = 2, .stride = 1, .dilation = 1, .pad_before = 0, .pad_after = 1});
   const LayerIndex mean = net.global_average_pool(even);
   net.cross_entropy(net.fully_connected(net.dropout(mean), 12));
   return net.finish();
@@ -198,11 +219,13 @@ inline Network residual_network(std::int64_t batch, std::int64_t statistics_samp
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   const LayerIndex x = net.input({3, 1, 6, 5});
   const LayerIndex stem = net.relu(net.batch_norm(net.convolution(x, 4, same)));
-  const LayerIndex first = net.relu(net.add({net.batch_norm(net.convolution(stem, 4, same)), stem}));
+  const LayerIndex first =
+      net.relu(net.add({net.batch_norm(net.convolution(stem, 4, same)), stem}));
   const LayerIndex inner = net.leaky_relu(net.instance_norm(net.convolution(first, 4, same)));
   const LayerIndex outer = net.batch_norm(net.convolution(inner, 6, same));
   const LayerIndex second = net.add({outer, net.batch_norm(net.convolution(first, 6, Window{}))});
-  const LayerIndex third = net.leaky_relu(net.add({second, net.group_norm(net.convolution(second, 6, same), 2)}));
+  const LayerIndex third =
+      net.leaky_relu(net.add({second, net.group_norm(net.convolution(second, 6, same), 2)}));
   net.cross_entropy(net.fully_connected(net.global_average_pool(third), 5));
   return net.finish();
 }
@@ -227,7 +250,8 @@ struct LayerCase {
 };
 
 /// input -> the layer -> mean squared error (losses follow the input directly). Windows are of kernel 3, stride 1, "same" padding.
-inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
+inline LayerCase single_layer(LayerKind kind, std::int64_t batch,
+                              std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
   NetworkBuilder net(batch);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   const std::array<Window, 3> windows{extents[1] > 1 ? same : Window{}, same, same};
@@ -259,7 +283,9 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch, std::array<std
     case LayerKind::Concat: y = net.concat({x, x}); break;
     case LayerKind::Pad: y = net.pad(x, windows); break;
     case LayerKind::Upsample: y = net.upsample(x, {1, 2, 3}, true); break;
-    case LayerKind::TransposedConvolution: y = net.transposed_convolution(x, filters, windows, {}, true); break;
+    case LayerKind::TransposedConvolution:
+      y = net.transposed_convolution(x, filters, windows, {}, true);
+      break;
     case LayerKind::Input: return {net.finish(), x};
   }
   return {net.finish_with_loss(y), y};

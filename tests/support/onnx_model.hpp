@@ -16,13 +16,15 @@
 namespace stratplan::test {
 
 using Integers = std::vector<std::int64_t>;
-using AttributeValue = std::variant<std::int64_t, float, std::string, Integers, std::vector<float>, onnx::TensorProto>;
+using AttributeValue =
+    std::variant<std::int64_t, float, std::string, Integers, std::vector<float>, onnx::TensorProto>;
 struct Attribute {
   std::string name;
   AttributeValue value;
 };
 
-inline onnx::TensorProto float_tensor(const std::string& name, const Integers& dims, std::vector<float> values = {}) {
+inline onnx::TensorProto float_tensor(const std::string& name, const Integers& dims,
+                                      std::vector<float> values = {}) {
   onnx::TensorProto tensor;
   tensor.set_name(name);
   tensor.set_data_type(onnx::TensorProto::FLOAT);
@@ -31,7 +33,8 @@ inline onnx::TensorProto float_tensor(const std::string& name, const Integers& d
     tensor.add_dims(extent);
     elements *= extent;
   }
-  for (std::int64_t i = 0; values.size() < static_cast<std::size_t>(elements); ++i) values.push_back(0.5f * static_cast<float>(i + 1));
+  for (std::int64_t i = 0; values.size() < static_cast<std::size_t>(elements); ++i)
+    values.push_back(0.5f * static_cast<float>(i + 1));
   for (const float value : values) tensor.add_float_data(value);
   return tensor;
 }
@@ -68,7 +71,8 @@ class OnnxModel {
     model.mutable_graph()->add_output()->set_name(name);
     return *this;
   }
-  OnnxModel& floats(const std::string& name, const Integers& dims, const std::vector<float>& values = {}) {
+  OnnxModel& floats(const std::string& name, const Integers& dims,
+                    const std::vector<float>& values = {}) {
     *model.mutable_graph()->add_initializer() = float_tensor(name, dims, values);
     return *this;
   }
@@ -77,7 +81,8 @@ class OnnxModel {
     return *this;
   }
   /// Its outputs name it.
-  OnnxModel& node(const std::string& op, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+  OnnxModel& node(const std::string& op, const std::vector<std::string>& inputs,
+                  const std::vector<std::string>& outputs,
                   const std::vector<Attribute>& attributes = {}) {
     onnx::NodeProto& node = *model.mutable_graph()->add_node();
     node.set_op_type(op);
@@ -102,7 +107,9 @@ class OnnxModel {
   static void set(onnx::AttributeProto& proto, std::int64_t value) { proto.set_i(value); }
   static void set(onnx::AttributeProto& proto, float value) { proto.set_f(value); }
   static void set(onnx::AttributeProto& proto, const std::string& value) { proto.set_s(value); }
-  static void set(onnx::AttributeProto& proto, const onnx::TensorProto& value) { *proto.mutable_t() = value; }
+  static void set(onnx::AttributeProto& proto, const onnx::TensorProto& value) {
+    *proto.mutable_t() = value;
+  }
   static void set(onnx::AttributeProto& proto, const Integers& value) {
     for (const std::int64_t number : value) proto.add_ints(number);
   }

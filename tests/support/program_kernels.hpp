@@ -4,31 +4,44 @@
 
 namespace stratplan::test {
 
-inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x, BufferId y) {
-  if (x >= 0) expect(kernel.x == buffer(rank, x).region.shape(), "the kernel's x has another shape than the buffer " + buffer(rank, x).name);
-  if (y >= 0) expect(kernel.y == buffer(rank, y).region.shape(), "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
+inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x,
+                                      BufferId y) {
+  if (x >= 0)
+    expect(kernel.x == buffer(rank, x).region.shape(),
+           "the kernel's x has another shape than the buffer " + buffer(rank, x).name);
+  if (y >= 0)
+    expect(kernel.y == buffer(rank, y).region.shape(),
+           "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
   const Layer& layer = network_.layer(step.layer);
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     const Interval positions = values_.of(step.layer).home.owned(axis, rank);
-    expect(kernel.scales[i] == (layer.scales[i].factor > 1 ? local_scale(layer.scales[i], positions, layer.input[axis]) : Scale{}),
-           std::string("another scale than the local one along ") + axis_names[static_cast<std::size_t>(axis)]);
+    expect(kernel.scales[i] == (layer.scales[i].factor > 1
+                                    ? local_scale(layer.scales[i], positions, layer.input[axis])
+                                    : Scale{}),
+           std::string("another scale than the local one along ") +
+               axis_names[static_cast<std::size_t>(axis)]);
   }
   if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
   const Region output = values_.of(step.layer).raw.owned(rank);
   const std::array<Window, 3> windows = iteration_windows(layer);
-  const auto local = layer.kind == LayerKind::TransposedConvolution ? local_transposed_window : local_window;
+  const auto local =
+      layer.kind == LayerKind::TransposedConvolution ? local_transposed_window : local_window;
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     expect(kernel.windows[i] == local(windows[i], output[axis], layer.input[axis]),
-           std::string("another window than the local one along ") + axis_names[static_cast<std::size_t>(axis)]);
+           std::string("another window than the local one along ") +
+               axis_names[static_cast<std::size_t>(axis)]);
   }
 }
 
 inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fusion) {
-  const Activation wanted = fusion.activation < 0 ? Activation::None : activation_of(network_.layer(fusion.activation).kind);
+  const Activation wanted = fusion.activation < 0
+                                ? Activation::None
+                                : activation_of(network_.layer(fusion.activation).kind);
   expect(kernel.activation == wanted, "another activation than the layer's behind it");
-  expect(wanted != Activation::LeakyRelu || kernel.slope == network_.layer(fusion.activation).slope, "another slope than the activation's");
+  expect(wanted != Activation::LeakyRelu || kernel.slope == network_.layer(fusion.activation).slope,
+         "another slope than the activation's");
 }
 
 /// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
@@ -42,24 +55,30 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     input[axis] = needed(layer.windows[i], output[axis], layer.input[axis]);
-    expect(kernel.windows[i] == local_window(layer.windows[i], output[axis], layer.input[axis]), "another window than the slab's");
+    expect(kernel.windows[i] == local_window(layer.windows[i], output[axis], layer.input[axis]),
+           "another window than the slab's");
   }
-  expect(kernel.x == input.shape() && kernel.y == output.shape(), "the kernel has another shape than the slab");
-  expect_values(rank, step.reads.at(0), input, "input", [&](const Element& element) { return values_.value(layer.inputs[0], element); });
+  expect(kernel.x == input.shape() && kernel.y == output.shape(),
+         "the kernel has another shape than the slab");
+  expect_values(rank, step.reads.at(0), input, "input",
+                [&](const Element& element) { return values_.value(layer.inputs[0], element); });
   expect_parameter(rank, step.reads.at(1), here.weights->owned(rank));
   const bool bias_follows = layer.bias && !kernel.bias;
   const Fusion& fusion = fusions_.at(step.layer);
   expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
-  write(rank, step.writes.at(0), output,
-        [&](const Element& element) { return values_.part_value(bias_follows ? step.layer : fusion.last(), rank, element); });
+  write(rank, step.writes.at(0), output, [&](const Element& element) {
+    return values_.part_value(bias_follows ? step.layer : fusion.last(), rank, element);
+  });
 }
 
 inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
   const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
   const bool transposed = network_.layer(step.layer).kind == LayerKind::TransposedConvolution;
-  const KernelKind forward = transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
-  if (kernel.kind == forward && buffer(rank, step.writes.at(0)).inside >= 0) return run_slab(rank, step, kernel);
+  const KernelKind forward =
+      transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
+  if (kernel.kind == forward && buffer(rank, step.writes.at(0)).inside >= 0)
+    return run_slab(rank, step, kernel);
   if (kernel.kind == forward) {
     BufferId x = step.reads.at(0), y = step.writes.at(0);
     if (transposed) std::swap(x, y);
@@ -68,7 +87,8 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
     expect_parameter(rank, step.reads.at(1), weights);
     if (kernel.bias) {
       expect_parameter(rank, step.reads.at(2), here.channels->owned(rank));
-      expect(here.raw.dims_with(Role::Partial).empty(), "a bias is added before the sum over ranks");
+      expect(here.raw.dims_with(Role::Partial).empty(),
+             "a bias is added before the sum over ranks");
     }
     const Fusion& fusion = fusions_.at(step.layer);
     const bool bias_follows = network_.layer(step.layer).bias && !kernel.bias;
@@ -90,28 +110,34 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
 }
 
 /// Sums as counts of the terms that went into them.
-inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x, BufferId sums) {
+inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t set_samples,
+                                   const Region& x, BufferId sums) {
   const StatisticsSets& sets = kernel.sets;
   const auto into = view(rank, sums);
-  const std::int64_t channels = x[Axis::C].size(), positions = x[Axis::D].size() * x[Axis::H].size() * x[Axis::W].size();
+  const std::int64_t channels = x[Axis::C].size(),
+                     positions = x[Axis::D].size() * x[Axis::H].size() * x[Axis::W].size();
   expect(into.size() == sets.sets * 2 * channels, "sums of another size than [sets][2][C]");
-  expect(sets.first_sample == x[Axis::N].begin && sets.set_samples == set_samples && sets.batch == network_.batch,
+  expect(sets.first_sample == x[Axis::N].begin && sets.set_samples == set_samples &&
+             sets.batch == network_.batch,
          "the sets do not describe this rank's samples");
   into.fill(0);
   for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
     const std::int64_t set = n / sets.set_samples - sets.first_set;
     if (set < 0 || set >= sets.sets) fail("a sample's set is not in the buffer");
-    for (std::int64_t i = 0; i < 2 * channels; ++i) into[set * 2 * channels + i] += static_cast<double>(positions);
+    for (std::int64_t i = 0; i < 2 * channels; ++i)
+      into[set * 2 * channels + i] += static_cast<double>(positions);
   }
 }
 
-inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums) {
+inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region& x,
+                                    BufferId sums) {
   const StatisticsSets& sets = kernel.sets;
   const auto from = view(rank, sums);
   const std::int64_t channels = x[Axis::C].size();
   for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
     const std::int64_t set = n / sets.set_samples;
-    const std::int64_t samples = std::min(network_.batch, (set + 1) * sets.set_samples) - set * sets.set_samples;
+    const std::int64_t samples =
+        std::min(network_.batch, (set + 1) * sets.set_samples) - set * sets.set_samples;
     for (std::int64_t i = 0; i < 2 * channels; ++i) {
       const double found = from[(set - sets.first_set) * 2 * channels + i];
       if (found != static_cast<double>(samples * sets.positions))
@@ -125,21 +151,31 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
   const Layer& layer = network_.layer(step.layer);
   const Fusion& fusion = fusions_.at(step.layer);
   const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
-  expect(kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W], "a set has another number of positions");
+  expect(
+      kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W],
+      "a set has another number of positions");
   expect(kernel.scalar == layer.epsilon, "another epsilon than the layer's");
-  const std::int64_t set_samples = layer.kind == LayerKind::BatchNorm ? network_.statistics_samples : 1, group = kernel.sets.group_channels;
-  expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups : 1), "groups of another number of channels");
+  const std::int64_t set_samples =
+                         layer.kind == LayerKind::BatchNorm ? network_.statistics_samples : 1,
+                     group = kernel.sets.group_channels;
+  expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups : 1),
+         "groups of another number of channels");
   expect(home[Axis::C].begin % group == 0 && home[Axis::C].end % group == 0, "a group is cut");
-  if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty()) expect_input(rank, step.layer, 0, step.reads.at(0));
+  if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty())
+    expect_input(rank, step.layer, 0, step.reads.at(0));
   switch (kernel.kind) {
-    case KernelKind::BatchNormStatistics: count_sums(rank, kernel, set_samples, home, step.writes.at(0)); break;
+    case KernelKind::BatchNormStatistics:
+      count_sums(rank, kernel, set_samples, home, step.writes.at(0));
+      break;
     case KernelKind::BatchNormForward:
       expect_sums(rank, kernel, home, step.reads.at(1));
       expect_parameter(rank, step.reads.at(2), channels);
       expect_parameter(rank, step.reads.at(3), channels);
       expect_activation(kernel, fusion);
       expect(kernel.addend == (fusion.add >= 0), "what is to be added is not, or the reverse");
-      if (kernel.addend) expect_input(rank, fusion.add, network_.layer(fusion.add).inputs[0] == fusion.head ? 1 : 0, step.reads.at(4));
+      if (kernel.addend)
+        expect_input(rank, fusion.add, network_.layer(fusion.add).inputs[0] == fusion.head ? 1 : 0,
+                     step.reads.at(4));
       write_output(rank, fusion.last(), step.writes.at(0));
       break;
     case KernelKind::BatchNormBackwardSums:
@@ -148,16 +184,19 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_activation(kernel, fusion);
       if (fusion.activation >= 0) expect_output(rank, fusion.activation, step.reads.at(3));
       if (fusion.activation >= 0 && fusion.add >= 0)
-        write(rank, step.writes.at(3), home, [&](const Element& element) { return values_.gradient(fusion.add, element); });
+        write(rank, step.writes.at(3), home,
+              [&](const Element& element) { return values_.gradient(fusion.add, element); });
       count_sums(rank, kernel, set_samples, home, step.writes.at(0));
-      for (const std::size_t i : {1U, 2U}) write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
+      for (const std::size_t i : {1U, 2U})
+        write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
       break;
     default:
       expect_gradient(rank, step.layer, step.reads.at(1), home);
       expect_sums(rank, kernel, home, step.reads.at(2));
       expect_sums(rank, kernel, home, step.reads.at(3));
       expect_parameter(rank, step.reads.at(4), channels);
-      if (kernel.activation != Activation::None) expect_output(rank, fusion.activation, step.reads.at(5));
+      if (kernel.activation != Activation::None)
+        expect_output(rank, fusion.activation, step.reads.at(5));
       write_contribution(rank, step.layer, step.writes.at(0));
   }
 }
@@ -165,15 +204,20 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
 inline void ProgramRun::run_loss(int rank, const Step& step, const Kernel& kernel) {
   const Region region = values_.of(step.layer).home.owned(rank);
   const bool per_channel = kernel.kind == KernelKind::MeanSquaredError;
-  const auto terms = [&](const Shape& shape) { return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]); };
-  expect(kernel.scalar == terms(network_.layer(step.layer).input), "the mean is over another number of terms");
+  const auto terms = [&](const Shape& shape) {
+    return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]);
+  };
+  expect(kernel.scalar == terms(network_.layer(step.layer).input),
+         "the mean is over another number of terms");
   expect_input(rank, step.layer, 0, step.reads.at(0));
   const auto labels = view(rank, step.reads.at(1));
-  expect(static_cast<double>(labels.size()) == terms(region.shape()), "labels of another size than the terms");
+  expect(static_cast<double>(labels.size()) == terms(region.shape()),
+         "labels of another size than the terms");
   for (std::int64_t i = 0; i < labels.size(); ++i)
     if (labels[i] != label) fail("labels that were not loaded");
   const auto loss = view(rank, step.writes.at(0));
-  expect(loss.size() == 1 && buffer(rank, step.writes.at(0)).type == DataType::F64, "the loss is no F64 scalar");
+  expect(loss.size() == 1 && buffer(rank, step.writes.at(0)).type == DataType::F64,
+         "the loss is no F64 scalar");
   loss[0] = terms(region.shape());
   write_contribution(rank, step.layer, step.writes.at(1));
 }
@@ -184,14 +228,17 @@ inline void ProgramRun::run_dice(int rank, const Step& step, const Kernel& kerne
   const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
   const bool sums = kernel.kind == KernelKind::DiceSums;
   expect(kernel.scalar == loss.epsilon, "another epsilon than the layer's");
-  for (const double found : view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
+  for (const double found :
+       view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
     if (found != label) fail("labels that were not loaded");
   if (sums) {
     expect_input(rank, step.layer, 0, step.reads.at(0));
-    return view(rank, step.writes.at(0)).fill(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]));
+    return view(rank, step.writes.at(0))
+        .fill(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]));
   }
   for (const double found : view(rank, step.reads.at(1)).copy(0, 3 * kernel.x[Axis::C]))
-    if (found != static_cast<double>(positions)) fail(fmt::format("a class has sums over {} of {} positions", found, positions));
+    if (found != static_cast<double>(positions))
+      fail(fmt::format("a class has sums over {} of {} positions", found, positions));
   view(rank, step.writes.at(0))[0] = static_cast<double>(positions);
   write_contribution(rank, step.layer, step.writes.at(1));
 }
@@ -201,10 +248,13 @@ inline void ProgramRun::run_prelu(int rank, const Step& step, const Kernel& kern
   const LayerDistributions& here = values_.of(step.layer);
   const Region channels = here.channels->owned(rank);
   expect_input(rank, step.layer, 0, step.reads.at(0));
-  if (kernel.kind != KernelKind::PreluForward) expect_gradient(rank, step.layer, step.reads.at(1), here.home.owned(rank));
-  if (kernel.kind == KernelKind::PreluGradient) return write(rank, step.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
+  if (kernel.kind != KernelKind::PreluForward)
+    expect_gradient(rank, step.layer, step.reads.at(1), here.home.owned(rank));
+  if (kernel.kind == KernelKind::PreluGradient)
+    return write(rank, step.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
   expect_parameter(rank, step.reads.back(), channels);
-  if (kernel.kind == KernelKind::PreluForward) return write_output(rank, step.layer, step.writes.at(0));
+  if (kernel.kind == KernelKind::PreluForward)
+    return write_output(rank, step.layer, step.writes.at(0));
   write_contribution(rank, step.layer, step.writes.at(0));
 }
 
@@ -215,38 +265,49 @@ inline void ProgramRun::run_running(int rank, const Step& step, const Kernel& ke
     expect_sums(rank, kernel, here.home.owned(rank), step.reads.at(0));
     return view(rank, step.writes.at(0)).fill(rank + 1.0);
   }
-  expect(kernel.scalar == network_.running_momentum && step.reads.at(1) == step.writes.at(0), "another momentum, or not in place");
+  expect(kernel.scalar == network_.running_momentum && step.reads.at(1) == step.writes.at(0),
+         "another momentum, or not in place");
   double sum = 0;
-  for (const int member : here.channels->grid.group(rank, here.channels->dims_with(Role::Gathered))) sum += member + 1;
-  for (const double found : view(rank, step.reads.at(0)).copy(0, 2 * here.channels->owned(rank).elements()))
+  for (const int member : here.channels->grid.group(rank, here.channels->dims_with(Role::Gathered)))
+    sum += member + 1;
+  for (const double found :
+       view(rank, step.reads.at(0)).copy(0, 2 * here.channels->owned(rank).elements()))
     if (found != sum) fail(fmt::format("moments of {} instead of {}", found, sum));
 }
 
 inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kernel) {
   const auto dense = [](const Shape& shape) { return whole(shape); };
   const auto from = view(rank, step.reads.at(0)), into = view(rank, step.writes.at(0));
-  expect(kernel.x.elements() == from.size() && kernel.y.elements() == into.size(), "a copy's shapes differ from its buffers'");
+  expect(kernel.x.elements() == from.size() && kernel.y.elements() == into.size(),
+         "a copy's shapes differ from its buffers'");
   Region source;
-  for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U}) source.interval[axis] = {kernel.from[axis], kernel.from[axis] + kernel.region.extent[axis]};
+  for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U})
+    source.interval[axis] = {kernel.from[axis], kernel.from[axis] + kernel.region.extent[axis]};
   expect(dense(kernel.x).contains(source), "copies from outside of the source");
   for_each_element(source, [&](const Element& element) {
     Element target = element;
     for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U}) {
       target[axis] += kernel.to[axis] - kernel.from[axis];
-      if (target[axis] < 0 || target[axis] >= kernel.y.extent[axis]) fail("copies outside of the destination");
+      if (target[axis] < 0 || target[axis] >= kernel.y.extent[axis])
+        fail("copies outside of the destination");
     }
     const double value = from[static_cast<std::int64_t>(position_in(dense(kernel.x), element))];
     double& place = into[static_cast<std::int64_t>(position_in(dense(kernel.y), target))];
-    if (std::isnan(value)) fail("copies what was never written: " + buffer(rank, step.reads.at(0)).name);
-    if (kernel.accumulate && std::isnan(place)) fail("adds to what was never written: " + buffer(rank, step.writes.at(0)).name);
+    if (std::isnan(value))
+      fail("copies what was never written: " + buffer(rank, step.reads.at(0)).name);
+    if (kernel.accumulate && std::isnan(place))
+      fail("adds to what was never written: " + buffer(rank, step.writes.at(0)).name);
     place = kernel.accumulate ? place + value : value;
   });
 }
 
 inline void ProgramRun::run_update(int rank, const Step& step) {
-  const auto value = view(rank, step.writes.at(0)), gradient = view(rank, step.reads.at(1)), velocity = view(rank, step.writes.at(1));
-  expect(step.reads.at(0) == step.writes.at(0) && step.reads.at(2) == step.writes.at(1), "the update is not in place");
-  expect(value.size() == gradient.size() && value.size() == velocity.size(), "the update's buffers differ in size");
+  const auto value = view(rank, step.writes.at(0)), gradient = view(rank, step.reads.at(1)),
+             velocity = view(rank, step.writes.at(1));
+  expect(step.reads.at(0) == step.writes.at(0) && step.reads.at(2) == step.writes.at(1),
+         "the update is not in place");
+  expect(value.size() == gradient.size() && value.size() == velocity.size(),
+         "the update's buffers differ in size");
   for (std::int64_t i = 0; i < value.size(); ++i) {
     if (std::isnan(gradient[i])) fail("a gradient that was never written");
     value[i] += 1;
@@ -256,7 +317,9 @@ inline void ProgramRun::run_update(int rank, const Step& step) {
 
 inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kernel) {
   switch (kernel.kind) {
-    case KernelKind::MaxPoolForward: view(rank, step.writes.at(1)).fill(position_of_maximum); [[fallthrough]];
+    case KernelKind::MaxPoolForward:
+      view(rank, step.writes.at(1)).fill(position_of_maximum);
+      [[fallthrough]];
     case KernelKind::AveragePoolForward:
     case KernelKind::UpsampleForward:
     case KernelKind::SpatialMeanForward:
@@ -264,7 +327,8 @@ inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kerne
       expect_input(rank, step.layer, 0, step.reads.at(0));
       return write_output(rank, step.layer, step.writes.at(0));
     case KernelKind::MaxPoolBackward:
-      for (const double position : view(rank, step.reads.at(1)).copy(0, view(rank, step.reads.at(1)).size()))
+      for (const double position :
+           view(rank, step.reads.at(1)).copy(0, view(rank, step.reads.at(1)).size()))
         if (position != position_of_maximum) fail("positions of maxima were lost");
       [[fallthrough]];
     default:
@@ -277,7 +341,8 @@ inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kerne
 inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeStep& compute) {
   const Layer& layer = network_.layer(step.layer);
   const Region home = values_.of(step.layer).home.owned(rank);
-  expect(compute.region == home && compute.global == layer.output, "dropout is misplaced in its global tensor");
+  expect(compute.region == home && compute.global == layer.output,
+         "dropout is misplaced in its global tensor");
   expect(compute.kernel.scalar == layer.probability, "another probability than the layer's");
   if (makes_output(rank, step)) {
     expect_input(rank, step.layer, 0, step.reads.at(0));
@@ -289,26 +354,31 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
 
 /// Forward the layer of that name; backward the sum of several consumers' gradients.
 inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel) {
-  expect(step.reads.size() == static_cast<std::size_t>(kernel.inputs), "an addition reads another number of buffers than it says");
+  expect(step.reads.size() == static_cast<std::size_t>(kernel.inputs),
+         "an addition reads another number of buffers than it says");
   if (makes_output(rank, step)) {
-    for (std::size_t input = 0; input < step.reads.size(); ++input) expect_input(rank, step.layer, input, step.reads[input]);
+    for (std::size_t input = 0; input < step.reads.size(); ++input)
+      expect_input(rank, step.layer, input, step.reads[input]);
     return write_output(rank, step.layer, step.writes.at(0));
   }
   const auto into = view(rank, step.writes.at(0));
   std::vector<double> sums(static_cast<std::size_t>(into.size()), 0.0);
   for (const BufferId read : step.reads)
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += view(rank, read)[static_cast<std::int64_t>(i)];
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += view(rank, read)[static_cast<std::int64_t>(i)];
   for (std::size_t i = 0; i < sums.size(); ++i) into[static_cast<std::int64_t>(i)] = sums[i];
 }
 
 /// What a kernel says of its operands is what the buffers hold.
-inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& buffers, const std::vector<Operand>& operands) const {
+inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& buffers,
+                                        const std::vector<Operand>& operands) const {
   expect(buffers.size() == operands.size(), "another number of buffers than operands");
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const Buffer& found = buffer(rank, buffers[i]);
     if (found.type != operands[i].type || found.region.elements() != operands[i].elements)
-      fail(fmt::format("buffer {} holds {} {}, the kernel expects {} {}", found.name, found.region.elements(), name_of(found.type),
-                       operands[i].elements, name_of(operands[i].type)));
+      fail(fmt::format("buffer {} holds {} {}, the kernel expects {} {}", found.name,
+                       found.region.elements(), name_of(found.type), operands[i].elements,
+                       name_of(operands[i].type)));
   }
 }
 
@@ -334,9 +404,11 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
       expect_activation(kernel, fusions_.at(layer));
       if (kernel.activation != Activation::None) {
         expect_output(rank, fusions_.at(layer).activation, step.reads.at(1));
-        write(rank, step.writes.at(1), home(), [&](const Element& element) { return values_.gradient(layer, element); });
+        write(rank, step.writes.at(1), home(),
+              [&](const Element& element) { return values_.gradient(layer, element); });
       }
-      return write(rank, step.writes.at(0), values_.of(layer).channels->owned(rank), [&](const Element&) { return rank + 1.0; });
+      return write(rank, step.writes.at(0), values_.of(layer).channels->owned(rank),
+                   [&](const Element&) { return rank + 1.0; });
     case KernelKind::MaxPoolForward:
     case KernelKind::MaxPoolBackward:
     case KernelKind::AveragePoolForward:
@@ -359,7 +431,9 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::EluForward:
     case KernelKind::ClipForward:
     case KernelKind::SoftmaxForward:
-    case KernelKind::LocalResponseForward: expect_input(rank, layer, 0, step.reads.at(0)); return write_output(rank, layer, step.writes.at(0));
+    case KernelKind::LocalResponseForward:
+      expect_input(rank, layer, 0, step.reads.at(0));
+      return write_output(rank, layer, step.writes.at(0));
     case KernelKind::ReluBackward:
     case KernelKind::LeakyReluBackward:
     case KernelKind::SigmoidBackward:
@@ -391,7 +465,8 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
       return;
     }
     case KernelKind::Unscale:
-    case KernelKind::AdjustLossScale: return;  // without a backward phase in numbers there is no overflow
+    case KernelKind::AdjustLossScale:
+      return;  // without a backward phase in numbers there is no overflow
     case KernelKind::SgdMomentum: return run_update(rank, step);
     case KernelKind::Sgd:
     case KernelKind::SgdNesterov:
@@ -411,27 +486,39 @@ inline void ProgramRun::finish() {
     for (const ParameterSlice& slice : program.parameters) {
       const std::string name = "rank " + std::to_string(rank) + ", " + slice.name(network_) + ": ";
       const LayerDistributions& here = values_.of(slice.layer);
-      const Distribution& parameter = slice.what == ParameterSlice::What::Weights ? *here.weights : *here.channels;
-      expect(slice.region == parameter.owned(rank) && slice.global == parameter.shape, name + "another region or shape than its distribution's");
+      const Distribution& parameter =
+          slice.what == ParameterSlice::What::Weights ? *here.weights : *here.channels;
+      expect(slice.region == parameter.owned(rank) && slice.global == parameter.shape,
+             name + "another region or shape than its distribution's");
       double gradient = 0;
-      for (const int member : parameter.grid.group(rank, parameter.dims_with(Role::Gathered))) gradient += member + 1;
+      for (const int member : parameter.grid.group(rank, parameter.dims_with(Role::Gathered)))
+        gradient += member + 1;
       const auto value = view(rank, slice.value), velocity = view(rank, slice.velocity);
       const auto member = std::ranges::find(slice.sharers, rank) - slice.sharers.begin();
-      const std::int64_t all = slice.region.elements(), share = slice.sharers.empty() ? all : slice.shares.at(static_cast<std::size_t>(member));
-      expect(value.size() == (program.sharding < 3 ? all : share) && velocity.size() == share, name + "another share than the rank's");
-      expect(slice.sharers.empty() || std::accumulate(slice.shares.begin(), slice.shares.end(), std::int64_t{0}) == all,
+      const std::int64_t all = slice.region.elements(),
+                         share = slice.sharers.empty()
+                                     ? all
+                                     : slice.shares.at(static_cast<std::size_t>(member));
+      expect(value.size() == (program.sharding < 3 ? all : share) && velocity.size() == share,
+             name + "another share than the rank's");
+      expect(slice.sharers.empty() ||
+                 std::accumulate(slice.shares.begin(), slice.shares.end(), std::int64_t{0}) == all,
              name + "shares that are not the whole");
       for (std::int64_t i = 0; i < value.size(); ++i)
         if (value[i] != 1) fail(fmt::format("{}updated {} times", name, value[i]));
       for (std::int64_t i = 0; i < velocity.size(); ++i)
-        if (velocity[i] != gradient) fail(fmt::format("{}updated with the gradients {} instead of {}", name, velocity[i], gradient));
+        if (velocity[i] != gradient)
+          fail(fmt::format("{}updated with the gradients {} instead of {}", name, velocity[i],
+                           gradient));
     }
     const Layer& loss = network_.layers.back();
     if (!is_loss(loss.kind)) continue;
     const bool per_channel = loss.kind == LayerKind::MeanSquaredError;
-    const std::int64_t terms = per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
+    const std::int64_t terms =
+        per_channel ? loss.input.elements() : loss.input.elements() / loss.input[Axis::C];
     const double found = view(rank, program.loss)[0];
-    if (found != static_cast<double>(terms)) fail(fmt::format("rank {}: the loss holds {} of {} terms", rank, found, terms));
+    if (found != static_cast<double>(terms))
+      fail(fmt::format("rank {}: the loss holds {} of {} terms", rank, found, terms));
   }
 }
 

@@ -22,10 +22,15 @@ enum class Order { Program, ConcurrentTracks };
 
 class ProgramRun {
  public:
-  ProgramRun(const Network& network, const LayerDecompositions& decompositions, const Execution& execution)
-      : network_(network), values_(network, decompositions), ranks_(decompositions.back().grid.ranks()) {
-    for (int rank = 0; rank < ranks_; ++rank) programs_.push_back(lower(network, decompositions, execution, rank));
-    for (const Fusion& fusion : fuse_all(network, decompositions, execution)) fusions_[fusion.head] = fusion;
+  ProgramRun(const Network& network, const LayerDecompositions& decompositions,
+             const Execution& execution)
+      : network_(network),
+        values_(network, decompositions),
+        ranks_(decompositions.back().grid.ranks()) {
+    for (int rank = 0; rank < ranks_; ++rank)
+      programs_.push_back(lower(network, decompositions, execution, rank));
+    for (const Fusion& fusion : fuse_all(network, decompositions, execution))
+      fusions_[fusion.head] = fusion;
   }
 
   const std::vector<Program>& programs() const { return programs_; }
@@ -61,20 +66,26 @@ class ProgramRun {
   }
   std::string where(int rank, const Step& step) const {
     const auto* compute = std::get_if<ComputeStep>(&step.body);
-    return fmt::format("rank {}, layer {}, {}: ", rank, step.layer >= 0 ? network_.layer(step.layer).name : "-",
+    return fmt::format("rank {}, layer {}, {}: ", rank,
+                       step.layer >= 0 ? network_.layer(step.layer).name : "-",
                        compute ? name_of(compute->kernel.kind) : "moving data");
   }
 
   void start(Order order) {
-    memories_.clear(), queues_.clear(), mail_.clear(), meetings_.clear(), calls_.clear(), done_.clear(), dependences_.clear();
+    memories_.clear(), queues_.clear(), mail_.clear(), meetings_.clear(), calls_.clear(),
+        done_.clear(), dependences_.clear();
     for (int rank = 0; rank < ranks_; ++rank) {
       const Program& program = programs_[static_cast<std::size_t>(rank)];
       memories_.emplace_back(program);
       done_.emplace_back(program.steps.size(), false);
-      dependences_.push_back(order == Order::ConcurrentTracks ? dependences(program) : std::vector<std::vector<int>>(program.steps.size()));
+      dependences_.push_back(order == Order::ConcurrentTracks
+                                 ? dependences(program)
+                                 : std::vector<std::vector<int>>(program.steps.size()));
       std::array<Queue, 3> tracks;
       for (std::size_t i = 0; i < program.steps.size(); ++i)
-        tracks[order == Order::ConcurrentTracks ? static_cast<std::size_t>(program.steps[i].track) : 0].steps.push_back(i);
+        tracks[order == Order::ConcurrentTracks ? static_cast<std::size_t>(program.steps[i].track)
+                                                : 0]
+            .steps.push_back(i);
       for (Queue& queue : tracks) {
         queue.rank = rank;
         if (!queue.steps.empty()) queues_.push_back(queue);
@@ -94,12 +105,15 @@ class ProgramRun {
     if (!any && left) {
       for (const Queue& queue : queues_)
         if (queue.next < queue.steps.size())
-          fail(fmt::format("{}deadlock: waits for ever at step {}", where(queue.rank, step_of(queue)), queue.steps[queue.next]));
+          fail(fmt::format("{}deadlock: waits for ever at step {}",
+                           where(queue.rank, step_of(queue)), queue.steps[queue.next]));
     }
     return left;
   }
 
-  const Step& step_of(const Queue& queue) const { return programs_[static_cast<std::size_t>(queue.rank)].steps[queue.steps[queue.next]]; }
+  const Step& step_of(const Queue& queue) const {
+    return programs_[static_cast<std::size_t>(queue.rank)].steps[queue.steps[queue.next]];
+  }
 
   bool try_next(Queue& queue) {
     const std::size_t rank = static_cast<std::size_t>(queue.rank), index = queue.steps[queue.next];
@@ -108,10 +122,13 @@ class ProgramRun {
     const Step& step = step_of(queue);
     bool finished = true;
     try {
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body)) run_kernel(queue.rank, step, *compute);
+      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+        run_kernel(queue.rank, step, *compute);
       if (const auto* load = std::get_if<LoadStep>(&step.body)) run_load(queue.rank, step, *load);
-      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) finished = run_exchange(queue, step, *exchange);
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) finished = run_collective(queue, step, *collective);
+      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+        finished = run_exchange(queue, step, *exchange);
+      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+        finished = run_collective(queue, step, *collective);
     } catch (const std::exception& problem) {
       fail(where(queue.rank, step) + problem.what());
     }
@@ -122,8 +139,12 @@ class ProgramRun {
     return true;
   }
 
-  ProgramMemory::View view(int rank, BufferId id) { return memories_[static_cast<std::size_t>(rank)].view(id); }
-  const Buffer& buffer(int rank, BufferId id) const { return programs_[static_cast<std::size_t>(rank)].buffer(id); }
+  ProgramMemory::View view(int rank, BufferId id) {
+    return memories_[static_cast<std::size_t>(rank)].view(id);
+  }
+  const Buffer& buffer(int rank, BufferId id) const {
+    return programs_[static_cast<std::size_t>(rank)].buffer(id);
+  }
 
   // ---- communication
 
@@ -131,25 +152,33 @@ class ProgramRun {
     if (!queue.posted) {
       for (const Message& message : exchange.sends) {
         expect(message.peer != queue.rank, "a message to itself");
-        expect(std::count(step.reads.begin(), step.reads.end(), message.buffer) > 0, "a sent buffer is not among the step's reads");
-        expect(message.bytes == buffer(queue.rank, message.buffer).bytes(), "a message's bytes differ from its buffer's");
+        expect(std::count(step.reads.begin(), step.reads.end(), message.buffer) > 0,
+               "a sent buffer is not among the step's reads");
+        expect(message.bytes == buffer(queue.rank, message.buffer).bytes(),
+               "a message's bytes differ from its buffer's");
         const auto [place, fresh] = mail_.try_emplace({queue.rank, message.peer, exchange.tag});
         expect(fresh, "two messages to one peer under one tag");
-        place->second = view(queue.rank, message.buffer).copy(0, view(queue.rank, message.buffer).size());
+        place->second =
+            view(queue.rank, message.buffer).copy(0, view(queue.rank, message.buffer).size());
         for (const double value : place->second)
-          if (std::isnan(value)) fail("sends what was never written: " + buffer(queue.rank, message.buffer).name);
+          if (std::isnan(value))
+            fail("sends what was never written: " + buffer(queue.rank, message.buffer).name);
       }
       queue.posted = true;
     }
     for (const Message& message : exchange.receives)
       if (!mail_.contains({message.peer, queue.rank, exchange.tag})) return false;
     for (const Message& message : exchange.receives) {
-      expect(std::count(step.writes.begin(), step.writes.end(), message.buffer) == 1, "a received buffer is not among the step's writes");
-      expect(message.bytes == buffer(queue.rank, message.buffer).bytes(), "a message's bytes differ from its buffer's");
+      expect(std::count(step.writes.begin(), step.writes.end(), message.buffer) == 1,
+             "a received buffer is not among the step's writes");
+      expect(message.bytes == buffer(queue.rank, message.buffer).bytes(),
+             "a message's bytes differ from its buffer's");
       const auto mail = mail_.find({message.peer, queue.rank, exchange.tag});
       const auto into = view(queue.rank, message.buffer);
-      expect(into.size() == static_cast<std::int64_t>(mail->second.size()), "a received message has another length than the one sent");
-      for (std::int64_t i = 0; i < into.size(); ++i) into[i] = mail->second[static_cast<std::size_t>(i)];
+      expect(into.size() == static_cast<std::int64_t>(mail->second.size()),
+             "a received message has another length than the one sent");
+      for (std::int64_t i = 0; i < into.size(); ++i)
+        into[i] = mail->second[static_cast<std::size_t>(i)];
       mail_.erase(mail);
     }
     return true;
@@ -161,10 +190,13 @@ class ProgramRun {
     Meeting& meeting = meetings_[{channel, calls}];
     if (!queue.posted) {
       expect(std::is_sorted(call.group.begin(), call.group.end()), "a group's ranks do not ascend");
-      expect(call.group.size() > 1 && std::count(call.group.begin(), call.group.end(), queue.rank) == 1, "a group is trivial or lacks this rank");
+      expect(call.group.size() > 1 &&
+                 std::count(call.group.begin(), call.group.end(), queue.rank) == 1,
+             "a group is trivial or lacks this rank");
       if (meeting.given.empty()) meeting.call = call;
       const CollectiveStep& first = meeting.call;
-      expect(first.op == call.op && first.type == call.type && first.count == call.count && first.counts == call.counts && first.begin == call.begin,
+      expect(first.op == call.op && first.type == call.type && first.count == call.count &&
+                 first.counts == call.counts && first.begin == call.begin,
              "members of a group issue different collectives at the same place");
       meeting.given[queue.rank] = given(queue.rank, step, call);
       queue.posted = true;
@@ -178,13 +210,17 @@ class ProgramRun {
   std::vector<double> given(int rank, const Step& step, const CollectiveStep& call) {
     const bool in_place = call.op == Collective::AllReduce;
     const auto from = view(rank, in_place ? step.writes.at(0) : step.reads.at(0));
-    const std::int64_t total = std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
-    expect(in_place || (total == call.count && call.counts.size() == call.group.size()), "counts do not add up");
+    const std::int64_t total =
+        std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
+    expect(in_place || (total == call.count && call.counts.size() == call.group.size()),
+           "counts do not add up");
     const std::size_t me = member(rank, call);
     const std::int64_t size = call.op == Collective::AllGather ? call.counts[me] : call.count;
-    expect(in_place || from.size() == size, "a collective's read buffer has another length than it moves");
+    expect(in_place || from.size() == size,
+           "a collective's read buffer has another length than it moves");
     const std::vector<double> values = from.copy(in_place ? call.begin : 0, size);
-    for (const double value : values) expect(!std::isnan(value), "a collective reads what was never written");
+    for (const double value : values)
+      expect(!std::isnan(value), "a collective reads what was never written");
     return values;
   }
 
@@ -194,7 +230,8 @@ class ProgramRun {
     const std::size_t me = member(rank, call);
     std::vector<double> result;
     if (call.op == Collective::AllGather) {
-      for (const auto& [other, values] : meeting.given) result.insert(result.end(), values.begin(), values.end());
+      for (const auto& [other, values] : meeting.given)
+        result.insert(result.end(), values.begin(), values.end());
     } else {
       result.assign(static_cast<std::size_t>(call.count), 0.0);
       for (const auto& [other, values] : meeting.given)
@@ -202,16 +239,21 @@ class ProgramRun {
     }
     std::int64_t first = 0, count = call.count;
     if (call.op == Collective::ReduceScatter) {
-      first = std::accumulate(call.counts.begin(), call.counts.begin() + static_cast<std::ptrdiff_t>(me), std::int64_t{0});
+      first =
+          std::accumulate(call.counts.begin(),
+                          call.counts.begin() + static_cast<std::ptrdiff_t>(me), std::int64_t{0});
       count = call.counts[me];
     }
     const std::int64_t begin = call.op == Collective::AllReduce ? call.begin : 0;
-    expect(call.op == Collective::AllReduce || into.size() == count, "a collective's written buffer has another length than it moves");
-    for (std::int64_t i = 0; i < count; ++i) into[begin + i] = result[static_cast<std::size_t>(first + i)];
+    expect(call.op == Collective::AllReduce || into.size() == count,
+           "a collective's written buffer has another length than it moves");
+    for (std::int64_t i = 0; i < count; ++i)
+      into[begin + i] = result[static_cast<std::size_t>(first + i)];
   }
 
   static std::size_t member(int rank, const CollectiveStep& call) {
-    return static_cast<std::size_t>(std::find(call.group.begin(), call.group.end(), rank) - call.group.begin());
+    return static_cast<std::size_t>(std::find(call.group.begin(), call.group.end(), rank) -
+                                    call.group.begin());
   }
 
   // ---- kernels
@@ -222,25 +264,32 @@ class ProgramRun {
     const auto into = view(rank, id);
     if (load.what != LoadStep::What::Samples) return into.fill(label);
     const LayerIndex source = step.producer >= 0 ? step.producer : 0;
-    expect(network_.layer(source).kind == LayerKind::Input, "samples are loaded for a layer that is no input");
-    expect(load.global == network_.layer(source).output, "a load's global shape differs from the input layer's");
+    expect(network_.layer(source).kind == LayerKind::Input,
+           "samples are loaded for a layer that is no input");
+    expect(load.global == network_.layer(source).output,
+           "a load's global shape differs from the input layer's");
     std::int64_t i = 0;
-    for_each_element(load.region, [&](const Element& element) { into[i++] = values_.value(source, element); });
+    for_each_element(load.region,
+                     [&](const Element& element) { into[i++] = values_.value(source, element); });
   }
 
   void expect_region(int rank, BufferId id, const Region& region) const {
     const Buffer& found = buffer(rank, id);
-    if (found.region != region) fail(fmt::format("buffer {} holds {}, expected {}", found.name, to_string(found.region), to_string(region)));
+    if (found.region != region)
+      fail(fmt::format("buffer {} holds {}, expected {}", found.name, to_string(found.region),
+                       to_string(region)));
   }
   template <class Value>
-  void expect_values(int rank, BufferId id, const Region& region, std::string_view what, Value&& expected) {
+  void expect_values(int rank, BufferId id, const Region& region, std::string_view what,
+                     Value&& expected) {
     expect_region(rank, id, region);
     const auto from = view(rank, id);
     std::int64_t i = 0;
     for_each_element(region, [&](const Element& element) {
       const double found = from[i++], wanted = expected(element);
       if (found == wanted) return;
-      fail(fmt::format("{}: buffer {} holds {} at ({}) instead of {}", what, buffer(rank, id).name, found, fmt::join(element, ", "), wanted));
+      fail(fmt::format("{}: buffer {} holds {} at ({}) instead of {}", what, buffer(rank, id).name,
+                       found, fmt::join(element, ", "), wanted));
     });
   }
   void expect_input(int rank, LayerIndex layer, std::size_t input, BufferId id) {
@@ -249,10 +298,12 @@ class ProgramRun {
                   [&](const Element& element) { return values_.value(producer, element); });
   }
   void expect_output(int rank, LayerIndex layer, BufferId id) {
-    expect_values(rank, id, values_.of(layer).home.owned(rank), "output", [&](const Element& element) { return values_.value(layer, element); });
+    expect_values(rank, id, values_.of(layer).home.owned(rank), "output",
+                  [&](const Element& element) { return values_.value(layer, element); });
   }
   void expect_gradient(int rank, LayerIndex layer, BufferId id, const Region& region) {
-    expect_values(rank, id, region, "gradient", [&](const Element& element) { return values_.gradient(layer, element); });
+    expect_values(rank, id, region, "gradient",
+                  [&](const Element& element) { return values_.gradient(layer, element); });
   }
   void expect_parameter(int rank, BufferId id, const Region& region) {
     expect_values(rank, id, region, "parameter", [](const Element&) { return 0.0; });
@@ -265,18 +316,23 @@ class ProgramRun {
     for_each_element(region, [&](const Element& element) { into[i++] = value(element); });
   }
   void write_output(int rank, LayerIndex layer, BufferId id) {
-    write(rank, id, values_.of(layer).raw.owned(rank), [&](const Element& element) { return values_.part_value(layer, rank, element); });
+    write(rank, id, values_.of(layer).raw.owned(rank),
+          [&](const Element& element) { return values_.part_value(layer, rank, element); });
   }
   void write_contribution(int rank, LayerIndex layer, BufferId id) {
-    write(rank, id, values_.of(layer).inputs[0].region(rank), [&](const Element& element) { return values_.contribution(layer, 0, rank, element); });
+    write(rank, id, values_.of(layer).inputs[0].region(rank),
+          [&](const Element& element) { return values_.contribution(layer, 0, rank, element); });
   }
 
   /// Of kernels that are the same in both directions: whether this one is a layer's forward one, perhaps made again in the backward phase.
-  bool makes_output(int rank, const Step& step) const { return buffer(rank, step.writes.at(0)).tensor_class == TensorClass::Activation; }
+  bool makes_output(int rank, const Step& step) const {
+    return buffer(rank, step.writes.at(0)).tensor_class == TensorClass::Activation;
+  }
 
   static constexpr double label = 5, position_of_maximum = 9;
   void run_kernel(int rank, const Step& step, const ComputeStep& compute);
-  void expect_operands(int rank, const std::vector<BufferId>& buffers, const std::vector<Operand>& operands) const;
+  void expect_operands(int rank, const std::vector<BufferId>& buffers,
+                       const std::vector<Operand>& operands) const;
   void run_pool(int rank, const Step& step, const Kernel& kernel);
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);
@@ -290,7 +346,8 @@ class ProgramRun {
   void run_loss(int rank, const Step& step, const Kernel& kernel);
   void run_copy(int rank, const Step& step, const Kernel& kernel);
   void run_update(int rank, const Step& step);
-  void count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x, BufferId sums);
+  void count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x,
+                  BufferId sums);
   void expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums);
   void expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x, BufferId y);
   void finish();
@@ -319,12 +376,15 @@ namespace stratplan::test {
 inline LayerDecompositions everywhere(const Network& network, const Decomposition& wanted) {
   LayerDecompositions decompositions;
   for (const Layer& layer : network.layers)
-    decompositions.push_back(layer.kind == LayerKind::Input ? Decomposition{} : nearest_legal(layer, wanted).decomposition);
+    decompositions.push_back(layer.kind == LayerKind::Input
+                                 ? Decomposition{}
+                                 : nearest_legal(layer, wanted).decomposition);
   return decompositions;
 }
 
 /// The first problem in program order, then on concurrent tracks in a random order; or nothing.
-inline std::string problem_with(const Network& network, const LayerDecompositions& decompositions, const Execution& execution = {}) {
+inline std::string problem_with(const Network& network, const LayerDecompositions& decompositions,
+                                const Execution& execution = {}) {
   ProgramRun run(network, decompositions, execution);
   if (std::string problem = run.run(); !problem.empty()) return problem;
   const std::string problem = run.run(Order::ConcurrentTracks);

@@ -41,40 +41,55 @@ inline std::size_t position_in(const Region& region, const Element& element) {
 /// A small made-up integer, different for most neighbours.
 inline double made_up(std::int64_t a, std::int64_t b, const Element& element) {
   std::uint64_t hash = static_cast<std::uint64_t>(a * 7919 + b * 104729 + 17);
-  for (const std::int64_t index : element) hash = (hash ^ static_cast<std::uint64_t>(index)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
+  for (const std::int64_t index : element)
+    hash = (hash ^ static_cast<std::uint64_t>(index)) * 0x9e3779b97f4a7c15ULL, hash ^= hash >> 29;
   return static_cast<double>(hash % 61 + 1);
 }
 
 class SymbolicValues {
  public:
-  SymbolicValues(const Network& network, const LayerDecompositions& decompositions) : network_(network), decompositions_(decompositions) {
+  SymbolicValues(const Network& network, const LayerDecompositions& decompositions)
+      : network_(network), decompositions_(decompositions) {
     for (int index = 0; index < network.size(); ++index) {
       const bool input = network.layer(index).kind == LayerKind::Input;
-      distributions_.push_back(input ? LayerDistributions{} : distribute(network.layer(index), grid_of(index)));
-      gradients_.emplace_back(static_cast<std::size_t>(network.layer(index).output.elements()), 0.0);
+      distributions_.push_back(input ? LayerDistributions{}
+                                     : distribute(network.layer(index), grid_of(index)));
+      gradients_.emplace_back(static_cast<std::size_t>(network.layer(index).output.elements()),
+                              0.0);
     }
     for (int index = network.size() - 1; index >= 0; --index) add_contributions(index);
   }
 
-  const LayerDistributions& of(LayerIndex layer) const { return distributions_[static_cast<std::size_t>(layer)]; }
-  const Decomposition& grid_of(LayerIndex layer) const { return decompositions_[static_cast<std::size_t>(layer)]; }
+  const LayerDistributions& of(LayerIndex layer) const {
+    return distributions_[static_cast<std::size_t>(layer)];
+  }
+  const Decomposition& grid_of(LayerIndex layer) const {
+    return decompositions_[static_cast<std::size_t>(layer)];
+  }
 
   /// What this rank computes of an element before any sum over ranks.
-  double part_value(LayerIndex layer, int rank, const Element& element) const { return made_up(layer, 0, element) + 3 * part_of(layer, rank); }
+  double part_value(LayerIndex layer, int rank, const Element& element) const {
+    return made_up(layer, 0, element) + 3 * part_of(layer, rank);
+  }
   double value(LayerIndex layer, const Element& element) const {
-    if (places_inputs(network_.layer(layer).kind)) return placed_value(network_.layer(layer), element);
+    if (places_inputs(network_.layer(layer).kind))
+      return placed_value(network_.layer(layer), element);
     const double parts = terms(layer);
     return parts * made_up(layer, 0, element) + 3 * parts * (parts - 1) / 2;
   }
   double gradient(LayerIndex layer, const Element& element) const {
-    return gradients_[static_cast<std::size_t>(layer)][position_in(whole(network_.layer(layer).output), element)];
+    return gradients_[static_cast<std::size_t>(layer)]
+                     [position_in(whole(network_.layer(layer).output), element)];
   }
   /// What the kernel of `consumer` on `rank` makes of the gradient of its input.
-  double contribution(LayerIndex consumer, std::size_t input, int rank, const Element& element) const {
+  double contribution(LayerIndex consumer, std::size_t input, int rank,
+                      const Element& element) const {
     const Layer& layer = network_.layer(consumer);
     if (is_point_wise(layer.kind) && !is_loss(layer.kind)) return gradient(consumer, element);
-    if (places_inputs(layer.kind)) return gradient(consumer, translated(element, layer.origin(input), 1));
-    return made_up(consumer * 16 + static_cast<int>(input), 1 + representative(consumer, input, rank), element);
+    if (places_inputs(layer.kind))
+      return gradient(consumer, translated(element, layer.origin(input), 1));
+    return made_up(consumer * 16 + static_cast<int>(input),
+                   1 + representative(consumer, input, rank), element);
   }
 
  private:
@@ -88,7 +103,8 @@ class SymbolicValues {
       const Element inside = translated(element, layer.origin(input), -1);
       bool lies_there = true;
       for (std::size_t axis = 0; axis < axis_count; ++axis)
-        lies_there = lies_there && inside[axis] >= 0 && inside[axis] < layer.input_shape(input).extent[axis];
+        lies_there =
+            lies_there && inside[axis] >= 0 && inside[axis] < layer.input_shape(input).extent[axis];
       if (lies_there) return value(layer.inputs[input], inside);
     }
     return 0;
@@ -96,13 +112,15 @@ class SymbolicValues {
   int terms(LayerIndex layer) const {
     if (network_.layer(layer).kind == LayerKind::Input) return 1;
     int parts = 1;
-    for (const Dim dim : of(layer).raw.dims_with(Role::Partial)) parts *= of(layer).raw.grid.parts(dim);
+    for (const Dim dim : of(layer).raw.dims_with(Role::Partial))
+      parts *= of(layer).raw.grid.parts(dim);
     return parts;
   }
   int part_of(LayerIndex layer, int rank) const {
     if (network_.layer(layer).kind == LayerKind::Input) return 0;
     int part = 0;
-    for (const Dim dim : of(layer).raw.dims_with(Role::Partial)) part = part * of(layer).raw.grid.parts(dim) + of(layer).raw.grid.index(dim, rank);
+    for (const Dim dim : of(layer).raw.dims_with(Role::Partial))
+      part = part * of(layer).raw.grid.parts(dim) + of(layer).raw.grid.index(dim, rank);
     return part;
   }
   int representative(LayerIndex consumer, std::size_t input, int rank) const {
@@ -117,7 +135,8 @@ class SymbolicValues {
       for (int rank = 0; rank < grid_of(consumer).grid.ranks(); ++rank) {
         if (representative(consumer, input, rank) != rank) continue;
         for_each_element(of(consumer).inputs[input].region(rank), [&](const Element& element) {
-          gradient[position_in(whole(shape), element)] += contribution(consumer, input, rank, element);
+          gradient[position_in(whole(shape), element)] +=
+              contribution(consumer, input, rank, element);
         });
       }
     }

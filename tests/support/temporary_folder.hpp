@@ -31,7 +31,9 @@ class TemporaryFolder {
     return *this / name;
   }
   /// How many files and folders lie directly in it.
-  std::ptrdiff_t entries() const { return std::distance(std::filesystem::directory_iterator(path_), {}); }
+  std::ptrdiff_t entries() const {
+    return std::distance(std::filesystem::directory_iterator(path_), {});
+  }
 
  private:
   std::filesystem::path path_;

@@ -23,9 +23,11 @@ struct Rank {
 };
 
 /// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference backend.
-inline void on_ranks(const Network& network, const std::string& grid, const TrainingSettings& settings, const std::function<void(Rank&)>& body,
+inline void on_ranks(const Network& network, const std::string& grid,
+                     const TrainingSettings& settings, const std::function<void(Rank&)>& body,
                      const Execution& execution = {}) {
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(grid)).layers;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, execution, communicator.rank());
     const auto backend = make_reference_backend();
@@ -40,7 +42,8 @@ inline void on_ranks(const Network& network, const std::string& grid, const Trai
 
 /// Everything that training goes on from, by name and in the program's order; on rank 0.
 inline std::vector<NamedTensor> parameters(Rank& rank) {
-  return gather_parameters(rank.network, rank.program, rank.executor, rank.communicator, ParameterPart::Value);
+  return gather_parameters(rank.network, rank.program, rank.executor, rank.communicator,
+                           ParameterPart::Value);
 }
 
 /// Parameters after steps [first, end).
@@ -58,7 +61,8 @@ struct Trained {
 };
 
 /// One rank's two steps of training with `communicator`; what they came to, brought together with `gathering`, is on rank 0.
-inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, Backend& backend,
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
+                               const Execution& execution, Backend& backend,
                                Communicator& communicator, Communicator& gathering) {
   const Program program = lower(network, decompositions, execution, communicator.rank());
   SyntheticData data(3);
@@ -70,22 +74,26 @@ inline Trained train_two_steps(const Network& network, const LayerDecompositions
   }
   Trained trained;
   trained.gradients = gather_iteration(network, program, executor, gathering);
-  trained.parameters = gather_parameters(network, program, executor, gathering, ParameterPart::Value);
+  trained.parameters =
+      gather_parameters(network, program, executor, gathering, ParameterPart::Value);
   trained.running = gather_running_statistics(network, program, executor, gathering);
   return trained;
 }
 
-inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, const char* backend_name,
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
+                               const Execution& execution, const char* backend_name,
                                Communicator& communicator, Communicator& gathering) {
-  return train_two_steps(network, decompositions, execution, *make_backend(backend_name, 1), communicator, gathering);
+  return train_two_steps(network, decompositions, execution, *make_backend(backend_name, 1),
+                         communicator, gathering);
 }
 
 /// The same on all ranks of the decompositions, over loopback; rank 0's.
-inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions, const Execution& execution,
-                               const char* backend_name) {
+inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
+                               const Execution& execution, const char* backend_name) {
   Trained outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& communicator) {
-    Trained mine = train_two_steps(network, decompositions, execution, backend_name, communicator, communicator);
+    Trained mine = train_two_steps(network, decompositions, execution, backend_name, communicator,
+                                   communicator);
     if (communicator.rank() == 0) outcome = std::move(mine);
   });
   return outcome;

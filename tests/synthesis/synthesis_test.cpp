@@ -18,7 +18,8 @@ using Complex = std::complex<double>;
 std::vector<Complex> noise(std::size_t count) {
   const RandomStream stream(1, "test");
   std::vector<Complex> values;
-  for (std::size_t i = 0; i < count; ++i) values.emplace_back(stream.normal(2 * i), stream.normal(2 * i + 1));
+  for (std::size_t i = 0; i < count; ++i)
+    values.emplace_back(stream.normal(2 * i), stream.normal(2 * i + 1));
   return values;
 }
 
@@ -30,7 +31,8 @@ TEST(Fourier, IsTheSumThatItsNameSays) {
   for (std::int64_t k = 0; k < n * n * n; ++k) {
     Complex sum;
     for (std::int64_t x = 0; x < n * n * n; ++x) {
-      const auto turns = static_cast<double>(k / 16 * (x / 16) + k / 4 % 4 * (x / 4 % 4) + k % 4 * (x % 4)) / n;
+      const auto turns =
+          static_cast<double>(k / 16 * (x / 16) + k / 4 % 4 * (x / 4 % 4) + k % 4 * (x % 4)) / n;
       sum += values[static_cast<std::size_t>(x)] * std::polar(1.0, -2 * std::numbers::pi * turns);
     }
     EXPECT_NEAR(std::abs(transformed[static_cast<std::size_t>(k)] - sum), 0, 1e-12) << k;
@@ -43,7 +45,8 @@ TEST(Fourier, BackwardIsTheInverse) {
     std::vector<Complex> there_and_back = values;
     transform_cube(there_and_back, n, FourierDirection::Forward);
     transform_cube(there_and_back, n, FourierDirection::Backward);
-    for (std::size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(std::abs(there_and_back[i] - values[i]), 0, 1e-13);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      EXPECT_NEAR(std::abs(there_and_back[i] - values[i]), 0, 1e-13);
   }
 }
 
@@ -55,7 +58,9 @@ TEST(Cosmo, TheFieldHasTheSpectrumOfItsParameters) {
     transform_cube(modes, n, FourierDirection::Forward);
     std::vector<double> wave_numbers, powers;
     for (std::int64_t i = 0; i < cells; ++i) {
-      const auto along = [](std::int64_t k) { return static_cast<double>(k <= n / 2 ? k : k - n) / n; };
+      const auto along = [](std::int64_t k) {
+        return static_cast<double>(k <= n / 2 ? k : k - n) / n;
+      };
       wave_numbers.push_back(std::hypot(along(i / (n * n)), along(i / n % n), along(i % n)));
       powers.push_back(sample.cosmology.power(wave_numbers.back()));
     }
@@ -65,12 +70,14 @@ TEST(Cosmo, TheFieldHasTheSpectrumOfItsParameters) {
     std::vector<double> ratio(5), count(5);
     for (std::size_t i = 1; i < modes.size(); ++i) {
       if (wave_numbers[i] >= 0.5) continue;
-      ratio[static_cast<std::size_t>(10 * wave_numbers[i])] += std::norm(modes[i]) / (unit * powers[i]);
+      ratio[static_cast<std::size_t>(10 * wave_numbers[i])] +=
+          std::norm(modes[i]) / (unit * powers[i]);
       ++count[static_cast<std::size_t>(10 * wave_numbers[i])];
     }
     EXPECT_NEAR(std::abs(modes[0]), 0, 0.01) << "the mean of a density contrast is 0";
     EXPECT_NEAR(ratio[0] / count[0], 1, 0.45) << index;
-    for (std::size_t shell = 1; shell < 5; ++shell) EXPECT_NEAR(ratio[shell] / count[shell], 1, 0.2) << index << ", shell " << shell;
+    for (std::size_t shell = 1; shell < 5; ++shell)
+      EXPECT_NEAR(ratio[shell] / count[shell], 1, 0.2) << index << ", shell " << shell;
   }
 }
 
@@ -79,7 +86,8 @@ TEST(Cosmo, EarlierEpochsAreTheSameFieldLessGrown) {
   const double a[] = {1, 0.75, 0.5, 0.25};
   for (std::size_t channel = 0; channel < 4; ++channel)
     for (std::size_t i = 0; i < 512; ++i)
-      EXPECT_NEAR(sample.field[channel * 512 + i], std::pow(a[channel], sample.cosmology.growth) * sample.field[i], 1e-6);
+      EXPECT_NEAR(sample.field[channel * 512 + i],
+                  std::pow(a[channel], sample.cosmology.growth) * sample.field[i], 1e-6);
 }
 
 TEST(Cosmo, TargetsHaveMeanZeroAndVarianceOne) {
@@ -101,13 +109,20 @@ TEST(Mesh, ChannelsBelongToTheSameCells) {
   constexpr std::size_t cells = 24 * 24;
   const MeshSample sample = mesh_sample({24, 1}, 0);
   ASSERT_EQ(sample.channels.size(), 18 * cells);
-  const auto channel = [&](std::size_t c, std::size_t cell) { return double{sample.channels[c * cells + cell]}; };
+  const auto channel = [&](std::size_t c, std::size_t cell) {
+    return double{sample.channels[c * cells + cell]};
+  };
   for (std::size_t cell = 0; cell < cells; ++cell) {
-    EXPECT_NEAR(channel(2, cell) - channel(0, cell), (static_cast<double>(cell % 24) + 0.5) / 24, 1e-5);
-    EXPECT_NEAR(channel(3, cell) - channel(1, cell), (static_cast<double>(cell / 24) + 0.5) / 24, 1e-5);
-    EXPECT_LE(std::hypot(channel(4, cell), channel(5, cell)), (channel(8, cell) + channel(9, cell)) / 2 + 1e-5);
+    EXPECT_NEAR(channel(2, cell) - channel(0, cell), (static_cast<double>(cell % 24) + 0.5) / 24,
+                1e-5);
+    EXPECT_NEAR(channel(3, cell) - channel(1, cell), (static_cast<double>(cell / 24) + 0.5) / 24,
+                1e-5);
+    EXPECT_LE(std::hypot(channel(4, cell), channel(5, cell)),
+              (channel(8, cell) + channel(9, cell)) / 2 + 1e-5);
     EXPECT_NEAR(channel(4, cell) * channel(6, cell) + channel(5, cell) * channel(7, cell),
-                channel(14, cell) * std::hypot(channel(4, cell), channel(5, cell)) * std::hypot(channel(6, cell), channel(7, cell)), 1e-4);
+                channel(14, cell) * std::hypot(channel(4, cell), channel(5, cell)) *
+                    std::hypot(channel(6, cell), channel(7, cell)),
+                1e-4);
   }
 }
 
@@ -136,8 +151,10 @@ TEST(Mesh, ACellIsTangledWhereItsMeanJacobianIsNegative) {
 
 TEST(Mesh, TargetsAreTheLabelsBlockByBlock) {
   // 4 x 4 cells in blocks of 2: channel 2 * (y % 2) + x % 2 at position (y / 2, x / 2).
-  const std::vector<std::int32_t> labels{0, 1, 0, 0, /**/ 0, 0, 0, 1, /**/ 1, 0, 0, 0, /**/ 0, 0, 1, 0};
-  EXPECT_EQ(mesh_targets(labels, 4, 2), (std::vector<float>{0, 0, 1, 0, /**/ 1, 0, 0, 0, /**/ 0, 0, 0, 1, /**/ 0, 1, 0, 0}));
+  const std::vector<std::int32_t> labels{0,      1, 0, 0, /**/ 0, 0, 0, 1,
+                                         /**/ 1, 0, 0, 0, /**/ 0, 0, 1, 0};
+  EXPECT_EQ(mesh_targets(labels, 4, 2),
+            (std::vector<float>{0, 0, 1, 0, /**/ 1, 0, 0, 0, /**/ 0, 0, 0, 1, /**/ 0, 1, 0, 0}));
   EXPECT_EQ(mesh_targets(labels, 4, 1), std::vector<float>(labels.begin(), labels.end()));
 }
 

@@ -25,8 +25,9 @@ using test::RecordingBackend;
 /// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of what they made) -> chain -> loss.
 struct Case {
   const char* name;
-  std::array<std::int64_t, 4> extents;                                               ///< C, D, H, W of a sample
-  std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)> chain;  ///< of the last layer; a loss is the end
+  std::array<std::int64_t, 4> extents;  ///< C, D, H, W of a sample
+  std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)>
+      chain;  ///< of the last layer; a loss is the end
   int probes = 1;
   std::int64_t batch = 3;
   std::int64_t statistics_samples = 2;
@@ -45,7 +46,9 @@ auto one(Add add) {
 
 const Case cases[] = {
     // name                    C  D  H  W    chain
-    {"convolution", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.convolution(x, 6, odd, true); })},
+    {"convolution", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.convolution(x, 6, odd, true);
+     })},
     {"convolution 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
        return net.convolution(x, 3, {even, odd, dilated});
      })},
@@ -63,18 +66,25 @@ const Case cases[] = {
     {"transposed convolution 3-D", {4, 3, 5, 4}, one([](auto& net, auto x) {
        return net.transposed_convolution(x, 3, {pair, even, dilated}, {1, 0, 0});
      })},
-    {"transposed convolution, output padding beyond a stride", {6, 3, 4, 5}, one([](auto& net, auto x) {
+    {"transposed convolution, output padding beyond a stride",
+     {6, 3, 4, 5},
+     one([](auto& net, auto x) {
        return net.transposed_convolution(x, 9, {dilated, dilated, Window{}}, {2, 2, 0}, true);
      })},
-    {"transposed convolution in groups, output padding beyond a stride", {6, 1, 4, 5}, one([](auto& net, auto x) {
-       const LayerIndex y = net.transposed_convolution(x, 9, {Window{}, dilated, odd}, {0, 2, 1}, true);
+    {"transposed convolution in groups, output padding beyond a stride",
+     {6, 1, 4, 5},
+     one([](auto& net, auto x) {
+       const LayerIndex y =
+           net.transposed_convolution(x, 9, {Window{}, dilated, odd}, {0, 2, 1}, true);
        return net.in_groups(3), y;
      })},
     {"transposed convolution in groups", {6, 1, 5, 4}, one([](auto& net, auto x) {
        const LayerIndex y = net.transposed_convolution(x, 9, {Window{}, odd, pair}, {}, true);
        return net.in_groups(3), y;
      })},
-    {"fully connected", {5, 2, 3, 4}, one([](auto& net, auto x) { return net.fully_connected(x, 7); })},
+    {"fully connected", {5, 2, 3, 4}, one([](auto& net, auto x) {
+       return net.fully_connected(x, 7);
+     })},
     {"max pool", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.max_pool(x, odd); })},
     {"max pool 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
        return net.pool(LayerKind::MaxPool, x, {pair, odd, dilated});
@@ -93,19 +103,42 @@ const Case cases[] = {
      })},
     {"concat", {5, 1, 7, 8}, [](auto& net, const auto& x) { return net.concat(x); }, 3},
     {"concat 3-D", {3, 4, 5, 6}, [](auto& net, const auto& x) { return net.concat(x); }, 2},
-    {"pad", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.pad(x, {Window{}, even, pair}); })},
-    {"pad 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) { return net.pad(x, {pair, odd, even}); })},
-    {"upsample nearest", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.upsample(x, {1, 2, 3}, false); })},
-    {"upsample nearest 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) { return net.upsample(x, {3, 1, 2}, false); })},
-    {"upsample linear", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.upsample(x, {1, 2, 3}, true); })},
-    {"upsample linear 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) { return net.upsample(x, {3, 2, 4}, true); })},
-    {"global average pool", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.global_average_pool(x); })},
+    {"pad", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.pad(x, {Window{}, even, pair});
+     })},
+    {"pad 3-D", {4, 5, 6, 7}, one([](auto& net, auto x) {
+       return net.pad(x, {pair, odd, even});
+     })},
+    {"upsample nearest", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.upsample(x, {1, 2, 3}, false);
+     })},
+    {"upsample nearest 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.upsample(x, {3, 1, 2}, false);
+     })},
+    {"upsample linear", {5, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.upsample(x, {1, 2, 3}, true);
+     })},
+    {"upsample linear 3-D", {4, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.upsample(x, {3, 2, 4}, true);
+     })},
+    {"global average pool", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.global_average_pool(x);
+     })},
     {"batch norm, sets", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.batch_norm(x); })},
-    {"batch norm, one set", {5, 3, 4, 5}, one([](auto& net, auto x) { return net.batch_norm(x); }), 1, 4, 4},
+    {"batch norm, one set",
+     {5, 3, 4, 5},
+     one([](auto& net, auto x) { return net.batch_norm(x); }),
+     1,
+     4,
+     4},
     {"instance norm", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.instance_norm(x); })},
-    {"instance norm 3-D", {20, 3, 4, 5}, one([](auto& net, auto x) { return net.instance_norm(x); })},
+    {"instance norm 3-D", {20, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.instance_norm(x);
+     })},
     {"group norm", {6, 1, 7, 8}, one([](auto& net, auto x) { return net.group_norm(x, 2); })},
-    {"group norm, one group", {18, 3, 4, 5}, one([](auto& net, auto x) { return net.group_norm(x, 1); })},
+    {"group norm, one group", {18, 3, 4, 5}, one([](auto& net, auto x) {
+       return net.group_norm(x, 1);
+     })},
     {"relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.relu(x); })},
     {"leaky relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.leaky_relu(x); })},
     {"sigmoid", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.sigmoid(x); })},
@@ -122,19 +155,32 @@ const Case cases[] = {
      })},
     {"add", {5, 1, 7, 8}, [](auto& net, const auto& x) { return net.add(x); }, 3},
     {"dropout", {16, 3, 7, 8}, one([](auto& net, auto x) { return net.dropout(x); })},
-    {"cross entropy", {9, 1, 1, 1}, one([](auto& net, auto x) { return net.cross_entropy(x); }), 1, 8},
-    {"cross entropy per pixel", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.cross_entropy(x); })},
+    {"cross entropy",
+     {9, 1, 1, 1},
+     one([](auto& net, auto x) { return net.cross_entropy(x); }),
+     1,
+     8},
+    {"cross entropy per pixel", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.cross_entropy(x);
+     })},
     {"squared error", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.squared_error(x); })},
-    {"dice loss of a softmax", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.dice_loss(net.softmax(x)); })},
-    {"dice loss of a sigmoid", {2, 1, 7, 8}, one([](auto& net, auto x) { return net.dice_loss(net.sigmoid(x)); })},
-    {"unit", {6, 1, 7, 8}, one([](auto& net, auto x) { return net.relu(net.batch_norm(net.convolution(x, 4, odd))); })},
+    {"dice loss of a softmax", {5, 2, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_loss(net.softmax(x));
+     })},
+    {"dice loss of a sigmoid", {2, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.dice_loss(net.sigmoid(x));
+     })},
+    {"unit", {6, 1, 7, 8}, one([](auto& net, auto x) {
+       return net.relu(net.batch_norm(net.convolution(x, 4, odd)));
+     })},
 };
 
 Network network_of(const Case& described) {
   NetworkBuilder net(described.batch, described.statistics_samples);
   const LayerIndex input = net.input(described.extents);
   std::vector<LayerIndex> probes;
-  for (int i = 0; i < described.probes; ++i) probes.push_back(net.convolution(input, described.extents[0], Window{}));
+  for (int i = 0; i < described.probes; ++i)
+    probes.push_back(net.convolution(input, described.extents[0], Window{}));
   const LayerIndex last = described.chain(net, probes);
   return is_loss(net.finish().layer(last).kind) ? net.finish() : net.finish_with_loss(last);
 }
@@ -144,7 +190,10 @@ Network network_of(const Case& described) {
 Json describe(const Layer& layer) {
   Json windows = Json::array();
   for (const Window& w : layer.windows)
-    windows.push_back({{"kernel", w.kernel}, {"stride", w.stride}, {"dilation", w.dilation}, {"padding", {w.pad_before, w.pad_after}}});
+    windows.push_back({{"kernel", w.kernel},
+                       {"stride", w.stride},
+                       {"dilation", w.dilation},
+                       {"padding", {w.pad_before, w.pad_after}}});
   Json factors = Json::array();
   for (const Scale& scale : layer.scales) factors.push_back(scale.factor);
   const LocalResponse& response = layer.response;
@@ -162,14 +211,21 @@ Json describe(const Layer& layer) {
           {"output_padding", layer.output_padding},
           {"factors", factors},
           {"linear", layer.scales[1].linear},
-          {"response", {{"size", response.size}, {"alpha", response.alpha}, {"beta", response.beta}, {"k", response.k}}}};
+          {"response",
+           {{"size", response.size},
+            {"alpha", response.alpha},
+            {"beta", response.beta},
+            {"k", response.k}}}};
 }
 
 /// The chain's layers, without the loss that was put behind them: `count` of them.
 Json describe(const Case& described, const Network& network, std::size_t count) {
   Json chain = Json::array();
-  for (std::size_t i = 0; i < count; ++i) chain.push_back(describe(network.layers[1 + static_cast<std::size_t>(described.probes) + i]));
-  return {{"name", described.name}, {"statistics_samples", network.statistics_samples}, {"layers", chain}};
+  for (std::size_t i = 0; i < count; ++i)
+    chain.push_back(describe(network.layers[1 + static_cast<std::size_t>(described.probes) + i]));
+  return {{"name", described.name},
+          {"statistics_samples", network.statistics_samples},
+          {"layers", chain}};
 }
 
 // ---------------------------------------------------------------- runs
@@ -179,7 +235,8 @@ void set_parameters(const Network& network, const Program& program, Executor& ex
   for (const ParameterSlice& slice : program.parameters) {
     const RandomStream stream(1, slice.name(network));
     std::vector<float> values(static_cast<std::size_t>(slice.region.elements()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(stream.normal(i));
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(stream.normal(i));
     executor.upload(slice.value, values.data());
   }
 }
@@ -187,11 +244,14 @@ void set_parameters(const Network& network, const Program& program, Executor& ex
 /// What one run left behind, under names that begin with the backend and the case.
 class Results {
  public:
-  Results(std::string prefix, std::vector<NamedTensor>& tensors) : prefix_(std::move(prefix)), tensors_(tensors) {}
+  Results(std::string prefix, std::vector<NamedTensor>& tensors)
+      : prefix_(std::move(prefix)), tensors_(tensors) {}
   void add(const std::string& name, const Recorded* recorded) {
     SP_ASSERT(recorded != nullptr, "{}{}: no such kernel", prefix_, name);
     const Shape shape = recorded->region.shape();
-    tensors_.push_back({prefix_ + name, {shape.extent.begin(), shape.extent.end()}, to_logical_order(recorded->values, shape)});
+    tensors_.push_back({prefix_ + name,
+                        {shape.extent.begin(), shape.extent.end()},
+                        to_logical_order(recorded->values, shape)});
   }
   void add(const std::string& name, std::vector<NamedTensor> named) {
     for (NamedTensor& tensor : named) {
@@ -206,11 +266,14 @@ class Results {
 };
 
 /// What the loss read and, in the same order of kinds, the gradient that it made.
-void add_loss(const RecordingBackend& backend, const Network& network, bool appended, Results& results) {
+void add_loss(const RecordingBackend& backend, const Network& network, bool appended,
+              Results& results) {
   const LayerIndex loss = network.size() - 1;
   const LayerKind kind = network.layer(loss).kind;
   const auto entropy = KernelKind::SoftmaxCrossEntropy, square = KernelKind::MeanSquaredError;
-  const auto find = [&](KernelKind of, Operand operand, int index) { return backend.find(loss, Phase::Forward, of, operand, index); };
+  const auto find = [&](KernelKind of, Operand operand, int index) {
+    return backend.find(loss, Phase::Forward, of, operand, index);
+  };
   if (appended) {
     results.add("y", find(square, Operand::Read, 0));
     return results.add("dy", find(square, Operand::Write, 1));
@@ -221,8 +284,10 @@ void add_loss(const RecordingBackend& backend, const Network& network, bool appe
                              Operand::Read, 1));
 }
 
-void run(const Case& described, const Network& network, bool appended, Backend& inner, std::vector<NamedTensor>& tensors) {
-  const Execution apart{.precision = {}, .fuse = false};  // what lies between two layers is what is to be judged
+void run(const Case& described, const Network& network, bool appended, Backend& inner,
+         std::vector<NamedTensor>& tensors) {
+  const Execution apart{.precision = {},
+                        .fuse = false};  // what lies between two layers is what is to be judged
   const Program program = lower(network, LayerDecompositions(network.layers.size()), apart, 0);
   RecordingBackend backend(inner, program);
   Results results(inner.name() + "/" + described.name + "/", tensors);
@@ -232,12 +297,17 @@ void run(const Case& described, const Network& network, bool appended, Backend& 
     set_parameters(network, program, executor);
     executor.poison();
     executor.run(0);
-    results.add("", gather_parameters(network, program, executor, communicator, ParameterPart::Value));
+    results.add("",
+                gather_parameters(network, program, executor, communicator, ParameterPart::Value));
     results.add("d ", gather_iteration(network, program, executor, communicator));
   });
   for (LayerIndex probe = 1; probe <= described.probes; ++probe) {
-    results.add("x" + std::to_string(probe - 1), backend.find(probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0));
-    results.add("dx" + std::to_string(probe - 1), backend.find(probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter, Operand::Read, 1));
+    results.add(
+        "x" + std::to_string(probe - 1),
+        backend.find(probe, Phase::Forward, KernelKind::ConvolutionForward, Operand::Write, 0));
+    results.add("dx" + std::to_string(probe - 1),
+                backend.find(probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter,
+                             Operand::Read, 1));
   }
   add_loss(backend, network, appended, results);
 }
@@ -251,12 +321,15 @@ int write_cases(const std::filesystem::path& folder) {
   for (const auto& backend : backends) names.push_back(backend->name());
   for (const Case& described : cases) {
     const Network network = network_of(described);
-    const std::size_t behind_probes = network.layers.size() - 1 - static_cast<std::size_t>(described.probes);
-    const bool appended = network.layers.back().kind == LayerKind::MeanSquaredError && behind_probes > 1;
+    const std::size_t behind_probes =
+        network.layers.size() - 1 - static_cast<std::size_t>(described.probes);
+    const bool appended =
+        network.layers.back().kind == LayerKind::MeanSquaredError && behind_probes > 1;
     descriptions.push_back(describe(described, network, behind_probes - (appended ? 1 : 0)));
     for (const auto& backend : backends) run(described, network, appended, *backend, tensors);
   }
-  write_file_atomically(folder / "cases.json", Json{{"backends", names}, {"cases", descriptions}}.dump(1));
+  write_file_atomically(folder / "cases.json",
+                        Json{{"backends", names}, {"cases", descriptions}}.dump(1));
   write_safetensors(folder / "cases.safetensors", tensors);
   return 0;
 }

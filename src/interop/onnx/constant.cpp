@@ -33,7 +33,8 @@ std::int64_t elements_of(const Extents& extents) {
 
 Constant::Constant(Extents extents, bool integral, std::function<Values()> make) {
   const std::int64_t elements = elements_of(extents);
-  state_ = std::make_shared<State>(State{std::move(extents), elements, integral, std::move(make), nullptr});
+  state_ = std::make_shared<State>(
+      State{std::move(extents), elements, integral, std::move(make), nullptr});
 }
 
 Constant Constant::of(Extents extents, std::vector<std::int64_t> integers) {
@@ -48,8 +49,9 @@ Constant::Values Constant::values() const {
   if (state_->kept) return *state_->kept;
   Values values = state_->make();
   const auto count = std::visit([](const auto& list) { return std::ssize(list); }, values);
-  SP_ASSERT(count == state_->elements && std::holds_alternative<std::vector<std::int64_t>>(values) == state_->integral, "{} values for {} elements",
-            count, state_->elements);
+  SP_ASSERT(count == state_->elements &&
+                std::holds_alternative<std::vector<std::int64_t>>(values) == state_->integral,
+            "{} values for {} elements", count, state_->elements);
   if (state_->elements <= small) state_->kept = std::make_unique<Values>(values);
   return values;
 }
@@ -61,7 +63,8 @@ std::vector<float> Constant::floats() const {
 }
 
 std::vector<std::int64_t> Constant::integers() const {
-  need(elements() <= small, fmt::format("{} elements where extents, axes or positions belong", elements()));
+  need(elements() <= small,
+       fmt::format("{} elements where extents, axes or positions belong", elements()));
   Values found = values();
   if (auto* integers = std::get_if<std::vector<std::int64_t>>(&found)) return std::move(*integers);
   return converted<std::int64_t>(std::get<std::vector<float>>(found));

@@ -47,7 +47,8 @@ class Constant {
     std::int64_t elements;
     bool integral;
     std::function<Values()> make;
-    std::unique_ptr<Values> kept;  ///< of small ones: chains of them would be worked out again and again
+    std::unique_ptr<Values>
+        kept;  ///< of small ones: chains of them would be worked out again and again
   };
   std::shared_ptr<State> state_;
 };

@@ -14,7 +14,8 @@ namespace {
 
 Parameter* parameter(Draft& draft, const std::string& name) {
   const auto found =
-      std::find_if(draft.parameters.begin(), draft.parameters.end(), [&](const Parameter& candidate) { return candidate.name == name; });
+      std::find_if(draft.parameters.begin(), draft.parameters.end(),
+                   [&](const Parameter& candidate) { return candidate.name == name; });
   return found == draft.parameters.end() ? nullptr : &*found;
 }
 
@@ -30,7 +31,8 @@ Numbers combined(const Numbers& a, const Numbers& b, Combine combine) {
 }
 
 /// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to them.
-void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor, const std::optional<Numbers>& summand) {
+void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor,
+                    const std::optional<Numbers>& summand) {
   const std::int64_t channels = op.channels(x);
   Json attributes{{"filters", channels}, {"kernel", 1}};
   if (channels > 1) attributes["groups"] = channels;
@@ -43,11 +45,14 @@ void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor,
 }
 
 Numbers constant_of_channels(const Operation& op, const Tensor& x, float value) {
-  return [count = op.channels(x), value] { return std::vector<float>(static_cast<std::size_t>(count), value); };
+  return [count = op.channels(x), value] {
+    return std::vector<float>(static_cast<std::size_t>(count), value);
+  };
 }
 
 /// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them up, if nobody else reads what that makes.
-void affine(const Operation& op, Tensor x, const std::optional<Numbers>& factor, const std::optional<Numbers>& summand) {
+void affine(const Operation& op, Tensor x, const std::optional<Numbers>& factor,
+            const std::optional<Numbers>& summand) {
   Draft& maker = op.graph.drafts[x.draft];
   if (x.alone && has_statistics(maker.kind)) {
     Parameter &scale = *parameter(maker, "scale"), &shift = *parameter(maker, "shift");
@@ -84,8 +89,10 @@ std::vector<Tensor> all_alike(const Operation& op) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
   for (const Tensor& x : inputs)
-    need(x.dims == inputs[0].dims && x.channels_last == inputs[0].channels_last && op.graph.shape(x) == op.graph.shape(inputs[0]),
-         fmt::format("inputs of different shapes (broadcast): ({}) and ({})", fmt::join(inputs[0].dims, ", "), fmt::join(x.dims, ", ")));
+    need(x.dims == inputs[0].dims && x.channels_last == inputs[0].channels_last &&
+             op.graph.shape(x) == op.graph.shape(inputs[0]),
+         fmt::format("inputs of different shapes (broadcast): ({}) and ({})",
+                     fmt::join(inputs[0].dims, ", "), fmt::join(x.dims, ", ")));
   return inputs;
 }
 
@@ -94,7 +101,10 @@ std::vector<Tensor> all_alike(const Operation& op) {
 void relu(const Operation& op) { op.point_wise(LayerKind::ReLU, {op.tensor(0)}); }
 void sigmoid(const Operation& op) { op.point_wise(LayerKind::Sigmoid, {op.tensor(0)}); }
 void hyperbolic_tangent(const Operation& op) { op.point_wise(LayerKind::Tanh, {op.tensor(0)}); }
-void leaky_relu(const Operation& op) { op.point_wise(LayerKind::LeakyReLU, {op.tensor(0)}, {{"slope", tidy(op.node.number("alpha", 0.01))}}); }
+void leaky_relu(const Operation& op) {
+  op.point_wise(LayerKind::LeakyReLU, {op.tensor(0)},
+                {{"slope", tidy(op.node.number("alpha", 0.01))}});
+}
 void identity(const Operation& op) { op.output(op.tensor(0)); }
 
 void elu(const Operation& op) {
@@ -107,8 +117,11 @@ void prelu(const Operation& op) {
   const Tensor x = op.tensor(0);
   const Constant slope = op.constant(1);
   const std::int64_t channels = op.channels(x);
-  const bool first = slope.elements() == channels && slope.extents().size() == 1;  // before version 7 its one axis lay with the channels
-  const Numbers slopes = op.opset < 7 && first ? Numbers([slope] { return slope.floats(); }) : per_channel(op, slope, x);
+  const bool first =
+      slope.elements() == channels &&
+      slope.extents().size() == 1;  // before version 7 its one axis lay with the channels
+  const Numbers slopes = op.opset < 7 && first ? Numbers([slope] { return slope.floats(); })
+                                               : per_channel(op, slope, x);
   op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
 }
 
@@ -125,10 +138,13 @@ void clip(const Operation& op) {
 
 bool is_over_channels(const Operation& op) {
   const Tensor x = op.tensor(0);
-  const std::int64_t rank = std::ssize(x.dims), axis = op.node.integer("axis", op.opset >= 13 ? -1 : 1);
+  const std::int64_t rank = std::ssize(x.dims),
+                     axis = op.node.integer("axis", op.opset >= 13 ? -1 : 1);
   if (axis < -rank || axis >= rank || !op.keeps_channels(x)) return false;
-  const bool at_channels = static_cast<std::size_t>(axis < 0 ? axis + rank : axis) == op.channel_axis(x);
-  return at_channels && (op.opset >= 13 || op.channel_axis(x) + 1 == x.dims.size() || op.positions(x) == 1);  // all axes from there on were one
+  const bool at_channels =
+      static_cast<std::size_t>(axis < 0 ? axis + rank : axis) == op.channel_axis(x);
+  return at_channels && (op.opset >= 13 || op.channel_axis(x) + 1 == x.dims.size() ||
+                         op.positions(x) == 1);  // all axes from there on were one
 }
 
 void softmax(const Operation& op) {
@@ -172,7 +188,8 @@ void multiply(const Operation& op) {
 void divide(const Operation& op) {
   need(constant_side(op) == 1, "a division by what is computed");
   const Tensor x = op.tensor(0);
-  affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }), {});
+  affine(op, x, mapped(per_channel(op, op.constant(1), x), [](float value) { return 1 / value; }),
+         {});
 }
 
 void concat(const Operation& op) {
@@ -180,12 +197,14 @@ void concat(const Operation& op) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
   const Tensor& first = inputs[0];
-  const auto axis = static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
+  const auto axis =
+      static_cast<std::size_t>(from_front({op.node.integer("axis", 1)}, first.dims.size())[0]);
   Shape output = op.graph.shape(first);
   output[Axis::C] = 0;
   Draft draft{op.node.name(), LayerKind::Concat, {}, {}, Json::object(), {}};
   for (const Tensor& x : inputs) {
-    need(op.keeps_channels(x) && op.channel_axis(x) == axis && x.channels_last == first.channels_last,
+    need(op.keeps_channels(x) && op.channel_axis(x) == axis &&
+             x.channels_last == first.channels_last,
          "a concatenation along another axis than the channels");
     Shape expected = op.graph.shape(first);
     expected[Axis::C] = op.channels(x);
@@ -206,9 +225,12 @@ void element_wise(const Operation& op) {
   for (int i = 0; i < op.node.inputs(); ++i)
     if (op.given(i) && !op.is_constant(i)) inputs.push_back(op.tensor(i));
   need(!inputs.empty(), "nothing that it reads is computed");
-  const auto alike = [&](const Tensor& x) { return op.graph.shape(x) == op.graph.shape(inputs[0]); };
+  const auto alike = [&](const Tensor& x) {
+    return op.graph.shape(x) == op.graph.shape(inputs[0]);
+  };
   const bool joins_them = inputs.size() > 1 && std::all_of(inputs.begin(), inputs.end(), alike);
-  op.point_wise(joins_them ? LayerKind::Add : LayerKind::Clip, joins_them ? inputs : std::vector<Tensor>{inputs[0]});
+  op.point_wise(joins_them ? LayerKind::Add : LayerKind::Clip,
+                joins_them ? inputs : std::vector<Tensor>{inputs[0]});
 }
 
 }  // namespace stratplan::interop

@@ -21,7 +21,8 @@ std::vector<std::int64_t> from_front(std::vector<std::int64_t> axes, std::size_t
 
 Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
   std::vector<bool> drop(extents.size(), false);
-  for (const std::int64_t axis : from_front(axes, extents.size())) drop[static_cast<std::size_t>(axis)] = true;
+  for (const std::int64_t axis : from_front(axes, extents.size()))
+    drop[static_cast<std::size_t>(axis)] = true;
   Extents result;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     need(!drop[i] || extents[i] == 1, fmt::format("a squeeze of an extent of {}", extents[i]));
@@ -32,7 +33,8 @@ Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) 
 
 Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
   Extents result(extents.size() + axes.size(), 0);
-  for (const std::int64_t axis : from_front(axes, result.size())) result[static_cast<std::size_t>(axis)] = 1;
+  for (const std::int64_t axis : from_front(axes, result.size()))
+    result[static_cast<std::size_t>(axis)] = 1;
   auto next = extents.begin();
   for (std::int64_t& extent : result)
     if (extent == 0 && next != extents.end()) extent = *next++;
@@ -43,8 +45,11 @@ Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes
 Extents flattened(const Extents& extents, std::int64_t axis) {
   const std::int64_t rank = std::ssize(extents), at = axis < 0 ? axis + rank : axis;
   need(at >= 0 && at <= rank, fmt::format("axis {} of {}", axis, rank));
-  const auto product = [](auto begin, auto end) { return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>()); };
-  return {product(extents.begin(), extents.begin() + at), product(extents.begin() + at, extents.end())};
+  const auto product = [](auto begin, auto end) {
+    return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
+  };
+  return {product(extents.begin(), extents.begin() + at),
+          product(extents.begin() + at, extents.end())};
 }
 
 Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
@@ -53,21 +58,25 @@ Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {
   auto open = target.end();
   for (auto extent = target.begin(); extent != target.end(); ++extent) {
     if (*extent == 0 && !zero_is_zero) {
-      need(extent - target.begin() < std::ssize(extents), "a reshape that keeps an axis which there is not");
+      need(extent - target.begin() < std::ssize(extents),
+           "a reshape that keeps an axis which there is not");
       *extent = extents[static_cast<std::size_t>(extent - target.begin())];
     }
     if (*extent == -1) {
       need(open == target.end(), "a reshape with two open extents");
       open = extent;
     } else {
-      need(*extent >= 0 && !__builtin_mul_overflow(known, *extent, &known), fmt::format("a reshape to an extent of {}", *extent));
+      need(*extent >= 0 && !__builtin_mul_overflow(known, *extent, &known),
+           fmt::format("a reshape to an extent of {}", *extent));
     }
   }
   if (open != target.end()) {
-    need(known > 0 && elements % known == 0, fmt::format("a reshape of {} elements in runs of {}", elements, known));
+    need(known > 0 && elements % known == 0,
+         fmt::format("a reshape of {} elements in runs of {}", elements, known));
     *open = elements / known;
   }
-  need(elements_of(target) == elements, fmt::format("a reshape of ({}) to ({})", fmt::join(extents, ", "), fmt::join(target, ", ")));
+  need(elements_of(target) == elements,
+       fmt::format("a reshape of ({}) to ({})", fmt::join(extents, ", "), fmt::join(target, ", ")));
   return target;
 }
 

@@ -16,7 +16,8 @@ namespace {
 
 using Inputs = std::vector<std::optional<Constant>>;
 using Places = std::vector<std::int64_t>;
-constexpr std::int64_t element_count_limit = std::int64_t{1} << 20;  ///< of ranges and steps, which are about extents
+constexpr std::int64_t element_count_limit =
+    std::int64_t{1} << 20;  ///< of ranges and steps, which are about extents
 
 const Constant& operand(const Inputs& inputs, std::size_t i) {
   need(i < inputs.size() && inputs[i].has_value(), fmt::format("without input {}", i));
@@ -26,7 +27,8 @@ const Constant& operand(const Inputs& inputs, std::size_t i) {
 /// Row-major distance between neighbours along each axis.
 Extents strides_of(const Extents& extents) {
   Extents strides(extents.size(), 1);
-  for (std::size_t axis = extents.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * extents[axis];
+  for (std::size_t axis = extents.size(); axis-- > 1;)
+    strides[axis - 1] = strides[axis] * extents[axis];
   return strides;
 }
 
@@ -36,7 +38,8 @@ void for_each_index(const Extents& extents, Visit visit) {
   Extents index(extents.size(), 0);
   for (std::int64_t left = elements_of(extents); left > 0; --left) {
     visit(index);
-    for (std::size_t axis = extents.size(); axis-- > 0 && ++index[axis] == extents[axis];) index[axis] = 0;
+    for (std::size_t axis = extents.size(); axis-- > 0 && ++index[axis] == extents[axis];)
+      index[axis] = 0;
   }
 }
 
@@ -48,7 +51,9 @@ Constant picked(const Extents& extents, const Constant& source, Place place) {
                 [&](const auto& from) -> Constant::Values {
                   std::decay_t<decltype(from)> values;
                   values.reserve(static_cast<std::size_t>(elements_of(extents)));
-                  for_each_index(extents, [&](const Extents& index) { values.push_back(from[static_cast<std::size_t>(place(index))]); });
+                  for_each_index(extents, [&](const Extents& index) {
+                    values.push_back(from[static_cast<std::size_t>(place(index))]);
+                  });
                   return values;
                 },
                 source.values());
@@ -65,8 +70,10 @@ Constant with_extents(const Constant& source, Extents extents) {
 Extents broadcast(const Extents& a, const Extents& b) {
   Extents result(std::max(a.size(), b.size()), 1);
   for (std::size_t i = 0; i < result.size(); ++i) {
-    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1, y = i < b.size() ? b[b.size() - 1 - i] : 1;
-    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that do not go together", fmt::join(a, ", "), fmt::join(b, ", ")));
+    const std::int64_t x = i < a.size() ? a[a.size() - 1 - i] : 1,
+                       y = i < b.size() ? b[b.size() - 1 - i] : 1;
+    need(x == y || x == 1 || y == 1, fmt::format("extents ({}) and ({}) that do not go together",
+                                                 fmt::join(a, ", "), fmt::join(b, ", ")));
     result[result.size() - 1 - i] = x == 1 ? y : x;
   }
   return result;
@@ -79,7 +86,8 @@ Constant expanded(const Constant& source, const Extents& extents) {
   const std::size_t missing = extents.size() - own.size();
   return picked(extents, source, [own, strides, missing](const Extents& index) {
     std::int64_t place = 0;
-    for (std::size_t axis = 0; axis < own.size(); ++axis) place += own[axis] == 1 ? 0 : index[axis + missing] * strides[axis];
+    for (std::size_t axis = 0; axis < own.size(); ++axis)
+      place += own[axis] == 1 ? 0 : index[axis + missing] * strides[axis];
     return place;
   });
 }
@@ -122,8 +130,10 @@ Constant binary(const std::string& op, const Constant& first, const Constant& se
             std::vector<std::int64_t> integers;
             std::vector<float> numbers;
             if (integral) {
-              const auto x = std::get<std::vector<std::int64_t>>(a.values()), y = std::get<std::vector<std::int64_t>>(b.values());
-              for (std::size_t i = 0; i < x.size(); ++i) integers.push_back(apply_wrapping(op, x[i], y[i]));
+              const auto x = std::get<std::vector<std::int64_t>>(a.values()),
+                         y = std::get<std::vector<std::int64_t>>(b.values());
+              for (std::size_t i = 0; i < x.size(); ++i)
+                integers.push_back(apply_wrapping(op, x[i], y[i]));
               return integers;
             }
             const auto x = a.floats(), y = b.floats();
@@ -158,8 +168,8 @@ Constant unary(const std::string& op, const Constant& x) {
 
 Constant cast(const Node& node, const Constant& x) {
   const std::int64_t type = node.integer("to", onnx::TensorProto::FLOAT);
-  const bool integral = type != onnx::TensorProto::FLOAT && type != onnx::TensorProto::DOUBLE && type != onnx::TensorProto::FLOAT16 &&
-                        type != onnx::TensorProto::BFLOAT16;
+  const bool integral = type != onnx::TensorProto::FLOAT && type != onnx::TensorProto::DOUBLE &&
+                        type != onnx::TensorProto::FLOAT16 && type != onnx::TensorProto::BFLOAT16;
   if (integral == x.integral()) return x;
   if (!integral) return {x.extents(), false, [x] { return Constant::Values(x.floats()); }};
   return {x.extents(), true, [x] { return Constant::Values(x.integers()); }};
@@ -167,7 +177,8 @@ Constant cast(const Node& node, const Constant& x) {
 
 Constant where(const Constant& condition, const Constant& yes, const Constant& no) {
   const Extents extents = broadcast(condition.extents(), broadcast(yes.extents(), no.extents()));
-  const Constant chosen = expanded(condition, extents), a = expanded(yes, extents), b = expanded(no, extents);
+  const Constant chosen = expanded(condition, extents), a = expanded(yes, extents),
+                 b = expanded(no, extents);
   need(a.integral() == b.integral(), "a choice between integers and other numbers");
   return {extents, a.integral(), [chosen, a, b] {
             const auto choice = chosen.integers();
@@ -199,13 +210,15 @@ Constant gather(const Node& node, const Constant& data, const Constant& position
     std::int64_t which = 0, place = 0;
     for (std::size_t i = 0; i < count; ++i) which += index[axis + i] * inner[i];
     for (std::size_t i = 0; i < axis; ++i) place += index[i] * strides[i];
-    for (std::size_t i = axis + 1; i < strides.size(); ++i) place += index[i + count - 1] * strides[i];
+    for (std::size_t i = axis + 1; i < strides.size(); ++i)
+      place += index[i + count - 1] * strides[i];
     return place + places[static_cast<std::size_t>(which)] * strides[axis];
   });
 }
 
 /// An attribute of old versions, an input of newer ones.
-std::vector<std::int64_t> attribute_or_input(const Node& node, const char* attribute, const Inputs& inputs, std::size_t i) {
+std::vector<std::int64_t> attribute_or_input(const Node& node, const char* attribute,
+                                             const Inputs& inputs, std::size_t i) {
   if (i < inputs.size() && inputs[i]) return inputs[i]->integers();
   return node.integers(attribute);
 }
@@ -213,33 +226,40 @@ std::vector<std::int64_t> attribute_or_input(const Node& node, const char* attri
 Constant slice(const Node& node, const Inputs& inputs) {
   const Constant& data = operand(inputs, 0);
   const Extents from = data.extents();
-  const auto starts = attribute_or_input(node, "starts", inputs, 1), ends = attribute_or_input(node, "ends", inputs, 2);
-  auto axes = attribute_or_input(node, "axes", inputs, 3), steps = attribute_or_input(node, "steps", inputs, 4);
+  const auto starts = attribute_or_input(node, "starts", inputs, 1),
+             ends = attribute_or_input(node, "ends", inputs, 2);
+  auto axes = attribute_or_input(node, "axes", inputs, 3),
+       steps = attribute_or_input(node, "steps", inputs, 4);
   if (axes.empty()) {
     axes.resize(starts.size());
     std::iota(axes.begin(), axes.end(), 0);
   }
   if (steps.empty()) steps.assign(starts.size(), 1);
-  need(starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
-       "starts, ends, axes and steps of different numbers");
+  need(
+      starts.size() == ends.size() && starts.size() == axes.size() && starts.size() == steps.size(),
+      "starts, ends, axes and steps of different numbers");
   axes = from_front(axes, from.size());
   Extents extents = from, first(from.size(), 0), step(from.size(), 1);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(axes[i]);
     const std::int64_t extent = from[axis], by = steps[i];
-    need(by != 0 && by > -element_count_limit && by < element_count_limit, fmt::format("a step of {}", by));
+    need(by != 0 && by > -element_count_limit && by < element_count_limit,
+         fmt::format("a step of {}", by));
     const auto clamped = [&](std::int64_t position) {
       const std::int64_t place = position < 0 ? std::max(position, -extent - 1) + extent : position;
-      return by > 0 ? std::clamp<std::int64_t>(place, 0, extent) : std::clamp<std::int64_t>(place, -1, extent - 1);
+      return by > 0 ? std::clamp<std::int64_t>(place, 0, extent)
+                    : std::clamp<std::int64_t>(place, -1, extent - 1);
     };
     first[axis] = clamped(starts[i]);
     step[axis] = by;
     const std::int64_t distance = clamped(ends[i]) - first[axis];
-    extents[axis] = std::max<std::int64_t>(0, by > 0 ? (distance + by - 1) / by : (distance + by + 1) / by);
+    extents[axis] =
+        std::max<std::int64_t>(0, by > 0 ? (distance + by - 1) / by : (distance + by + 1) / by);
   }
   return picked(extents, data, [strides = strides_of(from), first, step](const Extents& index) {
     std::int64_t place = 0;
-    for (std::size_t axis = 0; axis < index.size(); ++axis) place += (first[axis] + index[axis] * step[axis]) * strides[axis];
+    for (std::size_t axis = 0; axis < index.size(); ++axis)
+      place += (first[axis] + index[axis] * step[axis]) * strides[axis];
     return place;
   });
 }
@@ -255,7 +275,8 @@ Constant transpose(const Node& node, const Constant& data) {
   for (const std::int64_t axis : order) extents.push_back(from[static_cast<std::size_t>(axis)]);
   return picked(extents, data, [order, strides](const Extents& index) {
     std::int64_t place = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) place += index[i] * strides[static_cast<std::size_t>(order[i])];
+    for (std::size_t i = 0; i < order.size(); ++i)
+      place += index[i] * strides[static_cast<std::size_t>(order[i])];
     return place;
   });
 }
@@ -264,19 +285,24 @@ Constant transpose(const Node& node, const Constant& data) {
 Constant joined(const Constant& a, const Constant& b, std::size_t axis) {
   Extents extents = a.extents();
   need(b.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
-  for (std::size_t i = 0; i < extents.size(); ++i) need(i == axis || extents[i] == b.extents()[i], "a concatenation of tensors of different extents");
+  for (std::size_t i = 0; i < extents.size(); ++i)
+    need(i == axis || extents[i] == b.extents()[i],
+         "a concatenation of tensors of different extents");
   need(a.integral() == b.integral(), "a concatenation of integers and other numbers");
   extents[axis] += b.extents()[axis];
   return {extents, a.integral(), [a, b, axis] {
             const auto inner = [axis](const Constant& part) {
-              return std::accumulate(part.extents().begin() + static_cast<std::ptrdiff_t>(axis), part.extents().end(), std::int64_t{1},
-                                     std::multiplies<>());
+              return std::accumulate(part.extents().begin() + static_cast<std::ptrdiff_t>(axis),
+                                     part.extents().end(), std::int64_t{1}, std::multiplies<>());
             };
             return std::visit(
                 [&](const auto& x) -> Constant::Values {
                   const auto y = std::get<std::decay_t<decltype(x)>>(b.values());
                   std::decay_t<decltype(x)> values;
-                  const std::int64_t p = inner(a), q = inner(b), rows = p > 0 ? a.elements() / p : q > 0 ? b.elements() / q : 0;
+                  const std::int64_t p = inner(a), q = inner(b),
+                                     rows = p > 0   ? a.elements() / p
+                                            : q > 0 ? b.elements() / q
+                                                    : 0;
                   for (std::int64_t row = 0; row < rows; ++row) {
                     values.insert(values.end(), x.begin() + row * p, x.begin() + (row + 1) * p);
                     values.insert(values.end(), y.begin() + row * q, y.begin() + (row + 1) * q);
@@ -289,7 +315,8 @@ Constant joined(const Constant& a, const Constant& b, std::size_t axis) {
 
 Constant concat(const Node& node, const Inputs& inputs) {
   Constant result = operand(inputs, 0);
-  const auto axis = static_cast<std::size_t>(from_front({node.integer("axis", 0)}, result.extents().size())[0]);
+  const auto axis =
+      static_cast<std::size_t>(from_front({node.integer("axis", 0)}, result.extents().size())[0]);
   for (std::size_t i = 1; i < inputs.size(); ++i) result = joined(result, operand(inputs, i), axis);
   return result;
 }
@@ -298,10 +325,14 @@ Constant concat(const Node& node, const Inputs& inputs) {
 
 Constant literal(const Node& node) {
   if (const auto tensor = node.tensor("value")) return *tensor;
-  if (node.has("value_int")) return Constant::of({}, std::vector<std::int64_t>{node.integer("value_int", 0)});
-  if (node.has("value_float")) return Constant::of({}, std::vector<float>{static_cast<float>(node.number("value_float", 0))});
-  if (const auto integers = node.integers("value_ints"); !integers.empty()) return Constant::of({std::ssize(integers)}, integers);
-  if (const auto numbers = node.numbers("value_floats"); !numbers.empty()) return Constant::of({std::ssize(numbers)}, numbers);
+  if (node.has("value_int"))
+    return Constant::of({}, std::vector<std::int64_t>{node.integer("value_int", 0)});
+  if (node.has("value_float"))
+    return Constant::of({}, std::vector<float>{static_cast<float>(node.number("value_float", 0))});
+  if (const auto integers = node.integers("value_ints"); !integers.empty())
+    return Constant::of({std::ssize(integers)}, integers);
+  if (const auto numbers = node.numbers("value_floats"); !numbers.empty())
+    return Constant::of({std::ssize(numbers)}, numbers);
   throw Inexpressible{"a constant without numbers"};
 }
 
@@ -309,21 +340,28 @@ Constant filled(const Node& node, const Constant& shape) {
   const Extents extents = shape.integers();
   const auto value = node.tensor("value");
   if (value && value->integral()) {
-    return {extents, true, [count = elements_of(extents), number = static_cast<std::int64_t>(value->scalar())] {
-              return Constant::Values(std::vector<std::int64_t>(static_cast<std::size_t>(count), number));
+    return {extents, true,
+            [count = elements_of(extents), number = static_cast<std::int64_t>(value->scalar())] {
+              return Constant::Values(
+                  std::vector<std::int64_t>(static_cast<std::size_t>(count), number));
             }};
   }
-  return {extents, false, [count = elements_of(extents), number = value ? static_cast<float>(value->scalar()) : 0.0f] {
-            return Constant::Values(std::vector<float>(static_cast<std::size_t>(count), number));
-          }};
+  return {
+      extents, false,
+      [count = elements_of(extents), number = value ? static_cast<float>(value->scalar()) : 0.0f] {
+        return Constant::Values(std::vector<float>(static_cast<std::size_t>(count), number));
+      }};
 }
 
 Constant range(const Constant& start, const Constant& limit, const Constant& step) {
-  need(start.integral() && limit.integral() && step.integral(), "a range of other numbers than integers");
+  need(start.integral() && limit.integral() && step.integral(),
+       "a range of other numbers than integers");
   std::vector<std::int64_t> values;
-  const std::int64_t first = start.integers().at(0), end = limit.integers().at(0), by = step.integers().at(0);
+  const std::int64_t first = start.integers().at(0), end = limit.integers().at(0),
+                     by = step.integers().at(0);
   for (const std::int64_t number : {first, end, by})
-    need(by != 0 && std::abs(number) < element_count_limit, fmt::format("a range from {} to {} by {}", first, end, by));
+    need(by != 0 && std::abs(number) < element_count_limit,
+         fmt::format("a range from {} to {} by {}", first, end, by));
   for (std::int64_t at = first; by > 0 ? at < end : at > end; at += by) values.push_back(at);
   return Constant::of({std::ssize(values)}, values);
 }
@@ -332,38 +370,50 @@ Constant product(const Node& node, const Constant& x) {
   need(x.extents().size() <= 1, "a product along some axes");
   std::int64_t result = 1;
   for (const std::int64_t value : x.integers()) result = apply_wrapping("Mul", result, value);
-  return Constant::of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(), std::vector<std::int64_t>{result});
+  return Constant::of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(),
+                      std::vector<std::int64_t>{result});
 }
 
 using Folding = Constant (*)(const Node&, const Inputs&, std::int64_t opset);
 
 Constant fold_binary(const Node& node, const Inputs& inputs, std::int64_t) {
   Constant result = operand(inputs, 0);
-  for (std::size_t i = 1; i < inputs.size(); ++i) result = binary(node.op(), result, operand(inputs, i));
+  for (std::size_t i = 1; i < inputs.size(); ++i)
+    result = binary(node.op(), result, operand(inputs, i));
   return result;
 }
-Constant fold_unary(const Node& node, const Inputs& inputs, std::int64_t) { return unary(node.op(), operand(inputs, 0)); }
+Constant fold_unary(const Node& node, const Inputs& inputs, std::int64_t) {
+  return unary(node.op(), operand(inputs, 0));
+}
 
 const std::map<std::string, Folding>& foldings() {
   static const std::map<std::string, Folding> table{
       {"Constant", [](const Node& node, const Inputs&, std::int64_t) { return literal(node); }},
-      {"ConstantOfShape", [](const Node& node, const Inputs& in, std::int64_t) { return filled(node, operand(in, 0)); }},
+      {"ConstantOfShape", [](const Node& node, const Inputs& in,
+                             std::int64_t) { return filled(node, operand(in, 0)); }},
       {"Identity", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
       {"Dropout", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
-      {"Cast", [](const Node& node, const Inputs& in, std::int64_t) { return cast(node, operand(in, 0)); }},
+      {"Cast",
+       [](const Node& node, const Inputs& in, std::int64_t) { return cast(node, operand(in, 0)); }},
       {"Shape",
        [](const Node& node, const Inputs& in, std::int64_t) {
          const Extents& extents = operand(in, 0).extents();
          const std::int64_t rank = std::ssize(extents);
-         const auto place = [rank](std::int64_t position) { return std::clamp<std::int64_t>(position < 0 ? position + rank : position, 0, rank); };
-         const std::int64_t first = place(node.integer("start", 0)), end = std::max(first, place(node.integer("end", rank)));
+         const auto place = [rank](std::int64_t position) {
+           return std::clamp<std::int64_t>(position < 0 ? position + rank : position, 0, rank);
+         };
+         const std::int64_t first = place(node.integer("start", 0)),
+                            end = std::max(first, place(node.integer("end", rank)));
          return Constant::of({end - first}, Places(extents.begin() + first, extents.begin() + end));
        }},
-      {"Size", [](const Node&, const Inputs& in, std::int64_t) { return Constant::of({}, Places{operand(in, 0).elements()}); }},
-      {"Gather", [](const Node& node, const Inputs& in, std::int64_t) { return gather(node, operand(in, 0), operand(in, 1)); }},
+      {"Size", [](const Node&, const Inputs& in,
+                  std::int64_t) { return Constant::of({}, Places{operand(in, 0).elements()}); }},
+      {"Gather", [](const Node& node, const Inputs& in,
+                    std::int64_t) { return gather(node, operand(in, 0), operand(in, 1)); }},
       {"Slice", [](const Node& node, const Inputs& in, std::int64_t) { return slice(node, in); }},
       {"Concat", [](const Node& node, const Inputs& in, std::int64_t) { return concat(node, in); }},
-      {"Transpose", [](const Node& node, const Inputs& in, std::int64_t) { return transpose(node, operand(in, 0)); }},
+      {"Transpose", [](const Node& node, const Inputs& in,
+                       std::int64_t) { return transpose(node, operand(in, 0)); }},
       {"Squeeze",
        [](const Node& node, const Inputs& in, std::int64_t) {
          const Constant& x = operand(in, 0);
@@ -382,16 +432,20 @@ const std::map<std::string, Folding>& foldings() {
       {"Reshape",
        [](const Node& node, const Inputs& in, std::int64_t) {
          const Constant& x = operand(in, 0);
-         return with_extents(x, reshaped(x.extents(), attribute_or_input(node, "shape", in, 1), node.integer("allowzero", 0) != 0));
+         return with_extents(x, reshaped(x.extents(), attribute_or_input(node, "shape", in, 1),
+                                         node.integer("allowzero", 0) != 0));
        }},
       {"Expand",
        [](const Node&, const Inputs& in, std::int64_t) {
          const Constant& x = operand(in, 0);
          return expanded(x, broadcast(x.extents(), operand(in, 1).integers()));
        }},
-      {"Where", [](const Node&, const Inputs& in, std::int64_t) { return where(operand(in, 0), operand(in, 1), operand(in, 2)); }},
-      {"Range", [](const Node&, const Inputs& in, std::int64_t) { return range(operand(in, 0), operand(in, 1), operand(in, 2)); }},
-      {"ReduceProd", [](const Node& node, const Inputs& in, std::int64_t) { return product(node, operand(in, 0)); }},
+      {"Where", [](const Node&, const Inputs& in,
+                   std::int64_t) { return where(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+      {"Range", [](const Node&, const Inputs& in,
+                   std::int64_t) { return range(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+      {"ReduceProd", [](const Node& node, const Inputs& in,
+                        std::int64_t) { return product(node, operand(in, 0)); }},
       {"Add", fold_binary},
       {"Sub", fold_binary},
       {"Mul", fold_binary},
@@ -415,6 +469,8 @@ const std::map<std::string, Folding>& foldings() {
 
 bool folds(const Node& node) { return node.domain().empty() && foldings().contains(node.op()); }
 
-Constant fold(const Node& node, const Inputs& inputs, std::int64_t opset) { return foldings().at(node.op())(node, inputs, opset); }
+Constant fold(const Node& node, const Inputs& inputs, std::int64_t opset) {
+  return foldings().at(node.op())(node, inputs, opset);
+}
 
 }  // namespace stratplan::interop

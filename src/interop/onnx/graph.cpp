@@ -11,14 +11,16 @@ namespace {
 
 /// Names go into JSON and onto terminals.
 std::string printable(const std::string& name) {
-  std::string text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  std::string text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace))
+                         .get<std::string>();
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';
   return text.empty() ? "layer" : text;
 }
 
 std::string symbol_of(const GraphInput& input, std::size_t axis) {
-  return input.symbols[axis].empty() ? fmt::format("axis {} of {}", axis, input.name) : fmt::format("\"{}\" of {}", input.symbols[axis], input.name);
+  return input.symbols[axis].empty() ? fmt::format("axis {} of {}", axis, input.name)
+                                     : fmt::format("\"{}\" of {}", input.symbols[axis], input.name);
 }
 
 }  // namespace
@@ -26,9 +28,11 @@ std::string symbol_of(const GraphInput& input, std::size_t axis) {
 Graph::Graph(const Model& model, const ImportRequest& request) : model_(model), request_(request) {
   for (const GraphInput& input : model.inputs()) {
     inputs_.emplace(input.name, input);
-    spatial_axes_ = std::max(spatial_axes_, input.extents.size() == 5 ? std::size_t{3} : std::size_t{2});
+    spatial_axes_ =
+        std::max(spatial_axes_, input.extents.size() == 5 ? std::size_t{3} : std::size_t{2});
   }
-  if (!model.inputs().empty() && !model.inputs()[0].extents.empty() && model.inputs()[0].extents[0] > 0) {
+  if (!model.inputs().empty() && !model.inputs()[0].extents.empty() &&
+      model.inputs()[0].extents[0] > 0) {
     samples_ = model.inputs()[0].extents[0];
     batch_is_open_ = false;
   }
@@ -39,26 +43,41 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
   Extents dims = input.extents;
   const std::size_t rank = dims.size();
   if (rank < 2 || rank > 5)
-    throw InputError(file, "", fmt::format("input {}: expected samples, channels and up to three spatial axes, found {} axes", input.name, rank));
+    throw InputError(
+        file, "",
+        fmt::format(
+            "input {}: expected samples, channels and up to three spatial axes, found {} axes",
+            input.name, rank));
   const std::vector<std::int64_t>& size = request_.input_size;
   if (!size.empty() && size.size() != rank - 2)
-    throw InputError(file, "", fmt::format("input {} has {} spatial axes, the size asked for has {}", input.name, rank - 2, size.size()));
-  std::copy(size.begin(), size.end(), dims.end() - static_cast<std::ptrdiff_t>(size.size() + as_channels_last));
+    throw InputError(file, "",
+                     fmt::format("input {} has {} spatial axes, the size asked for has {}",
+                                 input.name, rank - 2, size.size()));
+  std::copy(size.begin(), size.end(),
+            dims.end() - static_cast<std::ptrdiff_t>(size.size() + as_channels_last));
   const std::size_t channels = as_channels_last ? rank - 1 : 1;
   if (dims[0] == 0 && !request_.batch)
-    throw InputError(file, "", fmt::format("the batch is left open ({}): --batch says how many samples a step has", symbol_of(input, 0)));
+    throw InputError(
+        file, "",
+        fmt::format("the batch is left open ({}): --batch says how many samples a step has",
+                    symbol_of(input, 0)));
   dims[0] = samples_;
   for (std::size_t axis = 1; axis < rank; ++axis) {
     if (dims[axis] > 0) continue;
-    const char* says = axis == channels ? "expected a fixed number of channels" : "--input-size says it";
-    throw InputError(file, "", fmt::format("an extent is left open ({}): {}", symbol_of(input, axis), says));
+    const char* says =
+        axis == channels ? "expected a fixed number of channels" : "--input-size says it";
+    throw InputError(file, "",
+                     fmt::format("an extent is left open ({}): {}", symbol_of(input, axis), says));
   }
   elements_of(dims);
   Draft draft{input.name, LayerKind::Input, {}, {}, Json::object(), {}};
   draft.output[Axis::C] = dims[channels];
-  for (std::size_t i = 0; i + 2 < rank; ++i) draft.output.extent[axis_count - (rank - 2) + i] = dims[as_channels_last ? 1 + i : 2 + i];
+  for (std::size_t i = 0; i + 2 < rank; ++i)
+    draft.output.extent[axis_count - (rank - 2) + i] = dims[as_channels_last ? 1 + i : 2 + i];
   draft.attributes["channels"] = dims[channels];
-  draft.attributes["size"] = Extents(draft.output.extent.end() - static_cast<std::ptrdiff_t>(spatial_axes_), draft.output.extent.end());
+  draft.attributes["size"] =
+      Extents(draft.output.extent.end() - static_cast<std::ptrdiff_t>(spatial_axes_),
+              draft.output.extent.end());
   Tensor tensor = add(std::move(draft), rank);
   tensor.dims = dims;
   tensor.channels_last = as_channels_last;
@@ -68,9 +87,11 @@ Tensor Graph::make_input(const GraphInput& input, bool as_channels_last) {
 Tensor Graph::tensor(const std::string& name, bool as_channels_last) {
   if (is_unused_input(name)) define(name, make_input(inputs_.at(name), as_channels_last));
   const auto found = values_.find(name);
-  need(found != values_.end(), fmt::format("it reads {}, which nothing makes", name.empty() ? "a tensor that is left out" : name));
+  need(found != values_.end(), fmt::format("it reads {}, which nothing makes",
+                                           name.empty() ? "a tensor that is left out" : name));
   const auto* tensor = std::get_if<Tensor>(&found->second);
-  need(tensor != nullptr, fmt::format("it reads {}, a constant, where a layer's output belongs", name));
+  need(tensor != nullptr,
+       fmt::format("it reads {}, a constant, where a layer's output belongs", name));
   return *tensor;
 }
 
@@ -88,9 +109,11 @@ void Graph::define(const std::string& name, Tensor tensor) {
 Tensor Graph::add(Draft draft, std::size_t rank) {
   const std::string wanted = printable(draft.name);
   draft.name = wanted;
-  for (int i = 2; !names_.insert(draft.name).second; ++i) draft.name = fmt::format("{}_{}", wanted, i);
+  for (int i = 2; !names_.insert(draft.name).second; ++i)
+    draft.name = fmt::format("{}_{}", wanted, i);
   Tensor tensor{drafts.size(), {samples_, draft.output[Axis::C]}, false, true};
-  for (std::size_t i = 0; i + 2 < rank; ++i) tensor.dims.push_back(draft.output.extent[axis_count - (rank - 2) + i]);
+  for (std::size_t i = 0; i + 2 < rank; ++i)
+    tensor.dims.push_back(draft.output.extent[axis_count - (rank - 2) + i]);
   drafts.push_back(std::move(draft));
   return tensor;
 }

@@ -20,7 +20,8 @@ namespace stratplan::interop {
 using Numbers = std::function<std::vector<float>()>;
 
 struct Parameter {
-  std::string name;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
+  std::string
+      name;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
   Extents shape;
   Numbers values;
 };
@@ -48,7 +49,9 @@ class Graph {
   Graph(const Model& model, const ImportRequest& request);
 
   const ImportRequest& request() const { return request_; }
-  std::int64_t samples() const { return samples_; }  ///< extent of the first axis of every tensor: the model's batch, or 1 where it is open
+  std::int64_t samples() const {
+    return samples_;
+  }  ///< extent of the first axis of every tensor: the model's batch, or 1 where it is open
   bool batch_is_open() const { return batch_is_open_; }
   std::size_t spatial_axes() const { return spatial_axes_; }  ///< of every layer: 2 or 3
   const Shape& shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
@@ -57,16 +60,23 @@ class Graph {
   /// Throws Inexpressible: unknown, or a constant; InputError: an extent of a graph input is open.
   Tensor tensor(const std::string& name, bool as_channels_last = false);
   std::optional<Constant> constant(const std::string& name) const;
-  bool knows(const std::string& name) const { return values_.contains(name) || is_unused_input(name); }
-  bool is_unused_input(const std::string& name) const { return inputs_.contains(name) && !values_.contains(name); }
-  void define(const std::string& name, const Constant& constant) { values_.insert_or_assign(name, constant); }
+  bool knows(const std::string& name) const {
+    return values_.contains(name) || is_unused_input(name);
+  }
+  bool is_unused_input(const std::string& name) const {
+    return inputs_.contains(name) && !values_.contains(name);
+  }
+  void define(const std::string& name, const Constant& constant) {
+    values_.insert_or_assign(name, constant);
+  }
   void define(const std::string& name, Tensor tensor);
 
   /// Adds a layer under the name, or one like it if there is such a layer already. Returns what it makes, seen as an image of `rank` axes.
   Tensor add(Draft draft, std::size_t rank);
 
   std::vector<Draft> drafts;
-  std::map<std::string, int> readers;  ///< of each of the model's tensors, those that look at its shape alone apart
+  std::map<std::string, int>
+      readers;  ///< of each of the model's tensors, those that look at its shape alone apart
   double running_momentum = 0;
 
  private:

@@ -15,19 +15,24 @@ namespace {
 
 class Importer {
  public:
-  explicit Importer(const ImportRequest& request) : request_(request), model_(request.file), graph_(model_, request) {}
+  explicit Importer(const ImportRequest& request)
+      : request_(request), model_(request.file), graph_(model_, request) {}
 
   ImportedModel run() {
-    if (model_.outputs().empty()) throw InputError(request_.file, "", "expected an output of the graph, found none");
+    if (model_.outputs().empty())
+      throw InputError(request_.file, "", "expected an output of the graph, found none");
     output_ = model_.outputs()[0];
     find_needed();
     check_element_wise();
     read_constants();
     for (const Node* node : needed_) translate(*node);
     if (!complaints_.empty())
-      throw InputError(request_.file, "",
-                       fmt::format("{} that no layer computes: {}", complaints_.size() == 1 ? "a node" : fmt::format("{} nodes", complaints_.size()),
-                                   fmt::join(complaints_, "; ")));
+      throw InputError(
+          request_.file, "",
+          fmt::format(
+              "{} that no layer computes: {}",
+              complaints_.size() == 1 ? "a node" : fmt::format("{} nodes", complaints_.size()),
+              fmt::join(complaints_, "; ")));
     add_loss();
     drop_unread();
     tell_what_was_left_out();
@@ -41,7 +46,8 @@ class Importer {
     graph_.readers[output_] = 1;
     for (auto node = model_.nodes().rbegin(); node != model_.nodes().rend(); ++node) {
       bool makes = false;
-      for (int i = 0; i < node->outputs(); ++i) makes = makes || (!node->output(i).empty() && wanted.contains(node->output(i)));
+      for (int i = 0; i < node->outputs(); ++i)
+        makes = makes || (!node->output(i).empty() && wanted.contains(node->output(i)));
       if (!makes) continue;
       needed_.push_back(&*node);
       const bool looks = node->op() != "Shape" && node->op() != "Size";
@@ -51,13 +57,16 @@ class Importer {
       }
     }
     std::reverse(needed_.begin(), needed_.end());
-    if (needed_.empty()) throw InputError(request_.file, "", fmt::format("no node makes the output {}", output_));
+    if (needed_.empty())
+      throw InputError(request_.file, "", fmt::format("no node makes the output {}", output_));
   }
 
   void check_element_wise() const {
     for (const std::string& name : request_.element_wise)
-      if (std::none_of(needed_.begin(), needed_.end(), [&](const Node* node) { return node->name() == name; }))
-        throw InputError(request_.file, "", fmt::format("there is no node {} to take for an element-wise one", name));
+      if (std::none_of(needed_.begin(), needed_.end(),
+                       [&](const Node* node) { return node->name() == name; }))
+        throw InputError(request_.file, "",
+                         fmt::format("there is no node {} to take for an element-wise one", name));
   }
 
   void read_constants() {
@@ -69,13 +78,15 @@ class Importer {
   }
 
   bool is_element_wise(const Node& node) const {
-    return std::find(request_.element_wise.begin(), request_.element_wise.end(), node.name()) != request_.element_wise.end();
+    return std::find(request_.element_wise.begin(), request_.element_wise.end(), node.name()) !=
+           request_.element_wise.end();
   }
 
   /// What fails is put down, and what depends on it is passed by, so that one message names all.
   void translate(const Node& node) {
     const std::string described =
-        fmt::format("{} ({}{}, opset {})", node.name(), node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset());
+        fmt::format("{} ({}{}, opset {})", node.name(),
+                    node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset());
     const bool computable = folds(node) || translation_of(node) != nullptr || is_element_wise(node);
     if (!computable) {
       complaints_.push_back(described);
@@ -101,12 +112,14 @@ class Importer {
   void compute(const Node& node) {
     const Operation op(node, model_.opset(), graph_);
     if (is_element_wise(node)) {
-      notes_.push_back(
-          fmt::format("{} ({}) is taken for an element-wise layer: its time is about right, its values are not", node.name(), node.op()));
+      notes_.push_back(fmt::format(
+          "{} ({}) is taken for an element-wise layer: its time is about right, its values are not",
+          node.name(), node.op()));
       return element_wise(op);
     }
     if (folds(node))
-      if (const auto inputs = constants_of(node)) return graph_.define(node.output(0), fold(node, *inputs, model_.opset()));
+      if (const auto inputs = constants_of(node))
+        return graph_.define(node.output(0), fold(node, *inputs, model_.opset()));
     const Translation translation = translation_of(node);
     need(translation != nullptr, "of what is computed");
     if (is_softmax_of_the_loss(op)) {
@@ -133,20 +146,27 @@ class Importer {
   /// The cross-entropy has a softmax of its own.
   bool is_softmax_of_the_loss(const Operation& op) const {
     const bool softmax = op.node.op() == "Softmax" || op.node.op() == "LogSoftmax";
-    const bool joins_loss = request_.loss == ImportedLoss::FromModel || request_.loss == ImportedLoss::CrossEntropy;
+    const bool joins_loss =
+        request_.loss == ImportedLoss::FromModel || request_.loss == ImportedLoss::CrossEntropy;
     return softmax && joins_loss && op.node.output(0) == output_ && is_over_channels(op);
   }
 
   // ---------------------------------------------------------------- the end
 
   LayerKind guessed_loss(const Draft& last) const {
-    const bool scores = is_contraction(last.kind) || last.kind == LayerKind::GlobalAveragePool || last.kind == LayerKind::Add;
-    return !softmax_.empty() || (scores && last.output[Axis::C] > 1) ? LayerKind::SoftmaxCrossEntropy : LayerKind::MeanSquaredError;
+    const bool scores = is_contraction(last.kind) || last.kind == LayerKind::GlobalAveragePool ||
+                        last.kind == LayerKind::Add;
+    return !softmax_.empty() || (scores && last.output[Axis::C] > 1)
+               ? LayerKind::SoftmaxCrossEntropy
+               : LayerKind::MeanSquaredError;
   }
 
   void add_loss() {
     const auto constant = graph_.constant(output_);
-    if (constant) throw InputError(request_.file, "", fmt::format("the output {} is a constant: there is nothing to train", output_));
+    if (constant)
+      throw InputError(
+          request_.file, "",
+          fmt::format("the output {} is a constant: there is nothing to train", output_));
     const Tensor end = graph_.tensor(output_);
     const Draft& last = graph_.drafts[end.draft];
     LayerKind kind = guessed_loss(last);
@@ -154,7 +174,9 @@ class Importer {
     if (request_.loss == ImportedLoss::MeanSquaredError) kind = LayerKind::MeanSquaredError;
     if (request_.loss == ImportedLoss::Dice) kind = LayerKind::DiceLoss;
     if (!softmax_.empty())
-      notes_.push_back(fmt::format("the softmax at the end, {}, is part of the loss that was added, {}", softmax_, name_of(kind)));
+      notes_.push_back(
+          fmt::format("the softmax at the end, {}, is part of the loss that was added, {}",
+                      softmax_, name_of(kind)));
     else
       notes_.push_back(fmt::format("a loss was added behind {}: {}", last.name, name_of(kind)));
     Draft loss{"loss", kind, {end.draft}, last.output, Json::object(), {}};
@@ -180,21 +202,27 @@ class Importer {
   }
 
   bool any(LayerKind kind) const {
-    return std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [kind](const Draft& draft) { return draft.kind == kind; });
+    return std::any_of(graph_.drafts.begin(), graph_.drafts.end(),
+                       [kind](const Draft& draft) { return draft.kind == kind; });
   }
 
   void tell_what_was_left_out() {
     const std::vector<std::string> outputs = model_.outputs();
     if (outputs.size() > 1)
-      notes_.push_back(fmt::format("of the model's outputs the first, {}, is trained; left out: {}", output_,
-                                   fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
-    const bool biased = std::any_of(graph_.drafts.begin(), graph_.drafts.end(),
-                                    [](const Draft& draft) { return draft.kind == LayerKind::Convolution && draft.attributes.value("bias", false); });
+      notes_.push_back(fmt::format(
+          "of the model's outputs the first, {}, is trained; left out: {}", output_,
+          fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
+    const bool biased =
+        std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
+          return draft.kind == LayerKind::Convolution && draft.attributes.value("bias", false);
+        });
     if (biased && !any(LayerKind::BatchNorm))
       notes_.push_back(
-          "convolutions have biases and there is no batch normalization: if the model was trained with any, an export for inference has folded it "
+          "convolutions have biases and there is no batch normalization: if the model was trained "
+          "with any, an export for inference has folded it "
           "into the "
-          "convolutions, and its time and its sums between ranks are missing here (PyTorch: training=TrainingMode.TRAINING, "
+          "convolutions, and its time and its sums between ranks are missing here (PyTorch: "
+          "training=TrainingMode.TRAINING, "
           "do_constant_folding=False)");
   }
 
@@ -203,7 +231,8 @@ class Importer {
     Json layer{{"name", draft.name}, {"kind", name_of(draft.kind)}};
     if (joins(draft.kind)) {
       layer["inputs"] = Json::array();
-      for (const std::size_t input : draft.inputs) layer["inputs"].push_back(graph_.drafts[input].name);
+      for (const std::size_t input : draft.inputs)
+        layer["inputs"].push_back(graph_.drafts[input].name);
     } else if (!draft.inputs.empty() && draft.inputs[0] + 1 != index) {
       layer["input"] = graph_.drafts[draft.inputs[0]].name;
     }
@@ -213,14 +242,18 @@ class Importer {
 
   ImportedModel finish() {
     const std::string stem = std::filesystem::path(request_.file).stem().string();
-    const std::string producer = model_.producer().empty() ? "" : ", written by " + model_.producer();
-    Json document{{"schema_version", 1},
-                  {"name", stem},
-                  {"description", fmt::format("From an ONNX model, opset {}{}", model_.opset(), producer)},
-                  {"batch", request_.batch.value_or(graph_.samples())}};
-    if (any(LayerKind::BatchNorm)) document["running_momentum"] = graph_.running_momentum > 0 ? graph_.running_momentum : 0.1;
+    const std::string producer =
+        model_.producer().empty() ? "" : ", written by " + model_.producer();
+    Json document{
+        {"schema_version", 1},
+        {"name", stem},
+        {"description", fmt::format("From an ONNX model, opset {}{}", model_.opset(), producer)},
+        {"batch", request_.batch.value_or(graph_.samples())}};
+    if (any(LayerKind::BatchNorm))
+      document["running_momentum"] = graph_.running_momentum > 0 ? graph_.running_momentum : 0.1;
     document["layers"] = Json::array();
-    for (std::size_t i = 0; i < graph_.drafts.size(); ++i) document["layers"].push_back(layer_of(i));
+    for (std::size_t i = 0; i < graph_.drafts.size(); ++i)
+      document["layers"].push_back(layer_of(i));
     ImportedModel imported{std::move(document), std::move(notes_), {}};
     if (request_.values) imported.weights = weights();
     return imported;
@@ -232,9 +265,9 @@ class Importer {
       for (const Parameter& parameter : draft.parameters) {
         tensors.push_back({draft.name + "." + parameter.name, parameter.shape, parameter.values()});
         if (std::ssize(tensors.back().values) != elements_of(parameter.shape))
-          throw InputError(
-              request_.file, "",
-              fmt::format("{}: expected {} values, found {}", tensors.back().name, elements_of(parameter.shape), tensors.back().values.size()));
+          throw InputError(request_.file, "",
+                           fmt::format("{}: expected {} values, found {}", tensors.back().name,
+                                       elements_of(parameter.shape), tensors.back().values.size()));
       }
     return tensors;
   }

@@ -29,18 +29,26 @@ struct Weights {
   }
 };
 
-void fully_connected(const Operation& op, const Tensor& x, const Constant& matrix, bool turned, double alpha, std::vector<Parameter> bias) {
+void fully_connected(const Operation& op, const Tensor& x, const Constant& matrix, bool turned,
+                     double alpha, std::vector<Parameter> bias) {
   const Extents& extents = matrix.extents();
   need(x.dims.size() == 2 && extents.size() == 2, "a matrix for each sample");
   const std::int64_t products = extents[turned ? 0 : 1], filters = extents[turned ? 1 : 0];
-  need(products == x.dims[1] && filters >= 1, fmt::format("a matrix of {} by {} for {} elements a sample", extents[0], extents[1], x.dims[1]));
+  need(products == x.dims[1] && filters >= 1,
+       fmt::format("a matrix of {} by {} for {} elements a sample", extents[0], extents[1],
+                   x.dims[1]));
   const Shape& shape = op.graph.shape(x);
   Shape output;
   output[Axis::C] = filters;
   Json attributes{{"filters", filters}};
   if (!bias.empty()) attributes["bias"] = true;
-  const Weights weights{matrix, turned, static_cast<float>(alpha), filters, op.channels(x), op.positions(x), x.channels_last};
-  bias.insert(bias.begin(), {"weights", {filters, shape[Axis::C], shape[Axis::D], shape[Axis::H], shape[Axis::W]}, weights});
+  const Weights weights{matrix,         turned,         static_cast<float>(alpha),
+                        filters,        op.channels(x), op.positions(x),
+                        x.channels_last};
+  bias.insert(bias.begin(),
+              {"weights",
+               {filters, shape[Axis::C], shape[Axis::D], shape[Axis::H], shape[Axis::W]},
+               weights});
   op.layer(LayerKind::FullyConnected, x, output, attributes, std::move(bias));
 }
 
@@ -55,14 +63,19 @@ void gemm(const Operation& op) {
   const std::int64_t filters = matrix.extents()[turned ? 1 : 0];
   std::vector<Parameter> parameters;
   if (const auto bias = op.optional_constant(2)) {
-    const bool aligned = bias->elements() == 1 || (bias->elements() == filters && !bias->extents().empty() && bias->extents().back() == filters);
+    const bool aligned =
+        bias->elements() == 1 || (bias->elements() == filters && !bias->extents().empty() &&
+                                  bias->extents().back() == filters);
     need(aligned, "a bias for each element, not for each channel");
-    parameters.push_back({"bias", {filters}, [bias = *bias, filters, beta = static_cast<float>(op.node.number("beta", 1))] {
-                            std::vector<float> values = bias.floats();
-                            values.resize(static_cast<std::size_t>(filters), values.at(0));
-                            for (float& value : values) value *= beta;
-                            return values;
-                          }});
+    parameters.push_back(
+        {"bias",
+         {filters},
+         [bias = *bias, filters, beta = static_cast<float>(op.node.number("beta", 1))] {
+           std::vector<float> values = bias.floats();
+           values.resize(static_cast<std::size_t>(filters), values.at(0));
+           for (float& value : values) value *= beta;
+           return values;
+         }});
   }
   fully_connected(op, x, matrix, turned, op.node.number("alpha", 1), std::move(parameters));
 }

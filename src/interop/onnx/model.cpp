@@ -25,14 +25,19 @@ onnx::ModelProto parse(const std::string& file) {
   onnx::ModelProto model;
   if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage())
     throw InputError(file, "", "expected an ONNX model: it can not be parsed as one");
-  if (!model.has_graph() || model.graph().node_size() == 0) throw InputError(file, "", "expected an ONNX model: there is no graph in it");
+  if (!model.has_graph() || model.graph().node_size() == 0)
+    throw InputError(file, "", "expected an ONNX model: there is no graph in it");
   return model;
 }
 
 }  // namespace
 
-const std::string& Node::input(int i) const { return i < node_.input_size() ? node_.input(i) : nothing; }
-const std::string& Node::output(int i) const { return i < node_.output_size() ? node_.output(i) : nothing; }
+const std::string& Node::input(int i) const {
+  return i < node_.input_size() ? node_.input(i) : nothing;
+}
+const std::string& Node::output(int i) const {
+  return i < node_.output_size() ? node_.output(i) : nothing;
+}
 
 const onnx::AttributeProto* Node::find(const std::string& attribute) const {
   for (const auto& candidate : node_.attribute())
@@ -55,7 +60,8 @@ std::string Node::text(const std::string& attribute, const std::string& otherwis
   return found ? found->s() : otherwise;
 }
 
-std::vector<std::int64_t> Node::integers(const std::string& attribute, const std::vector<std::int64_t>& otherwise) const {
+std::vector<std::int64_t> Node::integers(const std::string& attribute,
+                                         const std::vector<std::int64_t>& otherwise) const {
   const auto* found = find(attribute);
   if (!found) return otherwise;
   return {found->ints().begin(), found->ints().end()};
@@ -106,7 +112,8 @@ std::vector<std::string> Model::outputs() const {
 
 std::map<std::string, Constant> Model::constants() const {
   std::map<std::string, Constant> constants;
-  for (const auto& tensor : proto_.graph().initializer()) constants.emplace(tensor.name(), constant_of(tensor, file_));
+  for (const auto& tensor : proto_.graph().initializer())
+    constants.emplace(tensor.name(), constant_of(tensor, file_));
   return constants;
 }
 

@@ -31,7 +31,8 @@ class Node {
   std::int64_t integer(const std::string& attribute, std::int64_t otherwise) const;
   double number(const std::string& attribute, double otherwise) const;
   std::string text(const std::string& attribute, const std::string& otherwise) const;
-  std::vector<std::int64_t> integers(const std::string& attribute, const std::vector<std::int64_t>& otherwise = {}) const;
+  std::vector<std::int64_t> integers(const std::string& attribute,
+                                     const std::vector<std::int64_t>& otherwise = {}) const;
   std::vector<float> numbers(const std::string& attribute) const;
   std::optional<Constant> tensor(const std::string& attribute) const;
 

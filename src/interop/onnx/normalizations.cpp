@@ -9,17 +9,21 @@ namespace stratplan::interop {
 namespace {
 
 Parameter of_channels(const char* name, const Constant& values, std::int64_t channels) {
-  need(values.elements() == channels, fmt::format("a {} of {} elements for {} channels", name, values.elements(), channels));
+  need(values.elements() == channels,
+       fmt::format("a {} of {} elements for {} channels", name, values.elements(), channels));
   return {name, {channels}, [values] { return values.floats(); }};
 }
 
 /// One value for each group, or for each channel.
-Parameter of_groups(const char* name, const Constant& values, std::int64_t groups, std::int64_t channels) {
+Parameter of_groups(const char* name, const Constant& values, std::int64_t groups,
+                    std::int64_t channels) {
   if (values.elements() == channels) return of_channels(name, values, channels);
-  need(values.elements() == groups, fmt::format("a {} of {} elements for {} groups of {} channels", name, values.elements(), groups, channels));
+  need(values.elements() == groups, fmt::format("a {} of {} elements for {} groups of {} channels",
+                                                name, values.elements(), groups, channels));
   return {name, {channels}, [values, each = channels / groups] {
             std::vector<float> all;
-            for (const float value : values.floats()) all.insert(all.end(), static_cast<std::size_t>(each), value);
+            for (const float value : values.floats())
+              all.insert(all.end(), static_cast<std::size_t>(each), value);
             return all;
           }};
 }
@@ -33,11 +37,14 @@ Json epsilon_of(const Operation& op) {
 /// `groups` runs of channels share mean and variance; as many as there are channels: each has its own.
 void normalize_groups(const Operation& op, const Tensor& x, std::int64_t groups) {
   const std::int64_t channels = op.channels(x);
-  need(groups >= 1 && channels % groups == 0, fmt::format("{} groups of {} channels", groups, channels));
+  need(groups >= 1 && channels % groups == 0,
+       fmt::format("{} groups of {} channels", groups, channels));
   Json attributes = epsilon_of(op);
   if (groups != channels) attributes["groups"] = groups;
-  op.point_wise(groups == channels ? LayerKind::InstanceNorm : LayerKind::GroupNorm, {x}, attributes,
-                {of_groups("scale", op.constant(1), groups, channels), of_groups("shift", op.constant(2), groups, channels)});
+  op.point_wise(groups == channels ? LayerKind::InstanceNorm : LayerKind::GroupNorm, {x},
+                attributes,
+                {of_groups("scale", op.constant(1), groups, channels),
+                 of_groups("shift", op.constant(2), groups, channels)});
 }
 
 }  // namespace
@@ -47,11 +54,14 @@ void batch_normalization(const Operation& op) {
   need(op.keeps_channels(x), "it normalizes a tensor whose channels are mixed");
   need(op.node.integer("spatial", 1) == 1, "statistics for each position");
   const double momentum = tidy(op.node.number("momentum", 0.9));
-  if (op.graph.running_momentum == 0 && momentum < 1) op.graph.running_momentum = std::round((1 - momentum) * 1e9) / 1e9;
+  if (op.graph.running_momentum == 0 && momentum < 1)
+    op.graph.running_momentum = std::round((1 - momentum) * 1e9) / 1e9;
   const std::int64_t channels = op.channels(x);
   op.point_wise(LayerKind::BatchNorm, {x}, epsilon_of(op),
-                {of_channels("scale", op.constant(1), channels), of_channels("shift", op.constant(2), channels),
-                 of_channels("running_mean", op.constant(3), channels), of_channels("running_var", op.constant(4), channels)});
+                {of_channels("scale", op.constant(1), channels),
+                 of_channels("shift", op.constant(2), channels),
+                 of_channels("running_mean", op.constant(3), channels),
+                 of_channels("running_var", op.constant(4), channels)});
 }
 
 /// PyTorch writes a group normalization as this, of an input that is reshaped to (N, groups, the rest).
@@ -72,9 +82,11 @@ void local_response_normalization(const Operation& op) {
   need(op.keeps_channels(x), "it normalizes a tensor whose channels are mixed");
   const std::int64_t size = op.node.integer("size", 1);
   need(size >= 1 && size % 2 == 1, fmt::format("a sum over {} channels, an even number", size));
-  const double k = tidy(op.node.number("bias", 1)), alpha = tidy(op.node.number("alpha", 1e-4)), beta = tidy(op.node.number("beta", 0.75));
+  const double k = tidy(op.node.number("bias", 1)), alpha = tidy(op.node.number("alpha", 1e-4)),
+               beta = tidy(op.node.number("beta", 0.75));
   need(k > 0 && alpha >= 0 && beta >= 0, "coefficients below zero");
-  op.point_wise(LayerKind::LocalResponseNorm, {x}, {{"local_size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}});
+  op.point_wise(LayerKind::LocalResponseNorm, {x},
+                {{"local_size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}});
 }
 
 }  // namespace stratplan::interop

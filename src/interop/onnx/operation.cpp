@@ -11,11 +11,14 @@ namespace stratplan::interop {
 Constant Operation::constant(int i) const {
   const auto found = graph.constant(node.input(i));
   need(found.has_value(),
-       given(i) ? fmt::format("{}, its input {}, is computed and no constant", node.input(i), i) : fmt::format("without input {}", i));
+       given(i) ? fmt::format("{}, its input {}, is computed and no constant", node.input(i), i)
+                : fmt::format("without input {}", i));
   return *found;
 }
 
-std::optional<Constant> Operation::optional_constant(int i) const { return given(i) ? std::optional(constant(i)) : std::nullopt; }
+std::optional<Constant> Operation::optional_constant(int i) const {
+  return given(i) ? std::optional(constant(i)) : std::nullopt;
+}
 
 std::vector<std::int64_t> Operation::list(const char* attribute, int i) const {
   const auto input = optional_constant(i);
@@ -30,51 +33,72 @@ std::optional<double> Operation::scalar(const char* attribute, int i) const {
 Tensor Operation::image(int i, std::size_t spatial) const {
   Tensor x = tensor(i);
   const Shape& shape = graph.shape(x);
-  bool exact = x.dims.size() >= 2 + spatial && x.dims.size() <= 5 && !x.channels_last && x.dims[1] == shape[Axis::C];
+  bool exact = x.dims.size() >= 2 + spatial && x.dims.size() <= 5 && !x.channels_last &&
+               x.dims[1] == shape[Axis::C];
   for (std::size_t axis = 2; exact && axis < axis_count; ++axis) {  // from the last backwards
     const std::size_t behind = axis_count - 1 - axis;
-    exact = shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);
+    exact =
+        shape.extent[axis] == (behind + 2 < x.dims.size() ? x.dims[x.dims.size() - 1 - behind] : 1);
   }
-  need(exact, fmt::format("it reads a tensor of extents ({}), which is no image of the layer's channels and positions", fmt::join(x.dims, ", ")));
+  need(exact, fmt::format("it reads a tensor of extents ({}), which is no image of the layer's "
+                          "channels and positions",
+                          fmt::join(x.dims, ", ")));
   return x;
 }
 
-bool Operation::keeps_channels(const Tensor& x) const { return x.dims.size() >= 2 && x.dims[channel_axis(x)] == channels(x); }
-
-void Operation::layer(LayerKind kind, const Tensor& x, Shape output_shape, Json attributes, std::vector<Parameter> parameters) const {
-  output(graph.add({node.name(), kind, {x.draft}, output_shape, std::move(attributes), std::move(parameters)}, x.dims.size()));
+bool Operation::keeps_channels(const Tensor& x) const {
+  return x.dims.size() >= 2 && x.dims[channel_axis(x)] == channels(x);
 }
 
-void Operation::point_wise(LayerKind kind, const std::vector<Tensor>& inputs, Json attributes, std::vector<Parameter> parameters) const {
+void Operation::layer(LayerKind kind, const Tensor& x, Shape output_shape, Json attributes,
+                      std::vector<Parameter> parameters) const {
+  output(graph.add(
+      {node.name(), kind, {x.draft}, output_shape, std::move(attributes), std::move(parameters)},
+      x.dims.size()));
+}
+
+void Operation::point_wise(LayerKind kind, const std::vector<Tensor>& inputs, Json attributes,
+                           std::vector<Parameter> parameters) const {
   std::vector<std::size_t> producers;
   for (const Tensor& input : inputs) producers.push_back(input.draft);
   Tensor made = inputs[0];
-  made.draft = graph.add({node.name(), kind, producers, graph.shape(inputs[0]), std::move(attributes), std::move(parameters)}, 2).draft;
+  made.draft = graph
+                   .add({node.name(), kind, producers, graph.shape(inputs[0]),
+                         std::move(attributes), std::move(parameters)},
+                        2)
+                   .draft;
   made.alone = true;
   output(made);
 }
 
 void Operation::view(Tensor x, Extents dims) const {
   need(elements_of(dims) == elements_of(x.dims) && !dims.empty() && dims[0] == graph.samples(),
-       fmt::format("it makes ({}) of ({}), where samples do not stay apart", fmt::join(dims, ", "), fmt::join(x.dims, ", ")));
+       fmt::format("it makes ({}) of ({}), where samples do not stay apart", fmt::join(dims, ", "),
+                   fmt::join(x.dims, ", ")));
   x.dims = std::move(dims);
   output(std::move(x));
 }
 
 Json Operation::along(const std::array<Json, 3>& values) const {
   const auto begin = values.end() - static_cast<std::ptrdiff_t>(graph.spatial_axes());
-  if (std::all_of(begin, values.end(), [&](const Json& value) { return value == *begin && !value.is_array(); })) return *begin;
+  if (std::all_of(begin, values.end(),
+                  [&](const Json& value) { return value == *begin && !value.is_array(); }))
+    return *begin;
   return std::vector<Json>(begin, values.end());
 }
 
-double tidy(double single_precision) { return std::strtod(fmt::format("{}", static_cast<float>(single_precision)).c_str(), nullptr); }
+double tidy(double single_precision) {
+  return std::strtod(fmt::format("{}", static_cast<float>(single_precision)).c_str(), nullptr);
+}
 
 Numbers per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
   const std::int64_t channels = op.channels(tensor);
   need(x.elements() > 0, "a constant of no elements");
   if (x.elements() > 1) {
-    const std::size_t from_end = tensor.dims.size() - op.channel_axis(tensor), rank = x.extents().size();
-    const bool aligned = op.keeps_channels(tensor) && rank >= from_end && x.extents()[rank - from_end] == channels && x.elements() == channels;
+    const std::size_t from_end = tensor.dims.size() - op.channel_axis(tensor),
+                      rank = x.extents().size();
+    const bool aligned = op.keeps_channels(tensor) && rank >= from_end &&
+                         x.extents()[rank - from_end] == channels && x.elements() == channels;
     need(aligned, "a constant for each position, not for each channel");
   }
   return [x, channels] {

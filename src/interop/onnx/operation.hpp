@@ -11,7 +11,8 @@ namespace stratplan::interop {
 
 class Operation {
  public:
-  Operation(const Node& node_read, std::int64_t version, Graph& graph_made) : node(node_read), opset(version), graph(graph_made) {}
+  Operation(const Node& node_read, std::int64_t version, Graph& graph_made)
+      : node(node_read), opset(version), graph(graph_made) {}
 
   const Node& node;
   const std::int64_t opset;
@@ -30,15 +31,19 @@ class Operation {
   Tensor image(int i, std::size_t spatial = 0) const;
   /// Whether an axis of its own is the channels.
   bool keeps_channels(const Tensor& x) const;
-  std::size_t channel_axis(const Tensor& x) const { return x.channels_last ? x.dims.size() - 1 : 1; }
+  std::size_t channel_axis(const Tensor& x) const {
+    return x.channels_last ? x.dims.size() - 1 : 1;
+  }
   std::int64_t channels(const Tensor& x) const { return graph.shape(x)[Axis::C]; }
   /// Of one sample.
   std::int64_t positions(const Tensor& x) const { return graph.shape(x).elements() / channels(x); }
 
   /// A layer in the node's name, whose output is the node's: an image of as many axes as x has.
-  void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
+  void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
+             std::vector<Parameter> parameters = {}) const;
   /// The same for a layer that computes each element on its own: what it makes is seen as x was.
-  void point_wise(LayerKind kind, const std::vector<Tensor>& inputs, Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
+  void point_wise(LayerKind kind, const std::vector<Tensor>& inputs,
+                  Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
   /// The node's output is x itself, with these extents.
   void view(Tensor x, Extents dims) const;
   void output(Tensor x) const { graph.define(node.output(0), std::move(x)); }

@@ -20,7 +20,8 @@ namespace {
 namespace fs = std::filesystem;
 using onnx::TensorProto;
 
-static_assert(std::endian::native == std::endian::little, "values are copied as they lie in the file");
+static_assert(std::endian::native == std::endian::little,
+              "values are copied as they lie in the file");
 
 struct ElementType {
   bool integral;
@@ -48,7 +49,8 @@ ElementType type_of(const TensorProto& tensor) {
 }
 
 float from_half(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31, exponent = bits >> 10 & 31u, fraction = bits & 1023u;
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits >> 15) << 31,
+                      exponent = bits >> 10 & 31u, fraction = bits & 1023u;
   if (exponent == 0) {  // zero, and what is too small for an exponent
     const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
     return sign != 0 ? -magnitude : magnitude;
@@ -57,7 +59,9 @@ float from_half(std::uint16_t bits) {
   return std::bit_cast<float>(sign | wider << 23 | fraction << 13);
 }
 
-float from_bfloat(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+float from_bfloat(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
 
 template <class Stored, class To, class Convert>
 std::vector<To> unpack(const std::string& raw, Convert convert) {
@@ -72,13 +76,15 @@ std::vector<To> unpack(const std::string& raw, Convert convert) {
 
 template <class Stored>
 Constant::Values unpack_integers(const std::string& raw) {
-  return unpack<Stored, std::int64_t>(raw, [](Stored stored) { return static_cast<std::int64_t>(stored); });
+  return unpack<Stored, std::int64_t>(
+      raw, [](Stored stored) { return static_cast<std::int64_t>(stored); });
 }
 
 Constant::Values unpack(int type, const std::string& raw) {
   switch (type) {
     case TensorProto::FLOAT: return unpack<float, float>(raw, [](float stored) { return stored; });
-    case TensorProto::DOUBLE: return unpack<double, float>(raw, [](double stored) { return static_cast<float>(stored); });
+    case TensorProto::DOUBLE:
+      return unpack<double, float>(raw, [](double stored) { return static_cast<float>(stored); });
     case TensorProto::FLOAT16: return unpack<std::uint16_t, float>(raw, from_half);
     case TensorProto::BFLOAT16: return unpack<std::uint16_t, float>(raw, from_bfloat);
     case TensorProto::INT64: return unpack_integers<std::int64_t>(raw);
@@ -118,9 +124,14 @@ Constant::Values listed_values(const TensorProto& tensor) {
   switch (tensor.data_type()) {
     case TensorProto::FLOAT: return list<float>(tensor.float_data(), number);
     case TensorProto::DOUBLE: return list<float>(tensor.double_data(), number);
-    case TensorProto::FLOAT16: return list<float>(tensor.int32_data(), [](std::int32_t bits) { return from_half(static_cast<std::uint16_t>(bits)); });
+    case TensorProto::FLOAT16:
+      return list<float>(tensor.int32_data(), [](std::int32_t bits) {
+        return from_half(static_cast<std::uint16_t>(bits));
+      });
     case TensorProto::BFLOAT16:
-      return list<float>(tensor.int32_data(), [](std::int32_t bits) { return from_bfloat(static_cast<std::uint16_t>(bits)); });
+      return list<float>(tensor.int32_data(), [](std::int32_t bits) {
+        return from_bfloat(static_cast<std::uint16_t>(bits));
+      });
     case TensorProto::INT64: return list<std::int64_t>(tensor.int64_data(), integer);
     case TensorProto::UINT64:
     case TensorProto::UINT32: return list<std::int64_t>(tensor.uint64_data(), integer);
@@ -142,8 +153,10 @@ External external_of(const TensorProto& tensor, const std::string& model_file) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || value < 0)
-      throw InputError(model_file, "",
-                       fmt::format("tensor {}: expected a whole number as the {} of its external data, found {}", tensor.name(), key, text));
+      throw InputError(
+          model_file, "",
+          fmt::format("tensor {}: expected a whole number as the {} of its external data, found {}",
+                      tensor.name(), key, text));
     return value;
   };
   for (const auto& entry : tensor.external_data()) {
@@ -155,17 +168,22 @@ External external_of(const TensorProto& tensor, const std::string& model_file) {
 }
 
 /// The file beside the model that `location` names. Throws InputError if it lies anywhere but below the model's folder.
-fs::path contained(const std::string& location, const std::string& tensor, const std::string& model_file) {
+fs::path contained(const std::string& location, const std::string& tensor,
+                   const std::string& model_file) {
   const auto refuse = [&](const char* why) {
-    throw InputError(model_file, "",
-                     fmt::format("tensor {}: expected external data in a file below the model's folder, found {} ({})", tensor, location, why));
+    throw InputError(
+        model_file, "",
+        fmt::format(
+            "tensor {}: expected external data in a file below the model's folder, found {} ({})",
+            tensor, location, why));
   };
   const fs::path relative = location;
   if (location.empty() || relative.is_absolute()) refuse("not a relative path");
   for (const fs::path& part : relative)
     if (part == "..") refuse("it leads upwards");
   std::error_code error;
-  const fs::path folder = fs::canonical(fs::absolute(model_file).parent_path(), error), file = fs::canonical(folder / relative, error);
+  const fs::path folder = fs::canonical(fs::absolute(model_file).parent_path(), error),
+                 file = fs::canonical(folder / relative, error);
   if (error) refuse("no such file");
   const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
   if (end != folder.end()) refuse("a link leads out of the folder");
@@ -180,23 +198,29 @@ struct Descriptor {
   }
 };
 
-std::string read_external(const TensorProto& tensor, std::int64_t bytes, const std::string& model_file) {
+std::string read_external(const TensorProto& tensor, std::int64_t bytes,
+                          const std::string& model_file) {
   const External external = external_of(tensor, model_file);
   const fs::path path = contained(external.location, tensor.name(), model_file);
   const auto fail = [&](const std::string& what) {
-    throw InputError(path.string(), "", fmt::format("external data of tensor {}: {}", tensor.name(), what));
+    throw InputError(path.string(), "",
+                     fmt::format("external data of tensor {}: {}", tensor.name(), what));
   };
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
   struct stat status {};
   if (file.number < 0 || ::fstat(file.number, &status) != 0) fail(std::strerror(errno));
-  if (!S_ISREG(status.st_mode) || status.st_nlink != 1) fail("expected a file of its own, neither device nor hard link");
+  if (!S_ISREG(status.st_mode) || status.st_nlink != 1)
+    fail("expected a file of its own, neither device nor hard link");
   if (external.length >= 0 && external.length != bytes)
-    fail(fmt::format("expected {} bytes by its shape, found a length of {}", bytes, external.length));
+    fail(fmt::format("expected {} bytes by its shape, found a length of {}", bytes,
+                     external.length));
   if (external.offset > status.st_size || bytes > status.st_size - external.offset)
-    fail(fmt::format("expected {} bytes from byte {}, but the file has {}", bytes, external.offset, static_cast<std::int64_t>(status.st_size)));
+    fail(fmt::format("expected {} bytes from byte {}, but the file has {}", bytes, external.offset,
+                     static_cast<std::int64_t>(status.st_size)));
   std::string raw(static_cast<std::size_t>(bytes), '\0');
   for (std::int64_t done = 0; done < bytes;) {
-    const auto got = ::pread(file.number, raw.data() + done, static_cast<std::size_t>(bytes - done), external.offset + done);
+    const auto got = ::pread(file.number, raw.data() + done, static_cast<std::size_t>(bytes - done),
+                             external.offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) fail("it can not be read to its end");
     done += got;
@@ -211,13 +235,17 @@ Constant constant_of(const TensorProto& tensor, const std::string& model_file) {
   const ElementType type = type_of(tensor);
   const std::int64_t elements = elements_of(extents);
   if (tensor.data_location() == TensorProto::EXTERNAL)
-    return {extents, type.integral,
-            [&tensor, model_file, bytes = elements * type.bytes] { return unpack(tensor.data_type(), read_external(tensor, bytes, model_file)); }};
+    return {extents, type.integral, [&tensor, model_file, bytes = elements * type.bytes] {
+              return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
+            }};
   const bool raw = tensor.has_raw_data();
   const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
   need(found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
-       fmt::format("tensor {}: {} values for ({}) elements of type {}", tensor.name(), found, elements, type.name));
-  return {extents, type.integral, [&tensor, raw] { return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor); }};
+       fmt::format("tensor {}: {} values for ({}) elements of type {}", tensor.name(), found,
+                   elements, type.name));
+  return {extents, type.integral, [&tensor, raw] {
+            return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
+          }};
 }
 
 }  // namespace stratplan::interop

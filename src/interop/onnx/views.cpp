@@ -13,12 +13,16 @@ namespace {
 
 /// An export with one batch may have written that as a number: the first axis stays the samples', whatever is there, if the rest says what becomes of one sample.
 Extents with_own_samples(const Operation& op, const Tensor& x, Extents target) {
-  const bool baked = op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];
+  const bool baked =
+      op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];
   const auto rest_or_open = [&] {
-    return std::accumulate(target.begin() + 1, target.end(), std::int64_t{1},
-                           [](std::int64_t product, std::int64_t extent) { return product * extent; });
+    return std::accumulate(
+        target.begin() + 1, target.end(), std::int64_t{1},
+        [](std::int64_t product, std::int64_t extent) { return product * extent; });
   };
-  if (baked && (std::count(target.begin() + 1, target.end(), -1) == 1 || rest_or_open() == elements_of(x.dims) / x.dims[0])) target[0] = x.dims[0];
+  if (baked && (std::count(target.begin() + 1, target.end(), -1) == 1 ||
+                rest_or_open() == elements_of(x.dims) / x.dims[0]))
+    target[0] = x.dims[0];
   return target;
 }
 
@@ -33,7 +37,8 @@ void reshape(const Operation& op) {
   const Tensor x = op.tensor(0);
   const Extents target = op.list("shape", 1);
   need(target.size() <= 8, fmt::format("a reshape to {} axes", target.size()));
-  op.view(x, reshaped(x.dims, with_own_samples(op, x, target), op.node.integer("allowzero", 0) != 0));
+  op.view(x,
+          reshaped(x.dims, with_own_samples(op, x, target), op.node.integer("allowzero", 0) != 0));
 }
 
 void squeeze(const Operation& op) {
@@ -55,8 +60,10 @@ void transpose(const Operation& op) {
   std::vector<std::int64_t> order = op.node.integers("perm");
   const std::size_t rank = order.size();
   std::vector<std::int64_t> to_first{0, static_cast<std::int64_t>(rank) - 1}, to_last{0};
-  for (std::size_t axis = 1; axis + 1 < rank; ++axis) to_first.push_back(static_cast<std::int64_t>(axis));
-  for (std::size_t axis = 2; axis < rank; ++axis) to_last.push_back(static_cast<std::int64_t>(axis));
+  for (std::size_t axis = 1; axis + 1 < rank; ++axis)
+    to_first.push_back(static_cast<std::int64_t>(axis));
+  for (std::size_t axis = 2; axis < rank; ++axis)
+    to_last.push_back(static_cast<std::int64_t>(axis));
   to_last.push_back(1);
   if (rank >= 3 && order == to_first && op.graph.is_unused_input(op.node.input(0)))
     op.graph.tensor(op.node.input(0), true);  // images with channels last
@@ -68,7 +75,8 @@ void transpose(const Operation& op) {
     dims.push_back(x.dims[static_cast<std::size_t>(axis)]);
     if (dims.back() != 1) moved.push_back(axis);
   }
-  const bool turns = rank >= 3 && op.keeps_channels(x) && order == (x.channels_last ? to_first : to_last);
+  const bool turns =
+      rank >= 3 && op.keeps_channels(x) && order == (x.channels_last ? to_first : to_last);
   need(turns || std::is_sorted(moved.begin(), moved.end()),  // axes of extent 1 may go anywhere
        fmt::format("a permutation ({}) of elements within a sample", fmt::join(order, ", ")));
   x.channels_last = x.channels_last != turns;

@@ -16,10 +16,13 @@ constexpr std::int64_t window_limit = std::int64_t{1} << 40;
 /// The model's spatial axes are the last of D, H, W.
 std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
 
-std::vector<std::int64_t> checked(const Operation& op, const char* attribute, std::size_t count, std::int64_t otherwise, std::int64_t least) {
+std::vector<std::int64_t> checked(const Operation& op, const char* attribute, std::size_t count,
+                                  std::int64_t otherwise, std::int64_t least) {
   const auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
-  need(values.size() == count, fmt::format("{} of {} numbers, expected {}", attribute, values.size(), count));
-  for (const std::int64_t value : values) need(value >= least && value < window_limit, fmt::format("{} of {}", attribute, value));
+  need(values.size() == count,
+       fmt::format("{} of {} numbers, expected {}", attribute, values.size(), count));
+  for (const std::int64_t value : values)
+    need(value >= least && value < window_limit, fmt::format("{} of {}", attribute, value));
   return values;
 }
 
@@ -27,26 +30,31 @@ std::vector<std::int64_t> checked(const Operation& op, const char* attribute, st
 Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) {
   const std::size_t axes = kernel.size();
   need(axes >= 1 && axes <= 3, fmt::format("a window along {} axes", axes));
-  const auto strides = checked(op, "strides", axes, 1, 1), dilations = checked(op, "dilations", axes, 1, 1);
+  const auto strides = checked(op, "strides", axes, 1, 1),
+             dilations = checked(op, "dilations", axes, 1, 1);
   const auto pads = checked(op, "pads", 2 * axes, 0, 0);
   const bool explicit_pads = op.node.text("auto_pad", "NOTSET") == "NOTSET";
   Windows windows{};
   for (std::size_t i = 0; i < axes; ++i) {
     need(kernel[i] >= 1 && kernel[i] < window_limit, fmt::format("a kernel of {}", kernel[i]));
-    windows[place_of(i, axes)] = {kernel[i], strides[i], dilations[i], explicit_pads ? pads[i] : 0, explicit_pads ? pads[axes + i] : 0};
+    windows[place_of(i, axes)] = {kernel[i], strides[i], dilations[i], explicit_pads ? pads[i] : 0,
+                                  explicit_pads ? pads[axes + i] : 0};
   }
   return windows;
 }
 
 /// "SAME" keeps as many outputs as there are strides in the input; an odd rest goes behind (UPPER) or before (LOWER).
-void pad_automatically(const Operation& op, const Shape& input, std::size_t axes, Windows& windows) {
+void pad_automatically(const Operation& op, const Shape& input, std::size_t axes,
+                       Windows& windows) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
   if (mode == "NOTSET" || mode == "VALID" || mode.empty()) return;
   need(mode == "SAME_UPPER" || mode == "SAME_LOWER", fmt::format("auto_pad {}", mode));
   for (std::size_t i = 0; i < axes; ++i) {
     Window& window = windows[place_of(i, axes)];
-    const std::int64_t extent = input.extent[2 + place_of(i, axes)], outputs = (extent + window.stride - 1) / window.stride;
-    const std::int64_t total = std::max<std::int64_t>(0, (outputs - 1) * window.stride + window.span() - extent);
+    const std::int64_t extent = input.extent[2 + place_of(i, axes)],
+                       outputs = (extent + window.stride - 1) / window.stride;
+    const std::int64_t total =
+        std::max<std::int64_t>(0, (outputs - 1) * window.stride + window.span() - extent);
     window.pad_before = mode == "SAME_UPPER" ? total / 2 : total - total / 2;
     window.pad_after = total - window.pad_before;
   }
@@ -58,10 +66,12 @@ bool round_up(const Operation& op, const Shape& input, Windows& windows) {
   bool more = false;
   for (std::size_t i = 0; i < 3; ++i) {
     Window& window = windows[i];
-    const std::int64_t extent = input.extent[2 + i], padded = extent + window.pad_before + window.pad_after;
+    const std::int64_t extent = input.extent[2 + i],
+                       padded = extent + window.pad_before + window.pad_after;
     std::int64_t outputs = (padded - window.span() + window.stride - 1) / window.stride + 1;
     if ((outputs - 1) * window.stride >= extent + window.pad_before) --outputs;
-    const std::int64_t added = std::max<std::int64_t>(0, (outputs - 1) * window.stride + window.span() - padded);
+    const std::int64_t added =
+        std::max<std::int64_t>(0, (outputs - 1) * window.stride + window.span() - padded);
     window.pad_after += added;
     more = more || added > 0;
   }
@@ -85,12 +95,17 @@ Json padding_of(const Window& window) {
 
 /// What differs from network.json's defaults; a pooling's stride is its kernel there.
 Json attributes_of(const Operation& op, const Windows& windows, bool pools) {
-  const auto each = [&](auto value) { return op.along({value(windows[0]), value(windows[1]), value(windows[2])}); };
-  const auto any = [&](auto differs) { return std::any_of(windows.begin(), windows.end(), differs); };
+  const auto each = [&](auto value) {
+    return op.along({value(windows[0]), value(windows[1]), value(windows[2])});
+  };
+  const auto any = [&](auto differs) {
+    return std::any_of(windows.begin(), windows.end(), differs);
+  };
   Json attributes{{"kernel", each([](const Window& window) -> Json { return window.kernel; })}};
   if (any([pools](const Window& window) { return window.stride != (pools ? window.kernel : 1); }))
     attributes["stride"] = each([](const Window& window) -> Json { return window.stride; });
-  if (any([](const Window& window) { return window.pad_before + window.pad_after > 0; })) attributes["padding"] = each(padding_of);
+  if (any([](const Window& window) { return window.pad_before + window.pad_after > 0; }))
+    attributes["padding"] = each(padding_of);
   if (any([](const Window& window) { return window.dilation != 1; }))
     attributes["dilation"] = each([](const Window& window) -> Json { return window.dilation; });
   return attributes;
@@ -103,10 +118,13 @@ Extents with_three(const Extents& weights) {
   return shape;
 }
 
-std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& weights, std::int64_t filters, Json& attributes) {
-  std::vector<Parameter> parameters{{"weights", with_three(weights.extents()), [weights] { return weights.floats(); }}};
+std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& weights,
+                                        std::int64_t filters, Json& attributes) {
+  std::vector<Parameter> parameters{
+      {"weights", with_three(weights.extents()), [weights] { return weights.floats(); }}};
   if (const auto bias = op.optional_constant(2)) {
-    need(bias->elements() == filters, fmt::format("a bias of {} elements for {} filters", bias->elements(), filters));
+    need(bias->elements() == filters,
+         fmt::format("a bias of {} elements for {} filters", bias->elements(), filters));
     parameters.push_back({"bias", {filters}, [bias = *bias] { return bias.floats(); }});
     attributes["bias"] = true;
   }
@@ -116,16 +134,19 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
 /// Input 1 of a convolution of the image x.
 Constant weights_for(const Operation& op, const Tensor& x) {
   const Constant weights = op.constant(1);
-  need(weights.extents().size() == x.dims.size() && weights.elements() > 0, "weights of another number of axes than the input");
+  need(weights.extents().size() == x.dims.size() && weights.elements() > 0,
+       "weights of another number of axes than the input");
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());
-  need(op.node.integers("kernel_shape", kernel) == kernel, "a kernel_shape that is not that of the weights");
+  need(op.node.integers("kernel_shape", kernel) == kernel,
+       "a kernel_shape that is not that of the weights");
   return weights;
 }
 
 void pool_all(const Operation& op, const Tensor& x, LayerKind kind) {
   Shape output = op.graph.shape(x);
   Json attributes = Json::object();
-  if (kind == LayerKind::MaxPool) attributes["kernel"] = op.along({output[Axis::D], output[Axis::H], output[Axis::W]});
+  if (kind == LayerKind::MaxPool)
+    attributes["kernel"] = op.along({output[Axis::D], output[Axis::H], output[Axis::W]});
   output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
   op.layer(kind, x, output, attributes);
 }
@@ -137,8 +158,10 @@ void convolution(const Operation& op) {
   const Constant weights = weights_for(op, x);
   const Extents& extents = weights.extents();
   const std::int64_t groups = op.node.integer("group", 1), filters = extents[0];
-  need(groups >= 1 && filters % groups == 0 && op.channels(x) % groups == 0 && extents[1] == op.channels(x) / groups,
-       fmt::format("{} filters of {} channels in {} groups for an input of {} channels", filters, extents[1], groups, op.channels(x)));
+  need(groups >= 1 && filters % groups == 0 && op.channels(x) % groups == 0 &&
+           extents[1] == op.channels(x) / groups,
+       fmt::format("{} filters of {} channels in {} groups for an input of {} channels", filters,
+                   extents[1], groups, op.channels(x)));
   Windows windows = window_of(op, {extents.begin() + 2, extents.end()});
   pad_automatically(op, op.graph.shape(x), extents.size() - 2, windows);
   Json attributes{{"filters", filters}};
@@ -153,18 +176,21 @@ void convolution(const Operation& op) {
 namespace {
 
 /// Padding from the extents that the output shall have: output_shape, or the strides' worth of SAME. The rest goes before, unlike a convolution's, but for SAME_UPPER.
-void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows, std::array<std::int64_t, 3>& added) {
+void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows,
+                   std::array<std::int64_t, 3>& added) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
   std::vector<std::int64_t> wanted = op.node.integers("output_shape");
   if (wanted.empty() && mode.starts_with("SAME"))
-    for (std::size_t i = 0; i < axes; ++i) wanted.push_back(input.extent[2 + place_of(i, axes)] * windows[place_of(i, axes)].stride);
+    for (std::size_t i = 0; i < axes; ++i)
+      wanted.push_back(input.extent[2 + place_of(i, axes)] * windows[place_of(i, axes)].stride);
   if (wanted.empty()) return;
   need(wanted.size() >= axes, "an output_shape of too few extents");
   wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(axes));
   for (std::size_t i = 0; i < axes; ++i) {
     const std::size_t at = place_of(i, axes);
     Window& window = windows[at];
-    std::int64_t total = (input.extent[2 + at] - 1) * window.stride + added[at] + window.span() - wanted[i];
+    std::int64_t total =
+        (input.extent[2 + at] - 1) * window.stride + added[at] + window.span() - wanted[i];
     if (total < 0) {  // more than the windows reach
       added[at] -= total;
       total = 0;
@@ -183,7 +209,8 @@ void transposed_convolution(const Operation& op) {
   const std::size_t axes = extents.size() - 2;
   const std::int64_t groups = op.node.integer("group", 1), filters = extents[1] * groups;
   need(groups >= 1 && extents[0] == op.channels(x) && op.channels(x) % groups == 0,
-       fmt::format("weights of {} channels in {} groups for an input of {} channels", extents[0], groups, op.channels(x)));
+       fmt::format("weights of {} channels in {} groups for an input of {} channels", extents[0],
+                   groups, op.channels(x)));
   Windows windows = window_of(op, {extents.begin() + 2, extents.end()});
   const auto given = checked(op, "output_padding", axes, 0, 0);
   std::array<std::int64_t, 3> added{};
@@ -191,13 +218,15 @@ void transposed_convolution(const Operation& op) {
   pad_to_output(op, op.graph.shape(x), axes, windows, added);
   Json attributes{{"filters", filters}};
   attributes.update(attributes_of(op, windows, false));
-  if (added != std::array<std::int64_t, 3>{}) attributes["output_padding"] = op.along({added[0], added[1], added[2]});
+  if (added != std::array<std::int64_t, 3>{})
+    attributes["output_padding"] = op.along({added[0], added[1], added[2]});
   if (groups > 1) attributes["groups"] = groups;
   auto parameters = weights_and_bias(op, weights, filters, attributes);
   Shape output = op.graph.shape(x);
   for (std::size_t i = 0; i < 3; ++i) {
     std::int64_t& extent = output.extent[2 + i];
-    extent = (extent - 1) * windows[i].stride + windows[i].span() + added[i] - windows[i].pad_before - windows[i].pad_after;
+    extent = (extent - 1) * windows[i].stride + windows[i].span() + added[i] -
+             windows[i].pad_before - windows[i].pad_after;
     need(extent >= 1, "padding that leaves nothing of the output");
   }
   output[Axis::C] = filters;
@@ -207,38 +236,49 @@ void transposed_convolution(const Operation& op) {
 void max_pool(const Operation& op) {
   const Tensor x = op.image(0, 1);
   const auto kernel = op.node.integers("kernel_shape");
-  need(kernel.size() == x.dims.size() - 2, "a kernel_shape of another number of axes than the input");
+  need(kernel.size() == x.dims.size() - 2,
+       "a kernel_shape of another number of axes than the input");
   Windows windows = window_of(op, kernel);
   pad_automatically(op, op.graph.shape(x), kernel.size(), windows);
   round_up(op, op.graph.shape(x), windows);
-  op.layer(LayerKind::MaxPool, x, slid(op.graph.shape(x), windows), attributes_of(op, windows, true));
+  op.layer(LayerKind::MaxPool, x, slid(op.graph.shape(x), windows),
+           attributes_of(op, windows, true));
 }
 
 void average_pool(const Operation& op) {
   const Tensor x = op.image(0, 1);
   const Shape& shape = op.graph.shape(x);
   const auto kernel = op.node.integers("kernel_shape");
-  need(kernel.size() == x.dims.size() - 2, "a kernel_shape of another number of axes than the input");
+  need(kernel.size() == x.dims.size() - 2,
+       "a kernel_shape of another number of axes than the input");
   Windows windows = window_of(op, kernel);
   pad_automatically(op, shape, kernel.size(), windows);
-  const bool padded = std::any_of(windows.begin(), windows.end(), [](const Window& window) { return window.pad_before + window.pad_after > 0; });
+  const bool padded = std::any_of(windows.begin(), windows.end(), [](const Window& window) {
+    return window.pad_before + window.pad_after > 0;
+  });
   bool counts = op.node.integer("count_include_pad", 0) != 0;
-  need(!round_up(op, shape, windows) || !counts, "windows rounded up that count padding count only some of it");
+  need(!round_up(op, shape, windows) || !counts,
+       "windows rounded up that count padding count only some of it");
   const bool all = !padded && std::equal(windows.begin(), windows.end(), shape.extent.begin() + 2,
-                                         [](const Window& window, std::int64_t extent) { return window.kernel == extent && window.dilation == 1; });
+                                         [](const Window& window, std::int64_t extent) {
+                                           return window.kernel == extent && window.dilation == 1;
+                                         });
   if (all) return pool_all(op, x, LayerKind::GlobalAveragePool);
   Json attributes = attributes_of(op, windows, true);
   if (attributes.contains("padding") && !counts) attributes["count_padding"] = false;
   op.layer(LayerKind::AveragePool, x, slid(shape, windows), attributes);
 }
 
-void global_average_pool(const Operation& op) { pool_all(op, op.image(0), LayerKind::GlobalAveragePool); }
+void global_average_pool(const Operation& op) {
+  pool_all(op, op.image(0), LayerKind::GlobalAveragePool);
+}
 
 void global_max_pool(const Operation& op) { pool_all(op, op.image(0, 1), LayerKind::MaxPool); }
 
 void reduce_mean(const Operation& op) {
   const Tensor x = op.tensor(0);
-  need(op.keeps_channels(x) && x.dims.size() <= axis_count, "a mean of a tensor whose channels are mixed");
+  need(op.keeps_channels(x) && x.dims.size() <= axis_count,
+       "a mean of a tensor whose channels are mixed");
   auto axes = from_front(op.list("axes", 1), x.dims.size());
   std::sort(axes.begin(), axes.end());
   Extents dims = x.dims;
@@ -255,7 +295,8 @@ void reduce_mean(const Operation& op) {
 
 void pad(const Operation& op) {
   const Tensor x = op.image(0);
-  need(op.node.text("mode", "constant") == "constant", fmt::format("padding of mode {}", op.node.text("mode", "")));
+  need(op.node.text("mode", "constant") == "constant",
+       fmt::format("padding of mode {}", op.node.text("mode", "")));
   need(op.scalar("value", 2).value_or(0) == 0, "padding with another value than zero");
   const std::size_t rank = x.dims.size();
   auto pads = op.list(op.node.has("paddings") ? "paddings" : "pads", 1);
@@ -264,17 +305,21 @@ void pad(const Operation& op) {
     need(pads.size() == 2 * axes.size(), "pads of another number than axes");
     std::vector<std::int64_t> all(2 * rank, 0);
     for (std::size_t i = 0; i < axes.size(); ++i)
-      for (const std::size_t side : {0, 1}) all[static_cast<std::size_t>(axes[i]) + side * rank] = pads[i + side * axes.size()];
+      for (const std::size_t side : {0, 1})
+        all[static_cast<std::size_t>(axes[i]) + side * rank] = pads[i + side * axes.size()];
     pads = all;
   }
   need(pads.size() == 2 * rank, "pads of another number than axes");
-  for (const std::int64_t value : pads) need(value >= 0 && value < window_limit, "padding that takes away");
+  for (const std::int64_t value : pads)
+    need(value >= 0 && value < window_limit, "padding that takes away");
   need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0, "padding of samples or channels");
   Windows windows{};
-  for (std::size_t i = 2; i < rank; ++i) windows[place_of(i - 2, rank - 2)] = {1, 1, 1, pads[i], pads[rank + i]};
+  for (std::size_t i = 2; i < rank; ++i)
+    windows[place_of(i - 2, rank - 2)] = {1, 1, 1, pads[i], pads[rank + i]};
   if (windows == Windows{}) return op.output(x);
   op.layer(LayerKind::Pad, x, slid(op.graph.shape(x), windows),
-           {{"padding", op.along({padding_of(windows[0]), padding_of(windows[1]), padding_of(windows[2])})}});
+           {{"padding",
+             op.along({padding_of(windows[0]), padding_of(windows[1]), padding_of(windows[2])})}});
 }
 
 namespace {
@@ -283,13 +328,17 @@ namespace {
 std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
   std::vector<double> scales;
   if (old && !op.given(1)) {
-    for (const float scale : op.node.numbers("scales")) scales.push_back(static_cast<double>(scale));
-  } else if (const auto sizes = old ? std::nullopt : op.optional_constant(3); sizes && sizes->elements() > 0) {
+    for (const float scale : op.node.numbers("scales"))
+      scales.push_back(static_cast<double>(scale));
+  } else if (const auto sizes = old ? std::nullopt : op.optional_constant(3);
+             sizes && sizes->elements() > 0) {
     const auto extents = sizes->integers();
     need(extents.size() == x.dims.size(), "sizes of another number than axes");
-    for (std::size_t i = 0; i < extents.size(); ++i) scales.push_back(static_cast<double>(extents[i]) / static_cast<double>(x.dims[i]));
+    for (std::size_t i = 0; i < extents.size(); ++i)
+      scales.push_back(static_cast<double>(extents[i]) / static_cast<double>(x.dims[i]));
   } else {
-    for (const float scale : op.constant(old ? 1 : 2).floats()) scales.push_back(static_cast<double>(scale));
+    for (const float scale : op.constant(old ? 1 : 2).floats())
+      scales.push_back(static_cast<double>(scale));
   }
   need(scales.size() == x.dims.size(), "scales of another number than axes");
   need(scales[0] == 1 && scales[1] == 1, "scales of samples or channels");
@@ -300,25 +349,30 @@ std::vector<double> scales_of(const Operation& op, const Tensor& x, bool old) {
 
 void resize(const Operation& op) {
   const Tensor x = op.image(0, 1);
-  const bool old = op.node.op() == "Upsample" || op.opset < 11;  // element i of the output is element floor(i / scale) there
+  const bool old = op.node.op() == "Upsample" ||
+                   op.opset < 11;  // element i of the output is element floor(i / scale) there
   const std::string mode = op.node.text("mode", "nearest");
-  const std::string place = old ? "asymmetric" : op.node.text("coordinate_transformation_mode", "half_pixel");
+  const std::string place =
+      old ? "asymmetric" : op.node.text("coordinate_transformation_mode", "half_pixel");
   const std::string rounding = old ? "floor" : op.node.text("nearest_mode", "round_prefer_floor");
   const bool linear = mode.starts_with("linear") || mode == "bilinear";
   const bool centred = place == "half_pixel" || place == "pytorch_half_pixel";
   need(linear || mode == "nearest", fmt::format("mode {}", mode));
   need(!linear || centred, fmt::format("linear with coordinates {}", place));
-  need(linear || (centred && rounding.starts_with("round")) || (place == "asymmetric" && rounding == "floor"),
+  need(linear || (centred && rounding.starts_with("round")) ||
+           (place == "asymmetric" && rounding == "floor"),
        fmt::format("nearest by {} with coordinates {}", rounding, place));
   std::array<std::int64_t, 3> factors{1, 1, 1};
   const auto scales = scales_of(op, x, old);
   Shape output = op.graph.shape(x);
   for (std::size_t i = 2; i < scales.size(); ++i) {
-    need(scales[i] >= 1 && scales[i] < static_cast<double>(window_limit) && scales[i] == static_cast<double>(static_cast<std::int64_t>(scales[i])),
+    need(scales[i] >= 1 && scales[i] < static_cast<double>(window_limit) &&
+             scales[i] == static_cast<double>(static_cast<std::int64_t>(scales[i])),
          "scales that are not whole numbers");
     const std::size_t at = place_of(i - 2, scales.size() - 2);
     factors[at] = static_cast<std::int64_t>(scales[i]);
-    need(!__builtin_mul_overflow(output.extent[2 + at], factors[at], &output.extent[2 + at]), "an output of too many positions");
+    need(!__builtin_mul_overflow(output.extent[2 + at], factors[at], &output.extent[2 + at]),
+         "an output of too many positions");
   }
   if (factors == std::array<std::int64_t, 3>{1, 1, 1}) return op.output(x);
   Json attributes{{"scale", op.along({factors[0], factors[1], factors[2]})}};

@@ -7,7 +7,8 @@ namespace stratplan {
 
 ImportedModel import_onnx(const ImportRequest& request) {
   throw EnvironmentError(request.file +
-                         ": this program was built without ONNX models: configure with -DSTRATPLAN_WITH_ONNX=ON (packages protobuf-compiler, libprotobuf-dev, "
+                         ": this program was built without ONNX models: configure with "
+                         "-DSTRATPLAN_WITH_ONNX=ON (packages protobuf-compiler, libprotobuf-dev, "
                          "libonnx-dev), or import it where that is there");
 }
 

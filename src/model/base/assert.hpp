@@ -7,13 +7,17 @@
 
 namespace stratplan {
 
-[[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line, const std::string& operands) {
-  fmt::print(stderr, "stratplan: internal error at {}:{}: {} does not hold{}{}\n", file, line, condition, operands.empty() ? "" : "; ", operands);
+[[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line,
+                                          const std::string& operands) {
+  fmt::print(stderr, "stratplan: internal error at {}:{}: {} does not hold{}{}\n", file, line,
+             condition, operands.empty() ? "" : "; ", operands);
   std::abort();
 }
 
 }  // namespace stratplan
 
 /// SP_ASSERT(a < b, "a={} b={}", a, b): the format and operands may be left out.
-#define SP_ASSERT(condition, ...) \
-  ((condition) ? void(0) : ::stratplan::assertion_failed(#condition, __FILE__, __LINE__, ::fmt::format("" __VA_ARGS__)))
+#define SP_ASSERT(condition, ...)                                              \
+  ((condition) ? void(0)                                                       \
+               : ::stratplan::assertion_failed(#condition, __FILE__, __LINE__, \
+                                               ::fmt::format("" __VA_ARGS__)))

@@ -8,19 +8,21 @@ namespace stratplan {
 
 enum class ExitCode : int {
   Ok = 0,
-  Usage = 2,            ///< the command line is wrong
-  BadInput = 3,         ///< a file is missing, malformed or contradicts another
-  Infeasible = 4,       ///< no plan fits the ranks or the memory
-  Environment = 5,      ///< something that this machine lacks, or a place that cannot be written
-  Communication = 6,    ///< a rank or a link failed while running
-  ValidationFailed = 7, ///< numbers differ from the undivided run's, or are none
-  Checkpointed = 75,    ///< stopped early with a checkpoint; please requeue
+  Usage = 2,             ///< the command line is wrong
+  BadInput = 3,          ///< a file is missing, malformed or contradicts another
+  Infeasible = 4,        ///< no plan fits the ranks or the memory
+  Environment = 5,       ///< something that this machine lacks, or a place that cannot be written
+  Communication = 6,     ///< a rank or a link failed while running
+  ValidationFailed = 7,  ///< numbers differ from the undivided run's, or are none
+  Checkpointed = 75,     ///< stopped early with a checkpoint; please requeue
 };
 
 /// Whether an exit code is one of ours.
 constexpr bool documented(int code) {
-  return code == static_cast<int>(ExitCode::Ok) || code == static_cast<int>(ExitCode::Checkpointed) ||
-         (code >= static_cast<int>(ExitCode::Usage) && code <= static_cast<int>(ExitCode::ValidationFailed));
+  return code == static_cast<int>(ExitCode::Ok) ||
+         code == static_cast<int>(ExitCode::Checkpointed) ||
+         (code >= static_cast<int>(ExitCode::Usage) &&
+          code <= static_cast<int>(ExitCode::ValidationFailed));
 }
 
 /// What main() prints as one line and turns into an exit code.
@@ -42,7 +44,8 @@ class UsageError : public Error {
 class InputError : public Error {
  public:
   InputError(const std::string& file, const std::string& pointer, const std::string& expected)
-      : Error(ExitCode::BadInput, file + ": " + (pointer.empty() ? "" : "at " + pointer + ": ") + expected) {}
+      : Error(ExitCode::BadInput,
+              file + ": " + (pointer.empty() ? "" : "at " + pointer + ": ") + expected) {}
 };
 
 class InfeasibleError : public Error {
@@ -57,12 +60,14 @@ class EnvironmentError : public Error {
 
 class CommunicationError : public Error {
  public:
-  explicit CommunicationError(const std::string& message) : Error(ExitCode::Communication, message) {}
+  explicit CommunicationError(const std::string& message)
+      : Error(ExitCode::Communication, message) {}
 };
 
 class ValidationError : public Error {
  public:
-  explicit ValidationError(const std::string& message) : Error(ExitCode::ValidationFailed, message) {}
+  explicit ValidationError(const std::string& message)
+      : Error(ExitCode::ValidationFailed, message) {}
 };
 
 }  // namespace stratplan

@@ -18,14 +18,16 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw EnvironmentError(fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
+  throw EnvironmentError(
+      fmt::format("{}: cannot be written: {}", path.string(), std::strerror(error)));
 }
 
 /// A new file beside the one to be written. It is gone when this goes, unless it was renamed.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const fs::path& target) : target_(target) {
-    for (int attempt = 0; attempt == 0 || (descriptor_ < 0 && errno == EEXIST && attempt < 100); ++attempt) {
+    for (int attempt = 0; attempt == 0 || (descriptor_ < 0 && errno == EEXIST && attempt < 100);
+         ++attempt) {
       name_ = fmt::format("{}.{}.{}.tmp", target.string(), ::getpid(), attempt);
       descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
@@ -111,7 +113,8 @@ void write_file_atomically(const fs::path& path, const std::string& contents) {
 void write_document(const fs::path& path, const std::string& kind, const Json& document) {
   const std::string text = document.dump(1) + "\n";
   try {
-    validate_json(Json::parse(text), kind, path.string());  // as a reader will see it: NaN would be null
+    validate_json(Json::parse(text), kind,
+                  path.string());  // as a reader will see it: NaN would be null
   } catch (const InputError& error) {
     SP_ASSERT(false, "a document that this program wrote: {}", error.what());
   }
@@ -133,7 +136,10 @@ fs::path data_folder(const std::string& name) {
     }
     tried += (tried.empty() ? "" : ", ") + (place / name).string();
   }
-  throw EnvironmentError(fmt::format("the folder of shipped {} is in none of {}; set STRATPLAN_DATA_DIR to the folder that holds it", name, tried));
+  throw EnvironmentError(
+      fmt::format("the folder of shipped {} is in none of {}; set STRATPLAN_DATA_DIR to the folder "
+                  "that holds it",
+                  name, tried));
 }
 
 fs::path cache_folder() {
@@ -146,7 +152,8 @@ fs::path cache_folder() {
   if (const char* home = setting("HOME")) {
     return fs::path(home) / ".cache" / "stratplan";
   }
-  throw EnvironmentError("no folder for cached measurements: set STRATPLAN_CACHE_DIR, XDG_CACHE_HOME or HOME");
+  throw EnvironmentError(
+      "no folder for cached measurements: set STRATPLAN_CACHE_DIR, XDG_CACHE_HOME or HOME");
 }
 
 }  // namespace stratplan

@@ -22,7 +22,9 @@ void in_parallel(std::size_t count, const std::function<void(std::size_t)>& work
   };
   {
     std::vector<std::jthread> threads;
-    for (std::size_t worker = 1; worker < std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency())); ++worker)
+    for (std::size_t worker = 1;
+         worker < std::min<std::size_t>(count, std::max(1U, std::thread::hardware_concurrency()));
+         ++worker)
       threads.emplace_back(take);
     take();
   }

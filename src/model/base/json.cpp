@@ -35,7 +35,8 @@ std::string contents_of(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   std::string contents{std::istreambuf_iterator<char>(stream), {}};
   if (!stream.good() && !stream.eof()) {
-    throw InputError(path, "", fmt::format("cannot be read: {}", std::strerror(errno == 0 ? EIO : errno)));
+    throw InputError(path, "",
+                     fmt::format("cannot be read: {}", std::strerror(errno == 0 ? EIO : errno)));
   }
   return contents;
 }
@@ -60,7 +61,8 @@ std::string complaint(const Json::parse_error& error, const std::string& text) {
   if (const std::size_t start = words.find(": "); start != std::string::npos) {
     words.erase(0, start + 2);
   }
-  if (const std::size_t start = words.find(" - "); words.starts_with("syntax error") && start != std::string::npos) {
+  if (const std::size_t start = words.find(" - ");
+      words.starts_with("syntax error") && start != std::string::npos) {
     words.erase(0, start + 3);
   }
   return "not JSON: " + words;
@@ -74,7 +76,8 @@ class Watch {
   bool operator()(int depth, Json::parse_event_t event, Json& parsed) {
     using Event = Json::parse_event_t;
     if ((event == Event::object_start || event == Event::array_start) && depth >= depth_limit) {
-      throw InputError(file_, "", fmt::format("expected at most {} levels of nesting", depth_limit));
+      throw InputError(file_, "",
+                       fmt::format("expected at most {} levels of nesting", depth_limit));
     }
     if (event == Event::object_start) {
       keys_.emplace_back();
@@ -83,9 +86,11 @@ class Watch {
     } else if (event == Event::key) {
       const std::string key = parsed.get<std::string>();
       if (!keys_.back().insert(key).second) {
-        throw InputError(file_, "", fmt::format("the key \"{}\" is given twice in one object", key));
+        throw InputError(file_, "",
+                         fmt::format("the key \"{}\" is given twice in one object", key));
       }
-    } else if (event == Event::value && parsed.is_number_unsigned() && parsed.get<std::uint64_t>() > largest_integer) {
+    } else if (event == Event::value && parsed.is_number_unsigned() &&
+               parsed.get<std::uint64_t>() > largest_integer) {
       throw InputError(file_, "", fmt::format("the integer {} is too large", parsed.dump()));
     }
     return true;
@@ -106,7 +111,9 @@ Json read_json_file(const std::string& path) {
   try {
     return Json::parse(text, Watch(file));
   } catch (const Json::parse_error& error) {
-    throw InputError(file, "", fmt::format("{}: {}", place(text, error.byte == 0 ? 0 : error.byte - 1), complaint(error, text)));
+    throw InputError(file, "",
+                     fmt::format("{}: {}", place(text, error.byte == 0 ? 0 : error.byte - 1),
+                                 complaint(error, text)));
   } catch (const Json::exception& error) {  // a number beyond double's range
     const std::string words = error.what();
     throw InputError(file, "", "not JSON: " + words.substr(words.find("] ") + 2));

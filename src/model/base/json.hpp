@@ -30,7 +30,8 @@ Json read_document(const std::string& path, const std::string& kind);
 void write_file_atomically(const std::filesystem::path& path, const std::string& contents);
 
 /// As write_file_atomically, after checking that the document satisfies its own schema (a bug if not). Indented by 1, numbers round-trip.
-void write_document(const std::filesystem::path& path, const std::string& kind, const Json& document);
+void write_document(const std::filesystem::path& path, const std::string& kind,
+                    const Json& document);
 
 /// FNV-1a over the bytes, as 16 hexadecimal digits: tells files apart, is no protection against forgery.
 std::string fingerprint_of(const std::string& bytes);

@@ -22,8 +22,9 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
   for (int round = 0; round < 10; ++round) {
     const std::uint64_t a = std::uint64_t{0xD2511F53} * counter[0];
     const std::uint64_t b = std::uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
-               static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
+    counter = {
+        static_cast<std::uint32_t>(b >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(b),
+        static_cast<std::uint32_t>(a >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(a)};
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
@@ -48,11 +49,17 @@ class RandomStream {
   }
 
   /// Uniform 32-bit words of elements [4 * block, 4 * block + 4).
-  constexpr PhiloxBlock words(std::uint64_t block) const { return philox({low(block), high(block), 0, 0}, key_); }
+  constexpr PhiloxBlock words(std::uint64_t block) const {
+    return philox({low(block), high(block), 0, 0}, key_);
+  }
 
   /// In [0, 1), a multiple of 2^-24: exact in float.
-  constexpr float uniform(std::uint64_t element) const { return unit(words(element / 4)[element % 4]); }
-  static constexpr float unit(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
+  constexpr float uniform(std::uint64_t element) const {
+    return unit(words(element / 4)[element % 4]);
+  }
+  static constexpr float unit(std::uint32_t word) {
+    return static_cast<float>(word >> 8) * 0x1p-24F;
+  }
 
   /// In [0, bound), by multiplication; the bias is below bound / 2^32. Requires 0 < bound <= 2^32.
   constexpr std::uint32_t below(std::uint64_t bound, std::uint64_t element) const {
@@ -67,8 +74,12 @@ class RandomStream {
   }
 
  private:
-  static constexpr std::uint32_t low(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-  static constexpr std::uint32_t high(std::uint64_t value) { return static_cast<std::uint32_t>(value >> 32); }
+  static constexpr std::uint32_t low(std::uint64_t value) {
+    return static_cast<std::uint32_t>(value);
+  }
+  static constexpr std::uint32_t high(std::uint64_t value) {
+    return static_cast<std::uint32_t>(value >> 32);
+  }
   /// The finalizer of SplitMix64: every bit of the result depends on every bit of the value.
   static constexpr std::uint64_t mixed(std::uint64_t value) {
     value += 0x9E3779B97F4A7C15;

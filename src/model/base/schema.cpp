@@ -43,9 +43,11 @@ std::optional<Path> deepest_offence(const Json& document, const Json& schema_doc
   const nlohmann::json plain_schema = schema_document;
   const nlohmann::json plain_document = document;
   valijson::Schema schema;
-  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(valijson::adapters::NlohmannJsonAdapter(plain_schema), schema);
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(plain_schema), schema);
   valijson::ValidationResults results;
-  if (valijson::Validator().validate(schema, valijson::adapters::NlohmannJsonAdapter(plain_document), &results)) {
+  if (valijson::Validator().validate(
+          schema, valijson::adapters::NlohmannJsonAdapter(plain_document), &results)) {
     return std::nullopt;
   }
   const valijson::ValidationResults::Error* deepest = nullptr;
@@ -56,7 +58,8 @@ std::optional<Path> deepest_offence(const Json& document, const Json& schema_doc
   }
   SP_ASSERT(deepest != nullptr, "an invalid document without an offence");
   Path path;
-  for (std::size_t i = 1; i < deepest->context.size(); ++i) {  // the first is "<root>", the others "[key]"
+  for (std::size_t i = 1; i < deepest->context.size();
+       ++i) {  // the first is "<root>", the others "[key]"
     path.push_back(deepest->context[i].substr(1, deepest->context[i].size() - 2));
   }
   return path;
@@ -70,21 +73,25 @@ const Json& resolve(const Json& root, const Json& schema) {
 }
 
 bool type_matches(const Json& value, const std::string& type) {
-  return (type == "integer" && value.is_number_integer()) || (type == "number" && value.is_number()) || (type == "string" && value.is_string()) ||
-         (type == "boolean" && value.is_boolean()) || (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
-         (type == "null" && value.is_null());
+  return (type == "integer" && value.is_number_integer()) ||
+         (type == "number" && value.is_number()) || (type == "string" && value.is_string()) ||
+         (type == "boolean" && value.is_boolean()) || (type == "object" && value.is_object()) ||
+         (type == "array" && value.is_array()) || (type == "null" && value.is_null());
 }
 
 std::vector<std::string> types_of(const Json& schema) {
   if (!schema.contains("type")) {
     return {};
   }
-  return schema["type"].is_array() ? schema["type"].get<std::vector<std::string>>() : std::vector<std::string>{schema["type"].get<std::string>()};
+  return schema["type"].is_array() ? schema["type"].get<std::vector<std::string>>()
+                                   : std::vector<std::string>{schema["type"].get<std::string>()};
 }
 
 bool type_matches(const Json& value, const Json& schema) {
   const std::vector<std::string> types = types_of(schema);
-  return types.empty() || std::any_of(types.begin(), types.end(), [&](const std::string& type) { return type_matches(value, type); });
+  return types.empty() || std::any_of(types.begin(), types.end(), [&](const std::string& type) {
+           return type_matches(value, type);
+         });
 }
 
 /// Of a choice between schemas the first that fits the value's type; the schema itself if there is no choice or none fits.
@@ -101,13 +108,18 @@ const Json& alternative_for(const Json& root, const Json& schema, const Json& va
   return schema;
 }
 
-std::string join(const std::vector<std::string>& words, const std::string& separator) { return fmt::format("{}", fmt::join(words, separator)); }
+std::string join(const std::vector<std::string>& words, const std::string& separator) {
+  return fmt::format("{}", fmt::join(words, separator));
+}
 
 /// "a list of 2 integers >= 1", or in the plural "lists of 2 integers >= 1".
 std::string describe(const Json& root, const Json& schema, bool plural = false);
 
-std::string describe_type(const Json& root, const Json& schema, const std::string& type, bool plural) {
-  const auto noun = [&](const char* one, const char* many) { return std::string(plural ? many : one); };
+std::string describe_type(const Json& root, const Json& schema, const std::string& type,
+                          bool plural) {
+  const auto noun = [&](const char* one, const char* many) {
+    return std::string(plural ? many : one);
+  };
   if (type == "integer") {
     return noun("an integer", "integers");
   }
@@ -118,27 +130,35 @@ std::string describe_type(const Json& root, const Json& schema, const std::strin
     return "true or false";
   }
   if (type == "string") {
-    return schema.value("minLength", 0) > 0 ? noun("a non-empty string", "non-empty strings") : noun("a string", "strings");
+    return schema.value("minLength", 0) > 0 ? noun("a non-empty string", "non-empty strings")
+                                            : noun("a string", "strings");
   }
   if (type == "array") {
     std::string text = noun("a list", "lists");
     const std::size_t least = schema.value("minItems", std::size_t{0});
     const std::size_t most = schema.value("maxItems", std::size_t{0});
     if (most > 0) {
-      text += least == most ? fmt::format(" of {}", least) : fmt::format(" of {} to {}", least, most);
+      text +=
+          least == most ? fmt::format(" of {}", least) : fmt::format(" of {} to {}", least, most);
     } else {
       text += least > 0 ? fmt::format(" of at least {}", least) : " of";
     }
-    return text + " " + (schema.contains("items") ? describe(root, schema["items"], true) : "values");
+    return text + " " +
+           (schema.contains("items") ? describe(root, schema["items"], true) : "values");
   }
   return type == "object" ? noun("an object", "objects") : type;
 }
 
-std::string number_text(const Json& number) { return number.is_number_float() ? fmt::format("{}", number.get<double>()) : number.dump(); }
+std::string number_text(const Json& number) {
+  return number.is_number_float() ? fmt::format("{}", number.get<double>()) : number.dump();
+}
 
 std::string describe_bounds(const Json& schema) {
   std::vector<std::string> bounds;
-  for (const auto& [key, sign] : {std::pair{"minimum", ">= "}, {"exclusiveMinimum", "> "}, {"maximum", "<= "}, {"exclusiveMaximum", "< "}}) {
+  for (const auto& [key, sign] : {std::pair{"minimum", ">= "},
+                                  {"exclusiveMinimum", "> "},
+                                  {"maximum", "<= "},
+                                  {"exclusiveMaximum", "< "}}) {
     if (schema.contains(key)) {
       bounds.push_back(sign + number_text(schema[key]));
     }
@@ -183,7 +203,8 @@ Json child_schema(const Json& schema, const std::string& key) {
 }
 
 std::string explain_object(const Json& value, const Json& schema) {
-  if (schema.contains("properties") && schema.value("additionalProperties", Json(true)) == Json(false)) {
+  if (schema.contains("properties") &&
+      schema.value("additionalProperties", Json(true)) == Json(false)) {
     std::vector<std::string> known;
     for (const auto& property : schema["properties"].items()) {
       known.push_back(property.key());
@@ -244,11 +265,13 @@ std::string kind_of(const Json& document) {
 }  // namespace
 
 void validate_json(const Json& document, const std::string& kind, const std::string& file) {
-  if (document.is_object() && document.contains("schema_version") && document["schema_version"].is_number_integer() &&
+  if (document.is_object() && document.contains("schema_version") &&
+      document["schema_version"].is_number_integer() &&
       document["schema_version"] != known_version) {
     throw InputError(
         file, "/schema_version",
-        fmt::format("expected version {} of {}.json, the one that is read here, found {}", known_version, kind, document["schema_version"].dump()));
+        fmt::format("expected version {} of {}.json, the one that is read here, found {}",
+                    known_version, kind, document["schema_version"].dump()));
   }
   const Json root = schema_of(kind);
   const std::optional<Path> path = deepest_offence(document, root);

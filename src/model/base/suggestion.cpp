@@ -7,7 +7,9 @@
 namespace stratplan {
 namespace {
 
-bool same_letter(char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)); }
+bool same_letter(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
 
 /// Letters to insert, delete, replace or swap with their neighbour (optimal string alignment), upper and lower case taken as equal.
 std::size_t edits(const std::string& a, const std::string& b) {
@@ -19,8 +21,10 @@ std::size_t edits(const std::string& a, const std::string& b) {
         continue;
       }
       const bool same = same_letter(a[i - 1], b[j - 1]);
-      least[i][j] = std::min({least[i - 1][j] + 1, least[i][j - 1] + 1, least[i - 1][j - 1] + (same ? 0 : 1)});
-      const bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
+      least[i][j] = std::min(
+          {least[i - 1][j] + 1, least[i][j - 1] + 1, least[i - 1][j - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) && same_letter(a[i - 2], b[j - 1]);
       if (swapped) {
         least[i][j] = std::min(least[i][j], least[i - 2][j - 2] + 1);
       }

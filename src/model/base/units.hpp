@@ -18,9 +18,17 @@ struct Quantity {
   friend constexpr Quantity operator*(Quantity a, Number factor) { return {a.value * factor}; }
   friend constexpr Quantity operator*(Number factor, Quantity a) { return {a.value * factor}; }
   friend constexpr Quantity operator/(Quantity a, Number divisor) { return {a.value / divisor}; }
-  friend constexpr double operator/(Quantity a, Quantity b) { return static_cast<double>(a.value) / static_cast<double>(b.value); }
-  constexpr Quantity& operator+=(Quantity other) { value += other.value; return *this; }
-  constexpr Quantity& operator-=(Quantity other) { value -= other.value; return *this; }
+  friend constexpr double operator/(Quantity a, Quantity b) {
+    return static_cast<double>(a.value) / static_cast<double>(b.value);
+  }
+  constexpr Quantity& operator+=(Quantity other) {
+    value += other.value;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    value -= other.value;
+    return *this;
+  }
 };
 
 using Seconds = Quantity<struct SecondsUnit, double>;

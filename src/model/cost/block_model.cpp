@@ -11,7 +11,8 @@
 namespace stratplan {
 namespace {
 
-Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved, bool accumulate, DataType type = DataType::F32) {
+Kernel copy_kernel(const Shape& source, const Shape& destination, const Shape& moved,
+                   bool accumulate, DataType type = DataType::F32) {
   Kernel kernel;
   kernel.kind = KernelKind::CopyRegion;
   kernel.type = type;
@@ -59,11 +60,14 @@ Passes passes_of(LayerKind kind) {
 }
 
 bool makes_loss(KernelKind kind) {
-  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::MeanSquaredError || kind == KernelKind::DiceLoss;
+  return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::MeanSquaredError ||
+         kind == KernelKind::DiceLoss;
 }
 
 /// Of all parameters in one sweep: LARS is taken for the momentum that it applies.
-KernelKind update_of(OptimizerKind optimizer) { return optimizer == OptimizerKind::Lars ? KernelKind::SgdMomentum : update_kernel(optimizer); }
+KernelKind update_of(OptimizerKind optimizer) {
+  return optimizer == OptimizerKind::Lars ? KernelKind::SgdMomentum : update_kernel(optimizer);
+}
 
 /// Buffers of a parameter's size that an optimizer keeps, beside its value and gradient.
 int states_of(OptimizerKind optimizer) {
@@ -74,8 +78,9 @@ int states_of(OptimizerKind optimizer) {
 /// Adds up one fusion's steps.
 class FusionModel {
  public:
-  FusionModel(const Network& network, const Fusion& fusion, const Decomposition& decomposition, const Execution& execution,
-              const Recomputation& recomputation, const MachineProfile& machine, BlockPieces& pieces)
+  FusionModel(const Network& network, const Fusion& fusion, const Decomposition& decomposition,
+              const Execution& execution, const Recomputation& recomputation,
+              const MachineProfile& machine, BlockPieces& pieces)
       : network_(network),
         recomputation_(recomputation),
         remade_(recomputation.remade(fusion.last())),
@@ -108,14 +113,19 @@ class FusionModel {
   }
 
  private:
-  Kernel kernel(KernelKind kind) const { return local_kernel(network_, fusion_.head, made_, 0, kind); }
-  bool reads_data(std::size_t input) const { return network_.layer(head_.inputs[input]).kind == LayerKind::Input; }
+  Kernel kernel(KernelKind kind) const {
+    return local_kernel(network_, fusion_.head, made_, 0, kind);
+  }
+  bool reads_data(std::size_t input) const {
+    return network_.layer(head_.inputs[input]).kind == LayerKind::Input;
+  }
   Bytes stored(const Shape& shape) const { return {shape.elements() * size_of(stored_)}; }
   int parts(Dim dim) const { return decomposition_.grid.parts(dim); }
 
   void run(Seconds& phase, Kernel kernel, std::int64_t times) {
     if (works_on_activations(kernel.kind)) kernel.type = stored_;
-    kernel.scaled = execution_.precision.scales_loss() && (is_update(kernel.kind) || makes_loss(kernel.kind));
+    kernel.scaled =
+        execution_.precision.scales_loss() && (is_update(kernel.kind) || makes_loss(kernel.kind));
     const StepCost cost = cost_of(kernel, machine_);
     phase += cost.seconds * static_cast<double>(times);
     pieces_.tier = std::max(pieces_.tier, cost.tier);
@@ -135,7 +145,8 @@ class FusionModel {
   void communicate(BlockCollective collective) {
     int members = 1;
     for (const Dim dim : all_dims)
-      if (collective.dims.contains(dim)) members *= dim == Dim::N && collective.samples > 0 ? collective.samples : parts(dim);
+      if (collective.dims.contains(dim))
+        members *= dim == Dim::N && collective.samples > 0 ? collective.samples : parts(dim);
     if (members == 1 || collective.bytes.value == 0) return;
     pieces_.steps += static_cast<std::int64_t>(std::ceil(collective.times));
     pieces_.collectives.push_back(collective);
@@ -145,7 +156,8 @@ class FusionModel {
   void activate(Kernel& kernel) const {
     if (fusion_.activation < 0) return;
     kernel.activation = activation_of(network_.layer(fusion_.activation).kind);
-    if (kernel.activation == Activation::LeakyRelu) kernel.slope = network_.layer(fusion_.activation).slope;
+    if (kernel.activation == Activation::LeakyRelu)
+      kernel.slope = network_.layer(fusion_.activation).slope;
   }
   /// The last layer's output is read again in the backward phase; a consumer that needs it anyway counts it.
   void keep_output() {
@@ -157,10 +169,12 @@ class FusionModel {
     for (const LayerIndex index : fusion_.layers()) {
       const Layer& layer = network_.layer(index);
       if (!backward_reads_input(layer) && !remade_) continue;
-      const LayerDistributions made = index == fusion_.head ? made_ : distribute(layer, decomposition_);
+      const LayerDistributions made =
+          index == fusion_.head ? made_ : distribute(layer, decomposition_);
       for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
         const bool inside = std::ranges::count(fusion_.layers(), layer.inputs[input]) > 0;
-        if (!inside && !recomputation_.dropped(layer.inputs[input])) keep(stored(made.inputs[input].region(0).shape()));
+        if (!inside && !recomputation_.dropped(layer.inputs[input]))
+          keep(stored(made.inputs[input].region(0).shape()));
       }
     }
   }
@@ -190,7 +204,8 @@ class FusionModel {
   void add_contraction() {
     const bool transposed = head_.kind == LayerKind::TransposedConvolution;
     const bool partial = head_.mixes_channels() && parts(Dim::C) > 1;
-    Kernel product = kernel(transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
+    Kernel product =
+        kernel(transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward);
     product.bias = head_.bias && !partial && !transposed;
     const bool bias_follows = head_.bias && !product.bias;
     if (!bias_follows) activate(product);
@@ -207,11 +222,14 @@ class FusionModel {
       backward(bias);
     } else if (fusion_.activation >= 0) {
       const bool leaky = network_.layer(fusion_.activation).kind == LayerKind::LeakyReLU;
-      Kernel sign = same_shape(leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward, home_);
+      Kernel sign =
+          same_shape(leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward, home_);
       if (leaky) sign.scalar = network_.layer(fusion_.activation).slope;
       backward(sign);
     }
-    if (!reads_data(0)) backward(kernel(transposed ? KernelKind::ConvolutionForward : KernelKind::ConvolutionBackwardData));
+    if (!reads_data(0))
+      backward(kernel(transposed ? KernelKind::ConvolutionForward
+                                 : KernelKind::ConvolutionBackwardData));
     backward(kernel(KernelKind::ConvolutionBackwardFilter));
     if (fusion_.activation >= 0) keep_output();
   }
@@ -219,13 +237,24 @@ class FusionModel {
   void add_landing() {
     const Shape raw = made_.raw.owned(0).shape();
     const Bytes bytes = stored(raw);
-    if (decomposition_.landing == Landing::AllReduce) return communicate({.type = stored_, .bytes = bytes, .dims = along_channels, .times = times_made()});
+    if (decomposition_.landing == Landing::AllReduce)
+      return communicate(
+          {.type = stored_, .bytes = bytes, .dims = along_channels, .times = times_made()});
     // Every member's channels are packed and unpacked on their own.
-    Kernel pack = copy_kernel(raw, home_, home_, false, stored_), unpack = copy_kernel(home_, raw, home_, false, stored_);
+    Kernel pack = copy_kernel(raw, home_, home_, false, stored_),
+           unpack = copy_kernel(home_, raw, home_, false, stored_);
     make(pack, parts(Dim::C));
     run(pieces_.backward, unpack, micro_batches_ * parts(Dim::C));
-    communicate({.op = Collective::ReduceScatter, .type = stored_, .bytes = bytes, .dims = along_channels, .times = times_made()});
-    communicate({.op = Collective::AllGather, .type = stored_, .bytes = bytes, .dims = along_channels, .times = each_time()});
+    communicate({.op = Collective::ReduceScatter,
+                 .type = stored_,
+                 .bytes = bytes,
+                 .dims = along_channels,
+                 .times = times_made()});
+    communicate({.op = Collective::AllGather,
+                 .type = stored_,
+                 .bytes = bytes,
+                 .dims = along_channels,
+                 .times = each_time()});
   }
 
   void add_normalization() {
@@ -233,7 +262,8 @@ class FusionModel {
     Kernel pass = kernel(KernelKind::BatchNormStatistics);
     pass.sets = group.sets;
     const std::int64_t sums = group.sets.sets * 2 * pass.x[Axis::C];
-    BlockCollective reduction{.type = DataType::F64, .bytes = {sums * 8}, .dims = along_blocks, .times = each_time()};
+    BlockCollective reduction{
+        .type = DataType::F64, .bytes = {sums * 8}, .dims = along_blocks, .times = each_time()};
     reduction.samples = group.last_block - group.first_block + 1;
     if (group.alone) reduction.dims = {};
     forward(pass);
@@ -267,12 +297,14 @@ class FusionModel {
     forward(moments);
     const std::int64_t elements = 2 * moments.x[Axis::C];
     if (micro_batches_ > 1) {
-      Kernel sum = copy_kernel(flat_kernel(KernelKind::Fill, elements).x, flat_kernel(KernelKind::Fill, elements).x,
+      Kernel sum = copy_kernel(flat_kernel(KernelKind::Fill, elements).x,
+                               flat_kernel(KernelKind::Fill, elements).x,
                                flat_kernel(KernelKind::Fill, elements).x, true);
       sum.type = DataType::F64;
       run(pieces_.forward, sum, micro_batches_ - 1);
     }
-    communicate({.type = DataType::F64, .bytes = {elements * 8}, .dims = along_blocks, .gradient = true});
+    communicate(
+        {.type = DataType::F64, .bytes = {elements * 8}, .dims = along_blocks, .gradient = true});
     update(kernel(KernelKind::RunningAverage));
     pieces_.persistent += Bytes{elements * 4};
   }
@@ -283,10 +315,12 @@ class FusionModel {
     pass.inputs = static_cast<int>(head_.inputs.size());
     make(pass);
     if (head_.kind == LayerKind::GlobalAveragePool)
-      communicate({.type = stored_, .bytes = stored(home_), .dims = along_space, .times = times_made()});
+      communicate(
+          {.type = stored_, .bytes = stored(home_), .dims = along_space, .times = times_made()});
     if (passes.has_backward && !reads_data(0)) backward(kernel(passes.backward));
     if (head_.kind == LayerKind::PReLU) backward(kernel(KernelKind::PreluGradient));
-    if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_) keep({home_.elements() * size_of(DataType::I32)});  // positions of the maxima
+    if (head_.kind == LayerKind::MaxPool && !reads_data(0) && !remade_)
+      keep({home_.elements() * size_of(DataType::I32)});  // positions of the maxima
     if (passes.keeps_output && !reads_data(0)) keep_output();
   }
 
@@ -309,10 +343,12 @@ class FusionModel {
     Region wanted = made_.inputs.front().region(0);
     const Bytes gradient = stored(wanted.shape());
     if (classes) wanted[Axis::C] = {0, 1};
-    forward(load_kernel({classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, {}, 0}));
+    forward(
+        load_kernel({classes ? LoadStep::What::Labels : LoadStep::What::Targets, wanted, {}, 0}));
     if (head_.kind == LayerKind::DiceLoss) {
       forward(kernel(KernelKind::DiceSums));
-      communicate({.type = DataType::F64, .bytes = {3 * head_.input[Axis::C] * 8}, .dims = along_blocks});
+      communicate(
+          {.type = DataType::F64, .bytes = {3 * head_.input[Axis::C] * 8}, .dims = along_blocks});
       forward(kernel(KernelKind::DiceLoss));
     } else {
       forward(kernel(classes ? KernelKind::SoftmaxCrossEntropy : KernelKind::MeanSquaredError));
@@ -359,7 +395,8 @@ class FusionModel {
   /// Once, and kept; with sharding 3 in each phase that reads them: backward for the gradient of what was not loaded, or to make the output again.
   void convert(std::int64_t elements) {
     const Kernel all = conversion(flat_kernel(KernelKind::Convert, elements).x);
-    const bool comes_and_goes = execution_.sharding == 3 && parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W) > 1;
+    const bool comes_and_goes = execution_.sharding == 3 &&
+                                parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W) > 1;
     run(pieces_.forward, all, comes_and_goes ? micro_batches_ : 1);
     if (comes_and_goes && (!reads_data(0) || remade_)) backward(all);
     if (!comes_and_goes) pieces_.persistent += Bytes{elements * size_of(stored_)};
@@ -381,33 +418,43 @@ class FusionModel {
   /// Travels in buckets that several layers share.
   void reduce(Collective op, std::int64_t elements, bool gradient, double times) {
     const Bytes bytes{elements * 4}, bucket = std::max(execution_.bucket_bytes, Bytes{4});
-    communicate({.op = op, .bytes = bucket, .dims = along_blocks, .gradient = gradient, .times = times * (bytes / bucket)});
+    communicate({.op = op,
+                 .bytes = bucket,
+                 .dims = along_blocks,
+                 .gradient = gradient,
+                 .times = times * (bytes / bucket)});
   }
 
   /// As lowering_sharding.cpp does, of a bucket of this fusion's own.
   void add_shares(const std::vector<Shape>& slices, std::int64_t filled, std::int64_t members) {
-    const std::int64_t quantum = slice_elements * members, all = (filled + quantum - 1) / quantum * quantum, share = all / members;
+    const std::int64_t quantum = slice_elements * members,
+                       all = (filled + quantum - 1) / quantum * quantum, share = all / members;
     const int stage = execution_.sharding;
     change(share, stage < 2 ? all : share);
     if (converts()) convert(all);
-    pieces_.persistent += Bytes{4 * ((stage < 3 ? all : share) + (stage < 2 ? all : share) + share * states_of(network_.training.optimizer))};
+    pieces_.persistent += Bytes{4 * ((stage < 3 ? all : share) + (stage < 2 ? all : share) +
+                                     share * states_of(network_.training.optimizer))};
     if (stage == 1) {
       put_aside(slices);
       if (micro_batches_ > 1) pieces_.persistent += Bytes{4 * all};
       reduce(Collective::AllReduce, all, true, 1);
     } else {
       for (std::size_t i = 0; i < slices.size(); ++i) {
-        const std::int64_t gap = padded_slice(slices[i].elements()) - slices[i].elements() + (i + 1 == slices.size() ? all - filled : 0);
+        const std::int64_t gap = padded_slice(slices[i].elements()) - slices[i].elements() +
+                                 (i + 1 == slices.size() ? all - filled : 0);
         if (gap > 0) backward(flat_kernel(KernelKind::Fill, gap));
       }
-      backward_once(
-          copy_kernel(flat_kernel(KernelKind::Fill, share).x, flat_kernel(KernelKind::Fill, share).x, flat_kernel(KernelKind::Fill, share).x, true),
-          micro_batches_ - 1);
+      backward_once(copy_kernel(flat_kernel(KernelKind::Fill, share).x,
+                                flat_kernel(KernelKind::Fill, share).x,
+                                flat_kernel(KernelKind::Fill, share).x, true),
+                    micro_batches_ - 1);
       reduce(Collective::ReduceScatter, all, true, each_time());
     }
     reduce(Collective::AllGather, all, false, stage < 3 ? 1 : 2 * each_time());
   }
-  void backward_once(const Kernel& kernel, std::int64_t times) { run(pieces_.backward, kernel, times); }
+  void backward_once(const Kernel& kernel, std::int64_t times) {
+    run(pieces_.backward, kernel, times);
+  }
 
   const Network& network_;
   const Recomputation& recomputation_;
@@ -431,7 +478,9 @@ BlockPieces BlockModel::pieces(const Decomposition& root) const {
   const std::vector<Decomposition> decompositions = spread(network_, block_, root);
   for (const Fusion& fusion : fuse(network_, block_, decompositions, execution_)) {
     const auto head = std::ranges::find(block_.layers, fusion.head) - block_.layers.begin();
-    FusionModel(network_, fusion, decompositions[static_cast<std::size_t>(head)], execution_, recomputation_, machine_, pieces).add();
+    FusionModel(network_, fusion, decompositions[static_cast<std::size_t>(head)], execution_,
+                recomputation_, machine_, pieces)
+        .add();
   }
   return pieces;
 }

@@ -17,9 +17,12 @@ namespace stratplan {
 
 /// The sets of dimensions along which blocks communicate: ranks that hold terms of the same outputs; of the same mean over space; the same parameters, or channels'
 /// statistics; all that do not repeat another's work; all.
-inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W}, along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
-    along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}, along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
-inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work, along_all};
+inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W},
+    along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
+    along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W},
+    along_all{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work,
+                                            along_all};
 
 /// A collective over all ranks that differ along `dims` (one of collective_dims) alone; along N only over the first `samples` blocks (0: all).
 struct BlockCollective {
@@ -29,7 +32,8 @@ struct BlockCollective {
   DimSet dims;
   int samples = 0;
   bool gradient = false;  ///< of parameters: can go on beside the backward phase
-  double times = 1;       ///< in an iteration; gradients travel in buckets that several layers share, so it need not be whole
+  double times =
+      1;  ///< in an iteration; gradients travel in buckets that several layers share, so it need not be whole
 };
 
 struct BlockPieces {
@@ -43,8 +47,13 @@ struct BlockPieces {
 class BlockModel {
  public:
   /// All must outlive this.
-  BlockModel(const Network& network, const Block& block, const Execution& execution, const MachineProfile& machine)
-      : network_(network), block_(block), execution_(execution), machine_(machine), recomputation_(network, execution.recompute) {}
+  BlockModel(const Network& network, const Block& block, const Execution& execution,
+             const MachineProfile& machine)
+      : network_(network),
+        block_(block),
+        execution_(execution),
+        machine_(machine),
+        recomputation_(network, execution.recompute) {}
 
   /// Requires that the decomposition is legal. Safe to call from several threads.
   BlockPieces pieces(const Decomposition& root) const;

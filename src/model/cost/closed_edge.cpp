@@ -24,28 +24,39 @@ std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t 
   return parts;
 }
 
-std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis, const std::vector<int>& parts) {
+std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis,
+                                const std::vector<int>& parts) {
   std::vector<std::size_t> found;
-  for (const EndSpace::Kind& kind : kinds) found.push_back(at(std::ranges::lower_bound(parts, kind.parts[axis]) - parts.begin()));
+  for (const EndSpace::Kind& kind : kinds)
+    found.push_back(at(std::ranges::lower_bound(parts, kind.parts[axis]) - parts.begin()));
   return found;
 }
 
 }  // namespace
 
-ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings, Side home, Side wanted, double passes)
-    : space_(space), rates_(rates), home_(std::move(home)), wanted_(std::move(wanted)), passes_(passes) {
+ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
+                       std::vector<AxisReading> readings, Side home, Side wanted, double passes)
+    : space_(space),
+      rates_(rates),
+      home_(std::move(home)),
+      wanted_(std::move(wanted)),
+      passes_(passes) {
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
-    const std::vector<int> homes = parts_of(home_.kinds, axis), wanted_parts = parts_of(wanted_.kinds, axis);
+    const std::vector<int> homes = parts_of(home_.kinds, axis),
+                           wanted_parts = parts_of(wanted_.kinds, axis);
     if (homes.back() == 1 && wanted_parts.back() == 1) {
       whole_sizes_ *= readings[axis].sizes(1, 1);
       continue;
     }
     Table& table = tables_.emplace_back();
     table.axis = axis;
-    for (const std::size_t place : places(home_.kinds, axis, homes)) table.home_row.push_back(place * wanted_parts.size());
+    for (const std::size_t place : places(home_.kinds, axis, homes))
+      table.home_row.push_back(place * wanted_parts.size());
     table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
-    for (const EndSpace::Kind& kind : home_.kinds) table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
-    for (const EndSpace::Kind& kind : wanted_.kinds) table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
+    for (const EndSpace::Kind& kind : home_.kinds)
+      table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
+    for (const EndSpace::Kind& kind : wanted_.kinds)
+      table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
     table.shifted = readings[axis].shifted();
     table.plain = !table.shifted;
     float halo = 1;
@@ -63,32 +74,44 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vecto
 
 inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
   AxisReading::Sizes products = whole_sizes_;
-  for (const Table& table : tables_) products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
-  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms), halo_);
+  for (const Table& table : tables_)
+    products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
+  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms),
+                    halo_);
 }
 
 /// One end of pairs, of which the other is any.
 class ClosedEdge::Fixed {
  public:
   Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
-      : edge_(edge), other_kinds_(home ? edge.wanted_.kinds : edge.home_.kinds), meetings_(edge.space_.meetings().data()), end_(end), home_(home) {
+      : edge_(edge),
+        other_kinds_(home ? edge.wanted_.kinds : edge.home_.kinds),
+        meetings_(edge.space_.meetings().data()),
+        end_(end),
+        home_(home) {
     for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
       const std::size_t axis = edge.tables_[i].axis;
       const int digits = end.digits[axis];
-      rows_[i] = home ? edge.space_.met_by_home(axis, digits) : edge.space_.met_by_wanted(axis, digits);
-      best_rows_[i] = home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
+      rows_[i] =
+          home ? edge.space_.met_by_home(axis, digits) : edge.space_.met_by_wanted(axis, digits);
+      best_rows_[i] =
+          home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
     }
   }
 
   double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
     const auto digits = [&](const Table& table) { return other.digits[table.axis]; };
-    return seconds(prices, other.kind, home_ ? other.terms_inside : end_.terms_inside, rows_, digits);
+    return seconds(prices, other.kind, home_ ? other.terms_inside : end_.terms_inside, rows_,
+                   digits);
   }
 
   /// No end of this kind costs less.
   double least(const EdgePrices& prices, int other_kind) const {
-    const auto place = [&](const Table& table) { return (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)]; };
-    const int inside = home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost) : end_.terms_inside;
+    const auto place = [&](const Table& table) {
+      return (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
+    };
+    const int inside = home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
+                             : end_.terms_inside;
     return seconds(prices, other_kind, inside, best_rows_, place);
   }
 
@@ -96,8 +119,10 @@ class ClosedEdge::Fixed {
   using Rows = std::array<const std::uint16_t*, axis_count>;
 
   template <class Column>
-  double seconds(const EdgePrices& prices, int other_kind, int terms_inside, const Rows& rows, const Column& column) const {
-    const int home_kind = home_ ? end_.kind : other_kind, wanted_kind = home_ ? other_kind : end_.kind;
+  double seconds(const EdgePrices& prices, int other_kind, int terms_inside, const Rows& rows,
+                 const Column& column) const {
+    const int home_kind = home_ ? end_.kind : other_kind,
+              wanted_kind = home_ ? other_kind : end_.kind;
     Meeting all;
     all.near_wanted = all.near_readers = static_cast<float>(terms_inside);
     for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
@@ -107,8 +132,11 @@ class ClosedEdge::Fixed {
         all *= along;
         continue;
       }
-      const bool apart = table.shifted && end_.digits[table.axis] != EndSpace::whole && other_kinds_[at(other_kind)].parts[table.axis] > 1;
-      all *= with_halo(apart ? strangers : along, table.unhaloed[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]]);
+      const bool apart = table.shifted && end_.digits[table.axis] != EndSpace::whole &&
+                         other_kinds_[at(other_kind)].parts[table.axis] > 1;
+      all *= with_halo(
+          apart ? strangers : along,
+          table.unhaloed[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]]);
     }
     return prices.seconds(edge_.rates_, all) * edge_.passes_;
   }
@@ -131,8 +159,12 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
 /// other end the cheapest with nothing in common is an upper bound, and only ends that could be better are looked at.
 class ClosedEdge::Passage {
  public:
-  Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs, std::span<const double> limits)
-      : edge_(edge), forward_(forward), here_(forward ? edge.home_ : edge.wanted_), there_(forward ? edge.wanted_ : edge.home_) {
+  Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,
+          std::span<const double> limits)
+      : edge_(edge),
+        forward_(forward),
+        here_(forward ? edge.home_ : edge.wanted_),
+        there_(forward ? edge.wanted_ : edge.home_) {
     gather(costs);
     spread(limits);
   }
@@ -157,9 +189,11 @@ class ClosedEdge::Passage {
  private:
   std::vector<double> by_candidate(std::span<const double> limits) const {
     const std::size_t candidates = limits.size();
-    const double least = groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
+    const double least =
+        groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
     std::vector<double> result(candidates);
-    for (std::size_t c = 0; c < candidates; ++c) result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
+    for (std::size_t c = 0; c < candidates; ++c)
+      result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
     return result;
   }
 
@@ -195,10 +229,12 @@ class ClosedEdge::Passage {
 
   void gather(std::span<const double> costs) {
     std::vector<double> of_end(here_.ends.size(), infinity);
-    for (std::size_t c = 0; c < costs.size(); ++c) of_end[at(here_.end_of[c])] = std::min(of_end[at(here_.end_of[c])], costs[c]);
+    for (std::size_t c = 0; c < costs.size(); ++c)
+      of_end[at(here_.end_of[c])] = std::min(of_end[at(here_.end_of[c])], costs[c]);
     members_.resize(here_.kinds.size());
     for (std::size_t end = 0; end < of_end.size(); ++end)
-      if (of_end[end] < infinity) members_[here_.ends[end].kind].push_back({of_end[end], here_.ends[end]});
+      if (of_end[end] < infinity)
+        members_[here_.ends[end].kind].push_back({of_end[end], here_.ends[end]});
     for (std::size_t kind = 0; kind < members_.size(); ++kind) {
       if (members_[kind].empty()) continue;
       std::ranges::sort(members_[kind], {}, &Member::cost);
@@ -209,11 +245,13 @@ class ClosedEdge::Passage {
 
   void spread(std::span<const double> limits) {
     limit_.assign(there_.ends.size(), -infinity);
-    for (std::size_t c = 0; c < limits.size(); ++c) limit_[at(there_.end_of[c])] = std::max(limit_[at(there_.end_of[c])], limits[c]);
+    for (std::size_t c = 0; c < limits.size(); ++c)
+      limit_[at(there_.end_of[c])] = std::max(limit_[at(there_.end_of[c])], limits[c]);
     there_by_kind_.resize(there_.kinds.size());
     if (groups_.empty()) return;
     for (std::size_t end = 0; end < limit_.size(); ++end)
-      if (limit_[end] > groups_.front().least) there_by_kind_[there_.ends[end].kind].push_back(static_cast<int>(end));
+      if (limit_[end] > groups_.front().least)
+        there_by_kind_[there_.ends[end].kind].push_back(static_cast<int>(end));
   }
 
   struct Offer {
@@ -234,7 +272,8 @@ class ClosedEdge::Passage {
       const double least = group.least + of_kinds.least() * edge_.passes_;
       if (least < std::min(apart, limit)) offers.push_back({least, group.kind, of_kinds});
     }
-    std::erase_if(offers, [&](const Offer& offer) { return offer.least >= std::min(apart, limit); });
+    std::erase_if(offers,
+                  [&](const Offer& offer) { return offer.least >= std::min(apart, limit); });
     std::sort(offers.begin(), offers.end());
     for (const int end : there_by_kind_[at(kind)]) {
       const Fixed fixed(edge_, !forward_, there_.ends[at(end)]);
@@ -265,7 +304,8 @@ class ClosedEdge::Passage {
   std::vector<std::vector<int>> there_by_kind_;
 };
 
-std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cost, std::span<const double> limits) const {
+std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cost,
+                                         std::span<const double> limits) const {
   const Side &here = forward ? home_ : wanted_, &there = forward ? wanted_ : home_;
   const EndSpace::End& fixed_end = here.ends[at(here.end_of[at(candidate)])];
   const Fixed fixed(*this, forward, fixed_end);
@@ -273,13 +313,15 @@ std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cos
   for (std::size_t c = 0; c < result.size(); ++c) {
     if (limits[c] <= cost) continue;
     const EndSpace::End& end = there.ends[at(there.end_of[c])];
-    const EdgePrices of_kinds = forward ? prices(fixed_end.kind, end.kind) : prices(end.kind, fixed_end.kind);
+    const EdgePrices of_kinds =
+        forward ? prices(fixed_end.kind, end.kind) : prices(end.kind, fixed_end.kind);
     result[c] = std::min(limits[c], cost + fixed.seconds(of_kinds, end));
   }
   return result;
 }
 
-std::vector<double> ClosedEdge::through(bool forward, std::span<const double> costs, std::span<const double> limits) const {
+std::vector<double> ClosedEdge::through(bool forward, std::span<const double> costs,
+                                        std::span<const double> limits) const {
   const auto finite = [](double cost) { return cost < infinity; };
   const auto first = std::ranges::find_if(costs, finite);
   if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
@@ -287,7 +329,8 @@ std::vector<double> ClosedEdge::through(bool forward, std::span<const double> co
   return Passage(*this, forward, costs, limits).run(limits);
 }
 
-std::vector<double> ClosedEdge::through_at_least(bool forward, std::span<const double> costs, std::span<const double> limits) const {
+std::vector<double> ClosedEdge::through_at_least(bool forward, std::span<const double> costs,
+                                                 std::span<const double> limits) const {
   return Passage(*this, forward, costs, limits).run_roughly(limits);
 }
 

@@ -17,19 +17,23 @@ class ClosedEdge {
     const std::vector<EndSpace::Kind>& kinds;
   };
   /// `readings` by axis. `space` and `rates` must outlive this.
-  ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings, Side home, Side wanted, double passes);
+  ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
+             Side home, Side wanted, double passes);
 
   /// Seconds between two candidates.
   double cost(int home_candidate, int wanted_candidate) const;
   /// As WideTable::through; `forward`: this end is home.
-  std::vector<double> through(bool forward, std::span<const double> costs, std::span<const double> limits) const;
+  std::vector<double> through(bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const;
   /// No more than that: as if digits were always placed as is best.
-  std::vector<double> through_at_least(bool forward, std::span<const double> costs, std::span<const double> limits) const;
+  std::vector<double> through_at_least(bool forward, std::span<const double> costs,
+                                       std::span<const double> limits) const;
 
  private:
   class Fixed;
   class Passage;
-  std::vector<double> from_one(bool forward, int candidate, double cost, std::span<const double> limits) const;
+  std::vector<double> from_one(bool forward, int candidate, double cost,
+                               std::span<const double> limits) const;
   EdgePrices prices(int home_kind, int wanted_kind) const;
   const EndSpace& space_;
   const EdgeRates& rates_;
@@ -38,9 +42,9 @@ class ClosedEdge {
   /// Of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
-    std::vector<std::size_t> home_row, wanted_column;    ///< by kind
+    std::vector<std::size_t> home_row, wanted_column;   ///< by kind
     std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: place_of_parts
-    bool shifted = false, plain = true;  ///< plain: neither shifted nor with a halo
+    bool shifted = false, plain = true;                 ///< plain: neither shifted nor with a halo
     std::vector<AxisReading::Sizes> sizes;
     std::vector<AxisReading::Unhaloed> unhaloed;
   };

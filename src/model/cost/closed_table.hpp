@@ -22,16 +22,17 @@ namespace stratplan {
 /// longest, over all layers from which a backlog may begin, of the reductions from there on less what hides them. So any average over these layers is a lower
 /// bound of a plan's time; it adds up over layers, and so can be searched; it is exact where all weight lies on the layer from which the plan's backlog begins.
 struct Objective {
-  std::vector<double> begins{};  ///< by node: its weight in the average; they add up to 1. Empty: the last node, from which all reductions add up
-  double hidden = 0;             ///< share of the backward kernels' time that can hide them
-  double seconds_per_byte = 0;   ///< price of memory
+  std::vector<double>
+      begins{};  ///< by node: its weight in the average; they add up to 1. Empty: the last node, from which all reductions add up
+  double hidden = 0;            ///< share of the backward kernels' time that can hide them
+  double seconds_per_byte = 0;  ///< price of memory
 };
 
 class ClosedTable final : public WideTable {
  public:
   /// All but `space` must outlive this.
-  ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space, const Execution& execution,
-              const MachineProfile& machine);
+  ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
+              const Execution& execution, const MachineProfile& machine);
 
   /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
   int classes() const { return static_cast<int>(classes_.size()); }
@@ -43,12 +44,16 @@ class ClosedTable final : public WideTable {
 
   int nodes() const override { return static_cast<int>(blocks_.size()); }
   std::string node_name(int node) const override;
-  std::span<const double> node_costs(int node) const override { return *weighted_[static_cast<std::size_t>(node)]; }
+  std::span<const double> node_costs(int node) const override {
+    return *weighted_[static_cast<std::size_t>(node)];
+  }
   std::span<const std::int64_t> memory(int node) const override { return class_of(node).memory; }
   std::span<const Edge> edges() const override { return edges_; }
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
-  std::vector<double> through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const override;
-  std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const override;
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override;
+  std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs,
+                                       std::span<const double> limits) const override;
 
   Decomposition decomposition(int node, int candidate) const;
   /// The candidate with this grid of the space.
@@ -88,8 +93,12 @@ class ClosedTable final : public WideTable {
     std::unique_ptr<ClosedEdge> model;
   };
 
-  const Class& class_of(int node) const { return classes_[static_cast<std::size_t>(class_of_node_[static_cast<std::size_t>(node)])]; }
-  const EdgeClass& edge_class(int edge) const { return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])]; }
+  const Class& class_of(int node) const {
+    return classes_[static_cast<std::size_t>(class_of_node_[static_cast<std::size_t>(node)])];
+  }
+  const EdgeClass& edge_class(int edge) const {
+    return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])];
+  }
   Decomposition decomposition_in(const Class& of, int candidate) const;
   double passes() const { return static_cast<double>(network_.training.micro_batches); }
   const std::vector<double>& costs_with(const Weights& weights);
@@ -97,7 +106,8 @@ class ClosedTable final : public WideTable {
   ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
   /// Of one class with one landing.
   struct Filling {
-    explicit Filling(const GridSpace& space) : pieces(space.totals().size()), critical(space.size(), 0), reduction(space.size(), 0) {}
+    explicit Filling(const GridSpace& space)
+        : pieces(space.totals().size()), critical(space.size(), 0), reduction(space.size(), 0) {}
     std::vector<std::optional<BlockPieces>> pieces;  ///< by totals
     std::vector<double> critical, reduction;         ///< by grid
     std::size_t rejections = 0;
@@ -116,8 +126,8 @@ class ClosedTable final : public WideTable {
   Topology placement_;
   GroupShapes group_shapes_;
   std::vector<std::vector<std::size_t>> grids_of_totals_;
-  Objective objective_;  ///< with as many weights as nodes
-  std::map<Weights, std::vector<double>> costs_;       ///< by the objective
+  Objective objective_;                               ///< with as many weights as nodes
+  std::map<Weights, std::vector<double>> costs_;      ///< by the objective
   std::vector<const std::vector<double>*> weighted_;  ///< of them, by node
   std::vector<Class> classes_;
   std::vector<int> class_of_node_;

@@ -9,9 +9,12 @@
 
 namespace stratplan {
 
-std::string collective_key(Collective op, DataType type, int group_size) { return fmt::format("{} {} {}", name_of(op), name_of(type), group_size); }
+std::string collective_key(Collective op, DataType type, int group_size) {
+  return fmt::format("{} {} {}", name_of(op), name_of(type), group_size);
+}
 
-std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels) {
+std::string collective_key(Collective op, DataType type, const GroupShape& shape,
+                           std::size_t levels) {
   std::size_t level = 0;
   while (level + 1 < levels && shape.members[level] == 1) ++level;
   std::string members = std::to_string(shape.members[level]);
@@ -19,14 +22,17 @@ std::string collective_key(Collective op, DataType type, const GroupShape& shape
   return fmt::format("{} {} {}", name_of(op), name_of(type), members);
 }
 
-Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level, const DeviceRates& device) {
-  SP_ASSERT(members >= 1 && level.bandwidth_bytes_per_s > 0 && device.bytes_per_s > 0, "members={}", members);
+Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
+                            const DeviceRates& device) {
+  SP_ASSERT(members >= 1 && level.bandwidth_bytes_per_s > 0 && device.bytes_per_s > 0, "members={}",
+            members);
   if (members == 1) return {0};
   const double a = level.latency.value;
   const double n = static_cast<double>(bytes.value);
   const double move = n / level.bandwidth_bytes_per_s;
   const double sum = n / device.bytes_per_s;
-  const double steps = static_cast<double>(std::bit_width(static_cast<unsigned>(members - 1)));  // ceil(lg p)
+  const double steps =
+      static_cast<double>(std::bit_width(static_cast<unsigned>(members - 1)));  // ceil(lg p)
   const double others = members - 1;
   const double share = others / members;
   switch (op) {
@@ -44,12 +50,14 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
 }
 
 GroupShape shape_of(const std::vector<int>& group, const Topology& placement) {
-  SP_ASSERT(!group.empty() && placement.size() <= GroupShape::most_levels, "members={} levels={}", group.size(), placement.size());
+  SP_ASSERT(!group.empty() && placement.size() <= GroupShape::most_levels, "members={} levels={}",
+            group.size(), placement.size());
   GroupShape shape;
   int within = 1, counted = 1;
   for (std::size_t level = placement.size(); level-- > 0;) {
     within *= placement[level];
-    const auto together = std::ranges::count_if(group, [&](int member) { return member / within == group.front() / within; });
+    const auto together = std::ranges::count_if(
+        group, [&](int member) { return member / within == group.front() / within; });
     shape.members[level] = static_cast<int>(together) / counted;
     counted *= shape.members[level];
   }
@@ -57,23 +65,29 @@ GroupShape shape_of(const std::vector<int>& group, const Topology& placement) {
 }
 
 int ranks_within(const Topology& placement, std::size_t level) {
-  return std::accumulate(placement.begin() + static_cast<std::ptrdiff_t>(level) + 1, placement.end(), 1, std::multiplies<>());
+  return std::accumulate(placement.begin() + static_cast<std::ptrdiff_t>(level) + 1,
+                         placement.end(), 1, std::multiplies<>());
 }
 
 double shared_bandwidth(const Level& level, int flows) {
-  return level.shared_bytes_per_s > 0 ? std::min(level.bandwidth_bytes_per_s, level.shared_bytes_per_s / flows) : level.bandwidth_bytes_per_s;
+  return level.shared_bytes_per_s > 0
+             ? std::min(level.bandwidth_bytes_per_s, level.shared_bytes_per_s / flows)
+             : level.bandwidth_bytes_per_s;
 }
 
 namespace {
 
 /// All members in one go: at the outermost level's latency, and as fast as a ring passes the narrowest level.
-Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement,
+             const MachineProfile& machine) {
   Level way;
   int inside = 1;
   for (std::size_t level = placement.size(); level-- > 0;) {
     if (shape.members[level] == 1) continue;
-    const double bandwidth = shared_bandwidth(machine.levels[level], std::max(1, ranks_within(placement, level) / inside));
-    way.bandwidth_bytes_per_s = inside == 1 ? bandwidth : std::min(way.bandwidth_bytes_per_s, bandwidth);
+    const double bandwidth = shared_bandwidth(machine.levels[level],
+                                              std::max(1, ranks_within(placement, level) / inside));
+    way.bandwidth_bytes_per_s =
+        inside == 1 ? bandwidth : std::min(way.bandwidth_bytes_per_s, bandwidth);
     way.latency = machine.levels[level].latency;
     inside *= shape.members[level];
   }
@@ -82,7 +96,8 @@ Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology
 
 }  // namespace
 
-Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
+                            const Topology& placement, const MachineProfile& machine) {
   if (shape.size() == 1) return {0};
   const Seconds at_once = flat(op, bytes, shape, placement, machine);
   std::size_t innermost = placement.size() - 1;
@@ -92,18 +107,23 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
   if (outside.size() == 1) return at_once;
   GroupShape inside;
   inside.members[innermost] = shape.members[innermost];
-  const auto within = [&](Collective part) { return flat(part, bytes, inside, placement, machine); };
-  Seconds in_turn = estimate_collective(op, {bytes.value / inside.size()}, outside, placement, machine);
+  const auto within = [&](Collective part) {
+    return flat(part, bytes, inside, placement, machine);
+  };
+  Seconds in_turn =
+      estimate_collective(op, {bytes.value / inside.size()}, outside, placement, machine);
   if (op != Collective::AllGather) in_turn += within(Collective::ReduceScatter);
   if (op != Collective::ReduceScatter) in_turn += within(Collective::AllGather);
   return std::min(at_once, in_turn);
 }
 
-StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine) {
+StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
+                         const Topology& placement, const MachineProfile& machine) {
   if (!machine.collectives.empty()) {
     const auto table = machine.collectives.find(collective_key(op, type, shape, placement.size()));
     if (table != machine.collectives.end()) {
-      if (const Measurement* exact = table->second.find(bytes)) return {exact->mean(), Tier::Measured, exact->deviation()};
+      if (const Measurement* exact = table->second.find(bytes))
+        return {exact->mean(), Tier::Measured, exact->deviation()};
       if (const auto between = table->second.at(bytes)) return {*between, Tier::Interpolated, {}};
     }
   }
@@ -112,7 +132,8 @@ StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupS
 
 StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine) {
   const Topology placement = machine.placement(ranks);
-  return collective_cost(step.op, step.type, step.bytes(), shape_of(step.group, placement), placement, machine);
+  return collective_cost(step.op, step.type, step.bytes(), shape_of(step.group, placement),
+                         placement, machine);
 }
 
 }  // namespace stratplan

@@ -39,15 +39,19 @@ GroupShape shape_of(const std::vector<int>& group, const Topology& placement);
 /// "all_reduce f32 2": the key in MachineProfile::collectives, of ranks that meet at the innermost level.
 std::string collective_key(Collective op, DataType type, int group_size);
 /// The same of any group: "all_reduce f32 8x1" for one rank on each of eight nodes, members at each level from the outermost that has several.
-std::string collective_key(Collective op, DataType type, const GroupShape& shape, std::size_t levels);
+std::string collective_key(Collective op, DataType type, const GroupShape& shape,
+                           std::size_t levels);
 
 /// The cheapest algorithm's time for `bytes` (as CollectiveStep::bytes) over `members` ranks of one level.
-Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level, const DeviceRates& device);
+Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
+                            const DeviceRates& device);
 /// The same over several levels. All ranks of the job (`placement`) are in such groups, and these work at the same time.
-Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine);
+Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
+                            const Topology& placement, const MachineProfile& machine);
 
 /// Measured where there is a table of such groups, estimated otherwise.
-StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape, const Topology& placement, const MachineProfile& machine);
+StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
+                         const Topology& placement, const MachineProfile& machine);
 /// `ranks`: of the job, which decides where its ranks lie.
 StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine);
 

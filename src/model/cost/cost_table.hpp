@@ -52,16 +52,22 @@ class WideTable {
   virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;  ///< seconds
   /// By candidate `it` of the edge's other end: the least of costs[c] + edge_cost over all candidates c of this end; where that is above limits[it], something between the
   /// two. `forward`: from the edge's `from` to its `to`.
-  virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const = 0;
+  virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                                      std::span<const double> limits) const = 0;
   /// The same from one candidate of this end alone, at no cost of its own.
-  std::vector<double> through_one(int edge, bool forward, int candidate, std::span<const double> limits) const {
-    std::vector<double> costs(node_costs(forward ? edges()[static_cast<std::size_t>(edge)].from : edges()[static_cast<std::size_t>(edge)].to).size(),
+  std::vector<double> through_one(int edge, bool forward, int candidate,
+                                  std::span<const double> limits) const {
+    std::vector<double> costs(node_costs(forward ? edges()[static_cast<std::size_t>(edge)].from
+                                                 : edges()[static_cast<std::size_t>(edge)].to)
+                                  .size(),
                               std::numeric_limits<double>::infinity());
     costs[static_cast<std::size_t>(candidate)] = 0;
     return through(edge, forward, costs, limits);
   }
   /// No more than that, from a rough look.
-  virtual std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs, std::span<const double> limits) const {
+  virtual std::vector<double> through_at_least(int edge, bool forward,
+                                               std::span<const double> costs,
+                                               std::span<const double> limits) const {
     return through(edge, forward, costs, limits);
   }
 };

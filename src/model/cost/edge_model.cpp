@@ -9,10 +9,13 @@
 namespace stratplan {
 namespace {
 
-double quotient(std::int64_t a, std::int64_t b) { return static_cast<double>(a) / static_cast<double>(b); }
+double quotient(std::int64_t a, std::int64_t b) {
+  return static_cast<double>(a) / static_cast<double>(b);
+}
 
 /// Elements of `wanted` in all of `blocks`, and how many of them have any.
-std::pair<std::int64_t, std::int64_t> overlap(const std::vector<Interval>& blocks, const Interval& wanted) {
+std::pair<std::int64_t, std::int64_t> overlap(const std::vector<Interval>& blocks,
+                                              const Interval& wanted) {
   std::int64_t elements = 0, count = 0;
   for (const Interval& block : blocks) {
     const std::int64_t common = intersect(block, wanted).size();
@@ -25,7 +28,8 @@ std::pair<std::int64_t, std::int64_t> overlap(const std::vector<Interval>& block
 /// A few of so many places: the first and the last, whose windows reach beyond the tensor, their neighbours, and the middle.
 std::set<std::int64_t> telling_places(std::int64_t places) {
   std::set<std::int64_t> some;
-  for (const std::int64_t place : {std::int64_t{0}, std::int64_t{1}, places / 2 - 1, places / 2, places - 2, places - 1})
+  for (const std::int64_t place :
+       {std::int64_t{0}, std::int64_t{1}, places / 2 - 1, places / 2, places - 2, places - 1})
     if (place >= 0 && place < places) some.insert(place);
   return some;
 }
@@ -40,8 +44,10 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const auto rates = [&](std::size_t level) {
     const Bytes large{std::int64_t{1} << 30};
     const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement, machine);
-    return std::pair(latency.value, (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value *
-                                        static_cast<double>(size_of(type)) / static_cast<double>(large.value));
+    return std::pair(
+        latency.value,
+        (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value *
+            static_cast<double>(size_of(type)) / static_cast<double>(large.value));
   };
   Kernel copy;
   copy.kind = KernelKind::CopyRegion;
@@ -54,29 +60,38 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const double copied = (cost_of(copy, machine).seconds.value - start) / static_cast<double>(many);
   // What a rank has itself is copied once, if anything moves at all.
   const auto single = [](double value) { return static_cast<float>(value); };
-  return {single(far_message + 2 * start), single(far_element + 2 * copied), single(far_message - near_message), single(far_element - near_element),
-          single(near_message + start),    single(near_element + copied),    machine.topology(ranks).back()};
+  return {single(far_message + 2 * start),    single(far_element + 2 * copied),
+          single(far_message - near_message), single(far_element - near_element),
+          single(near_message + start),       single(near_element + copied),
+          machine.topology(ranks).back()};
 }
 
-AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis axis) : home_(home), needed_(needed), axis_(axis) {
+AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis axis)
+    : home_(home), needed_(needed), axis_(axis) {
   extent_ = std::max<std::int64_t>(1, needed.tensor[axis]);
   shifted_ = axis == Axis::C && needed.iteration.shape[axis] != needed.tensor[axis];
   const std::vector<Interval> halves = wanted_blocks(2);
-  const bool tiles = halves[0].end == halves[1].begin && halves[0].begin == 0 && halves[1].end == extent_;
-  plain_ = !shifted_ && (!is_spatial(axis) || (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
+  const bool tiles =
+      halves[0].end == halves[1].begin && halves[0].begin == 0 && halves[1].end == extent_;
+  plain_ = !shifted_ &&
+           (!is_spatial(axis) || (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
 }
 
 std::vector<Interval> AxisReading::home_blocks(int parts) const {
   std::vector<Interval> blocks;
-  for (int index = 0; index < parts; ++index) blocks.push_back(block(extent_, parts, index, home_.split(axis_).quantum));
+  for (int index = 0; index < parts; ++index)
+    blocks.push_back(block(extent_, parts, index, home_.split(axis_).quantum));
   return blocks;
 }
 
 std::vector<Interval> AxisReading::wanted_blocks(int parts) const {
   std::vector<Interval> blocks;
   for (int index = 0; index < parts; ++index) {
-    const Interval positions = block(needed_.iteration.shape[axis_], parts, index, needed_.iteration.split(axis_).quantum);
-    blocks.push_back(positions.empty() ? Interval{0, 0} : intersect(needed_.unclipped(axis_, positions), {0, extent_}));
+    const Interval positions =
+        block(needed_.iteration.shape[axis_], parts, index, needed_.iteration.split(axis_).quantum);
+    blocks.push_back(positions.empty()
+                         ? Interval{0, 0}
+                         : intersect(needed_.unclipped(axis_, positions), {0, extent_}));
   }
   return blocks;
 }
@@ -86,7 +101,8 @@ AxisReading::Sizes AxisReading::sizes(int home_parts, int wanted_parts) const {
   const auto single = [](auto value) { return static_cast<float>(value); };
   if (plain_) {
     const auto longest = [&](int parts) { return single((extent_ + parts - 1) / parts); };
-    const float wanted = longest(wanted_parts), held = longest(home_parts), common = std::min(wanted, held);
+    const float wanted = longest(wanted_parts), held = longest(home_parts),
+                common = std::min(wanted, held);
     return {single(std::max(1.0, quotient(home_parts, wanted_parts))), wanted, common,
             single(std::max(1.0, quotient(wanted_parts, home_parts))), held,   common};
   }
@@ -115,11 +131,16 @@ AxisReading::Sizes AxisReading::sizes(int home_parts, int wanted_parts) const {
   return worst;
 }
 
-AxisReading::Unhaloed AxisReading::unhaloed(int home_parts, int wanted_parts, const Sizes& sizes) const {
+AxisReading::Unhaloed AxisReading::unhaloed(int home_parts, int wanted_parts,
+                                            const Sizes& sizes) const {
   if (plain_) return {};
-  const auto share = [](double part, double whole) { return whole > 0 ? static_cast<float>(std::min(1.0, part / whole)) : 1.0F; };
-  return {share(quotient(extent_, wanted_parts), sizes.wanted), share(std::max(1.0, quotient(home_parts, wanted_parts)), sizes.homes),
-          share(quotient(extent_, home_parts), sizes.held), share(std::max(1.0, quotient(wanted_parts, home_parts)), sizes.readers)};
+  const auto share = [](double part, double whole) {
+    return whole > 0 ? static_cast<float>(std::min(1.0, part / whole)) : 1.0F;
+  };
+  return {share(quotient(extent_, wanted_parts), sizes.wanted),
+          share(std::max(1.0, quotient(home_parts, wanted_parts)), sizes.homes),
+          share(quotient(extent_, home_parts), sizes.held),
+          share(std::max(1.0, quotient(wanted_parts, home_parts)), sizes.readers)};
 }
 
 Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed& needed) {
@@ -132,7 +153,8 @@ Seconds edge_cost(const EdgeRates& rates, const Distribution& home, const Needed
                      wanted = digits_along(to, needed.iteration.split(axis).by, rates.innermost);
     const AxisReading::Sizes sizes = reading.sizes(held.parts(), wanted.parts());
     products *= sizes;
-    meetings *= with_halo(meet(held, wanted, rates.innermost, reading.shifted()), reading.unhaloed(held.parts(), wanted.parts(), sizes));
+    meetings *= with_halo(meet(held, wanted, rates.innermost, reading.shifted()),
+                          reading.unhaloed(held.parts(), wanted.parts(), sizes));
   }
   double terms = 1, inside = 1;
   for (const GridDigit& digit : to) {

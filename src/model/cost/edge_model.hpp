@@ -87,7 +87,8 @@ class EdgePrices {
  public:
   /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same block's gradient. `halo`: a block with its halo is at most so many
   /// times the block.
-  EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo = 1);
+  EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms,
+             float halo = 1);
   /// `meetings`: products over the axes; near_wanted and near_readers besides times the terms in each innermost group.
   float seconds(const EdgeRates& rates, const Meeting& meetings) const;
   /// Nothing in common anywhere near: no pair costs more,
@@ -98,8 +99,12 @@ class EdgePrices {
  private:
   struct Direction {
     Direction(const EdgeRates& rates, float all_messages, float all_elements, float own_elements)
-        : messages(all_messages), elements(all_elements), own(own_elements), far(messages * rates.message + elements * rates.element) {}
-    float seconds(const EdgeRates& rates, float common, float near_blocks, float near_elements) const;
+        : messages(all_messages),
+          elements(all_elements),
+          own(own_elements),
+          far(messages * rates.message + elements * rates.element) {}
+    float seconds(const EdgeRates& rates, float common, float near_blocks,
+                  float near_elements) const;
     /// The ranks of an innermost group have no more than each as much as this one.
     float least(const EdgeRates& rates, float halo) const {
       const auto group = static_cast<float>(rates.innermost);
@@ -111,15 +116,18 @@ class EdgePrices {
   float least_;
 };
 
-inline float EdgePrices::Direction::seconds(const EdgeRates& rates, float common, float near_blocks, float near_elements) const {
+inline float EdgePrices::Direction::seconds(const EdgeRates& rates, float common, float near_blocks,
+                                            float near_elements) const {
   constexpr float rounding = 1e-4F;
   const float own_elements = own * common, near = std::min(std::max(near_blocks, common), messages);
-  const float all = far - near * rates.near_message - std::max(own_elements, near_elements) * rates.near_element - common * rates.own_message -
-                    own_elements * rates.own_element;
+  const float all = far - near * rates.near_message -
+                    std::max(own_elements, near_elements) * rates.near_element -
+                    common * rates.own_message - own_elements * rates.own_element;
   return messages <= common + rounding ? 0 : all;
 }
 
-inline EdgePrices::EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms, float halo)
+inline EdgePrices::EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products,
+                              float terms, float halo)
     : forward_(rates, products.homes, products.wanted, products.wanted_at_home),
       backward_(rates, terms * products.readers, terms * products.held, products.held_and_wanted),
       least_(forward_.least(rates, halo) + backward_.least(rates, halo)) {
@@ -127,8 +135,10 @@ inline EdgePrices::EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& 
 }
 
 inline float EdgePrices::seconds(const EdgeRates& rates, const Meeting& meetings) const {
-  return forward_.seconds(rates, meetings.common, meetings.near_homes, meetings.near_home * forward_.elements) +
-         backward_.seconds(rates, meetings.common, meetings.near_readers, meetings.near_wanted * backward_.elements);
+  return forward_.seconds(rates, meetings.common, meetings.near_homes,
+                          meetings.near_home * forward_.elements) +
+         backward_.seconds(rates, meetings.common, meetings.near_readers,
+                           meetings.near_wanted * backward_.elements);
 }
 
 /// One pass in each direction of one pair.

@@ -20,7 +20,8 @@ int EndSpace::number_of(std::size_t axis, AxisDigits digits) {
 }
 
 /// The end but for the number of its kind.
-std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid, const TensorSplit& split) {
+std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid,
+                                                          const TensorSplit& split) {
   Kind kind;
   End end;
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
@@ -32,7 +33,8 @@ std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid, cons
   for (const GridDigit& digit : space_.digits(grid)) {
     if (!split.gathered.contains(digit.dim)) continue;
     kind.terms *= digit.parts;
-    if (digit.stride < space_.innermost()) end.terms_inside = static_cast<std::uint16_t>(end.terms_inside * digit.parts);
+    if (digit.stride < space_.innermost())
+      end.terms_inside = static_cast<std::uint16_t>(end.terms_inside * digit.parts);
   }
   return {kind, end};
 }
@@ -48,7 +50,8 @@ const EndSpace::Ends& EndSpace::ends(const SplitByLanding& splits) {
     if (landing > 0 && splits[landing] == splits[0]) of_grid = made.of_grid[0];
     for (std::size_t grid = of_grid.size(); grid < space_.size(); ++grid) {
       auto [kind, end] = end_on(grid, splits[landing]);
-      const auto [of_kind, new_kind] = kinds.try_emplace(kind, static_cast<std::uint16_t>(made.kinds.size()));
+      const auto [of_kind, new_kind] =
+          kinds.try_emplace(kind, static_cast<std::uint16_t>(made.kinds.size()));
       if (new_kind) made.kinds.push_back(kind);
       end.kind = of_kind->second;
       const auto [place, fresh] = known.try_emplace(end, static_cast<int>(made.ends.size()));
@@ -60,7 +63,8 @@ const EndSpace::Ends& EndSpace::ends(const SplitByLanding& splits) {
 }
 
 std::uint16_t EndSpace::number_of(const Meeting& meeting) {
-  const auto [found, fresh] = number_of_meeting_.try_emplace(meeting, static_cast<std::uint16_t>(meetings_.size()));
+  const auto [found, fresh] =
+      number_of_meeting_.try_emplace(meeting, static_cast<std::uint16_t>(meetings_.size()));
   if (fresh) meetings_.push_back(meeting);
   SP_ASSERT(meetings_.size() < 65536);
   return found->second;
@@ -72,14 +76,16 @@ void EndSpace::meet_all() {
     std::vector<std::map<Meeting, std::vector<std::size_t>>> rows(ways);
     in_parallel(ways, [&](std::size_t home) {
       for (std::size_t wanted = 0; wanted < ways; ++wanted)
-        rows[home][meet(pool.digits[home], pool.digits[wanted], space_.innermost())].push_back(wanted);
+        rows[home][meet(pool.digits[home], pool.digits[wanted], space_.innermost())].push_back(
+            wanted);
     });
     pool.by_home.resize(ways * ways);
     pool.by_wanted.resize(ways * ways);
     for (std::size_t home = 0; home < ways; ++home) {
       for (const auto& [meeting, places] : rows[home]) {
         const std::uint16_t number = number_of(meeting);
-        for (const std::size_t wanted : places) pool.by_home[home * ways + wanted] = pool.by_wanted[wanted * ways + home] = number;
+        for (const std::size_t wanted : places)
+          pool.by_home[home * ways + wanted] = pool.by_wanted[wanted * ways + home] = number;
       }
     }
     find_best(pool);
@@ -91,8 +97,11 @@ void EndSpace::find_best(Pool& pool) {
   for (const AxisDigits& digits : pool.digits) parts.insert(digits.parts());
   pool.parts.assign(parts.begin(), parts.end());
   std::vector<std::size_t> place;
-  for (const AxisDigits& digits : pool.digits) place.push_back(static_cast<std::size_t>(std::ranges::lower_bound(pool.parts, digits.parts()) - pool.parts.begin()));
-  const auto best_of = [&](const std::vector<std::uint16_t>& table, std::vector<std::uint16_t>& best) {
+  for (const AxisDigits& digits : pool.digits)
+    place.push_back(static_cast<std::size_t>(std::ranges::lower_bound(pool.parts, digits.parts()) -
+                                             pool.parts.begin()));
+  const auto best_of = [&](const std::vector<std::uint16_t>& table,
+                           std::vector<std::uint16_t>& best) {
     for (std::size_t one = 0; one < pool.digits.size(); ++one) {
       std::vector<Meeting> most(pool.parts.size(), strangers);
       for (std::size_t other = 0; other < pool.digits.size(); ++other)

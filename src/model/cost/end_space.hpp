@@ -45,12 +45,20 @@ class EndSpace {
   const Ends& ends(const SplitByLanding& splits);
   void meet_all();
   /// Of an axis's digits at one end with all at the other: indices of meetings().
-  const std::uint16_t* met_by_home(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_home, digits); }
-  const std::uint16_t* met_by_wanted(std::size_t axis, int digits) const { return pools_[axis].row(pools_[axis].by_wanted, digits); }
+  const std::uint16_t* met_by_home(std::size_t axis, int digits) const {
+    return pools_[axis].row(pools_[axis].by_home, digits);
+  }
+  const std::uint16_t* met_by_wanted(std::size_t axis, int digits) const {
+    return pools_[axis].row(pools_[axis].by_wanted, digits);
+  }
   const std::vector<Meeting>& meetings() const { return meetings_; }
   /// The best that an axis's digits at one end can have in common with any at the other of so many parts (place_of_parts): indices of meetings().
-  const std::uint16_t* best_by_home(std::size_t axis, int digits) const { return pools_[axis].best_row(pools_[axis].best_by_home, digits); }
-  const std::uint16_t* best_by_wanted(std::size_t axis, int digits) const { return pools_[axis].best_row(pools_[axis].best_by_wanted, digits); }
+  const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
+    return pools_[axis].best_row(pools_[axis].best_by_home, digits);
+  }
+  const std::uint16_t* best_by_wanted(std::size_t axis, int digits) const {
+    return pools_[axis].best_row(pools_[axis].best_by_wanted, digits);
+  }
   std::size_t place_of_parts(std::size_t axis, int parts) const;
   /// The digits of an axis that nothing splits.
   static constexpr int whole = 0;

@@ -24,7 +24,8 @@ DeviceRates faster(DeviceRates device, Resource resource, double factor) {
 }
 
 void scale(Measurement& measured, double share) {
-  for (Seconds* seconds : {&measured.median, &measured.p10, &measured.p90}) *seconds = *seconds * share;
+  for (Seconds* seconds : {&measured.median, &measured.p10, &measured.p90})
+    *seconds = *seconds * share;
 }
 
 /// The first point is the smallest message's.
@@ -32,8 +33,10 @@ void improve(SizeTable& table, Resource resource, double factor) {
   if (table.points.empty()) return;
   const Seconds latency = table.points.front().second.median;
   for (auto& [bytes, measured] : table.points) {
-    const Seconds beyond = std::max(Seconds{}, measured.median - latency), at_once = measured.median - beyond;
-    const Seconds improved = resource == Resource::Latency ? at_once / factor + beyond : at_once + beyond / factor;
+    const Seconds beyond = std::max(Seconds{}, measured.median - latency),
+                  at_once = measured.median - beyond;
+    const Seconds improved =
+        resource == Resource::Latency ? at_once / factor + beyond : at_once + beyond / factor;
     if (measured.median.value > 0) scale(measured, improved / measured.median);
   }
 }
@@ -53,7 +56,8 @@ void improve_links(MachineProfile& machine, Resource resource, double factor) {
     for (auto& [key, table] : *tables) improve(table, resource, factor);
 }
 
-void improve_kernels(MachineProfile& machine, const DeviceRates& before, const std::vector<Program>& programs) {
+void improve_kernels(MachineProfile& machine, const DeviceRates& before,
+                     const std::vector<Program>& programs) {
   std::set<std::string> seen;
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
@@ -63,7 +67,8 @@ void improve_kernels(MachineProfile& machine, const DeviceRates& before, const s
       const Kernel kernel = compute ? compute->kernel : load_kernel(*load);
       const auto measured = machine.kernels.find(kernel.key());
       if (measured != machine.kernels.end() && seen.insert(measured->first).second)
-        scale(measured->second, estimate_kernel(kernel, machine.device) / estimate_kernel(kernel, before));
+        scale(measured->second,
+              estimate_kernel(kernel, machine.device) / estimate_kernel(kernel, before));
     }
   }
 }
@@ -71,11 +76,13 @@ void improve_kernels(MachineProfile& machine, const DeviceRates& before, const s
 }  // namespace
 
 std::string_view name_of(Resource resource) {
-  constexpr std::array<std::string_view, resource_count> names{"compute", "memory bandwidth", "launches", "latency", "bandwidth"};
+  constexpr std::array<std::string_view, resource_count> names{"compute", "memory bandwidth",
+                                                               "launches", "latency", "bandwidth"};
   return names[static_cast<std::size_t>(resource)];
 }
 
-MachineProfile faster(const MachineProfile& machine, Resource resource, double factor, const std::vector<Program>& programs) {
+MachineProfile faster(const MachineProfile& machine, Resource resource, double factor,
+                      const std::vector<Program>& programs) {
   MachineProfile result = machine;
   if (resource == Resource::Latency || resource == Resource::Bandwidth) {
     improve_links(result, resource, factor);
@@ -89,7 +96,8 @@ MachineProfile faster(const MachineProfile& machine, Resource resource, double f
 
 Resource bound_of(const Kernel& kernel, const DeviceRates& device) {
   const Seconds with_rate = estimate_kernel(kernel, faster(device, Resource::Compute, 2));
-  const Seconds with_bandwidth = estimate_kernel(kernel, faster(device, Resource::MemoryBandwidth, 2));
+  const Seconds with_bandwidth =
+      estimate_kernel(kernel, faster(device, Resource::MemoryBandwidth, 2));
   return with_rate < with_bandwidth ? Resource::Compute : Resource::MemoryBandwidth;
 }
 

@@ -15,7 +15,8 @@ std::string_view name_of(Resource resource);
 
 /// `machine` with `factor` times as much of a resource. Measured kernels of `programs` become faster by what their estimates do; of measured messages and
 /// collectives, the time of the smallest counts as latency and the rest as bandwidth.
-MachineProfile faster(const MachineProfile& machine, Resource resource, double factor, const std::vector<Program>& programs);
+MachineProfile faster(const MachineProfile& machine, Resource resource, double factor,
+                      const std::vector<Program>& programs);
 
 /// What decides how long a kernel takes on this device beyond its launch, by its estimate: Compute or MemoryBandwidth.
 Resource bound_of(const Kernel& kernel, const DeviceRates& device);

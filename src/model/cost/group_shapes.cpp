@@ -21,7 +21,8 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
   Along along;
   std::map<GroupShape, std::uint16_t> numbers;
   for (std::size_t grid = 0; grid < space_.size(); ++grid) {
-    const auto [number, fresh] = numbers.try_emplace(shape(grid, dims, space_.ranks()), static_cast<std::uint16_t>(along.shapes.size()));
+    const auto [number, fresh] = numbers.try_emplace(
+        shape(grid, dims, space_.ranks()), static_cast<std::uint16_t>(along.shapes.size()));
     if (fresh) along.shapes.push_back(number->first);
     SP_ASSERT(along.shapes.size() < 65536);
     along.of_grid.push_back(number->second);

@@ -7,10 +7,12 @@
 
 namespace stratplan {
 
-bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer) {
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation,
+                       LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
-  return std::any_of(consumers.begin(), consumers.end(),
-                     [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer); });
+  return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
+    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
+  });
 }
 
 namespace {
@@ -24,7 +26,8 @@ struct InnerEdge {
 bool leads_out(const std::vector<Fusion>& fusions, LayerIndex producer, LayerIndex consumer) {
   return std::none_of(fusions.begin(), fusions.end(), [&](const Fusion& fusion) {
     const std::vector<LayerIndex> layers = fusion.layers();
-    return std::count(layers.begin(), layers.end(), producer) > 0 && std::count(layers.begin(), layers.end(), consumer) > 0;
+    return std::count(layers.begin(), layers.end(), producer) > 0 &&
+           std::count(layers.begin(), layers.end(), consumer) > 0;
   });
 }
 
@@ -34,7 +37,9 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
     const auto& inputs = network.layer(block.layers[consumer]).inputs;
     for (std::size_t input = 0; input < inputs.size(); ++input) {
       const auto producer = std::find(block.layers.begin(), block.layers.end(), inputs[input]);
-      if (producer != block.layers.end()) edges.push_back({static_cast<std::size_t>(producer - block.layers.begin()), consumer, input});
+      if (producer != block.layers.end())
+        edges.push_back(
+            {static_cast<std::size_t>(producer - block.layers.begin()), consumer, input});
     }
   }
   return edges;
@@ -43,19 +48,27 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
 std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters, layer.bias, layer.count_padding,
-                                 layer.epsilon, layer.slope, layer.probability);
+  std::string text =
+      fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters,
+                  layer.bias, layer.count_padding, layer.epsilon, layer.slope, layer.probability);
   for (const Window& window : layer.windows)
-    text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation, window.pad_before, window.pad_after);
-  for (const Scale& scale : layer.scales) text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
+    text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation,
+                        window.pad_before, window.pad_after);
+  for (const Scale& scale : layer.scales)
+    text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
   for (const std::int64_t channels : layer.channels) text += fmt::format(" c{}", channels);
-  for (const Axis axis : all_axes) text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
-  text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum, layer.groups, layer.response.size, layer.response.alpha,
-                      layer.response.beta, layer.response.k);
+  for (const Axis axis : all_axes)
+    text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
+  text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum,
+                      layer.groups, layer.response.size, layer.response.alpha, layer.response.beta,
+                      layer.response.k);
   for (const LayerIndex input : layer.inputs)
-    text += fmt::format(" {}{}", network.layer(input).kind == LayerKind::Input ? "data" : "layer", recomputation.dropped(input) ? " again" : "");
-  text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "", recomputation.remade(index) ? "remade" : "");
-  return text + fmt::format(" to {}{}", network.consumers(index).size(), kept_by_consumers(network, recomputation, index) ? " kept" : "");
+    text += fmt::format(" {}{}", network.layer(input).kind == LayerKind::Input ? "data" : "layer",
+                        recomputation.dropped(input) ? " again" : "");
+  text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "",
+                      recomputation.remade(index) ? "remade" : "");
+  return text + fmt::format(" to {}{}", network.consumers(index).size(),
+                            kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
 
 /// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it makes, those named `except` do not count.
@@ -64,11 +77,14 @@ Bytes saved_by(const Program& program, const std::string& except) {
   std::vector<int> used(program.buffers.size(), 0);
   for (const Step& step : program.steps)
     for (const auto* ids : {&step.reads, &step.writes})
-      for (const BufferId id : *ids) used[static_cast<std::size_t>(id)] |= step.phase == Phase::Forward ? forward : backward;
+      for (const BufferId id : *ids)
+        used[static_cast<std::size_t>(id)] |= step.phase == Phase::Forward ? forward : backward;
   Bytes saved{};
   for (std::size_t id = 0; id < used.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
-    if (used[id] == (forward | backward) && !buffer.persistent && buffer.inside < 0 && buffer.name != except) saved += buffer.bytes();
+    if (used[id] == (forward | backward) && !buffer.persistent && buffer.inside < 0 &&
+        buffer.name != except)
+      saved += buffer.bytes();
   }
   return saved;
 }
@@ -86,25 +102,31 @@ struct LoweredBlock {
   std::vector<Program> programs;
 };
 
-LoweredBlock lower_block(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
+LoweredBlock lower_block(const Network& network, const Block& block, const Decomposition& root,
+                         const Execution& execution, int rank) {
   const std::vector<Decomposition> decompositions = spread(network, block, root);
   LoweredBlock lowered{fuse(network, block, decompositions, execution), {}};
   for (const Fusion& fusion : lowered.fusions) {
     const auto head = std::find(block.layers.begin(), block.layers.end(), fusion.head);
-    lowered.programs.push_back(lower_fusion(network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())], execution, rank));
+    lowered.programs.push_back(lower_fusion(
+        network, fusion, decompositions[static_cast<std::size_t>(head - block.layers.begin())],
+        execution, rank));
   }
   for (const InnerEdge& edge : inner_edges(network, block)) {
     const LayerIndex producer = block.layers[edge.producer], consumer = block.layers[edge.consumer];
     if (leads_out(lowered.fusions, producer, consumer))
-      lowered.programs.push_back(
-          lower_edge(network, producer, decompositions[edge.producer], consumer, edge.input, decompositions[edge.consumer], execution, rank));
+      lowered.programs.push_back(lower_edge(network, producer, decompositions[edge.producer],
+                                            consumer, edge.input, decompositions[edge.consumer],
+                                            execution, rank));
   }
   return lowered;
 }
 
 }  // namespace
 
-std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank) {
+std::vector<Program> block_programs(const Network& network, const Block& block,
+                                    const Decomposition& root, const Execution& execution,
+                                    int rank) {
   return lower_block(network, block, root, execution, rank).programs;
 }
 
@@ -130,18 +152,23 @@ std::vector<int> layer_classes(const Network& network, const Execution& executio
   std::map<std::string, int> known;
   std::vector<int> classes;
   for (LayerIndex index = 0; index < network.size(); ++index)
-    classes.push_back(known.try_emplace(describe(network, recomputation, index), static_cast<int>(known.size())).first->second);
+    classes.push_back(
+        known.try_emplace(describe(network, recomputation, index), static_cast<int>(known.size()))
+            .first->second);
   return classes;
 }
 
 std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block) {
   std::string text;
-  for (const LayerIndex layer : block.layers) text += fmt::format("{} ", classes[static_cast<std::size_t>(layer)]);
-  for (const InnerEdge& edge : inner_edges(network, block)) text += fmt::format("{}.{}.{} ", edge.producer, edge.consumer, edge.input);
+  for (const LayerIndex layer : block.layers)
+    text += fmt::format("{} ", classes[static_cast<std::size_t>(layer)]);
+  for (const InnerEdge& edge : inner_edges(network, block))
+    text += fmt::format("{}.{}.{} ", edge.producer, edge.consumer, edge.input);
   return text;
 }
 
-LayerCosts::LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine)
+LayerCosts::LayerCosts(const Network& network, const Execution& execution,
+                       const MachineProfile& machine)
     : network_(network),
       execution_(execution),
       machine_(machine),
@@ -164,7 +191,8 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
     for (const Step& step : program.steps) {
       const StepCost priced = price(step, program);
       const Seconds seconds = priced.seconds + machine_.step_overhead.median;
-      const bool communicates = std::holds_alternative<ExchangeStep>(step.body) || std::holds_alternative<CollectiveStep>(step.body);
+      const bool communicates = std::holds_alternative<ExchangeStep>(step.body) ||
+                                std::holds_alternative<CollectiveStep>(step.body);
       (communicates                    ? cost.communication
        : step.phase == Phase::Forward  ? cost.forward
        : step.phase == Phase::Backward ? cost.backward
@@ -174,18 +202,22 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
     if (i >= fusions.size()) continue;  // edges keep nothing of their own
     const LayerIndex layer = fusions[i].last();
     cost.persistent += persistent_of(program);
-    const Bytes saved = saved_by(program, kept_by_consumers(network_, recomputation_, layer) ? network_.layer(layer).name + ".y" : std::string());
+    const Bytes saved = saved_by(program, kept_by_consumers(network_, recomputation_, layer)
+                                              ? network_.layer(layer).name + ".y"
+                                              : std::string());
     cost.saved += {saved.value / network_.training.micro_batches};  // one micro-batch's at a time
   }
   return cost;
 }
 
 const LayerCost& LayerCosts::block(const Block& block, const Decomposition& root) {
-  const auto [found, fresh] = blocks_.try_emplace({class_of(network_, layer_classes_, block), root});
+  const auto [found, fresh] =
+      blocks_.try_emplace({class_of(network_, layer_classes_, block), root});
   if (!fresh) return found->second;
   for (const int rank : telling_ranks(root.grid)) {
     const LayerCost cost = price_block(block, root, rank);
-    const Bytes persistent = std::max(cost.persistent, found->second.persistent), saved = std::max(cost.saved, found->second.saved);
+    const Bytes persistent = std::max(cost.persistent, found->second.persistent),
+                saved = std::max(cost.saved, found->second.saved);
     if (rank == 0 || cost.total() > found->second.total()) found->second = cost;
     found->second.persistent = persistent;
     found->second.saved = saved;
@@ -193,16 +225,20 @@ const LayerCost& LayerCosts::block(const Block& block, const Decomposition& root
   return found->second;
 }
 
-Seconds LayerCosts::edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to) {
-  const auto [found, fresh] = edges_.try_emplace({layer_class(producer), from, layer_class(consumer), input, to});
+Seconds LayerCosts::edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer,
+                         std::size_t input, const Decomposition& to) {
+  const auto [found, fresh] =
+      edges_.try_emplace({layer_class(producer), from, layer_class(consumer), input, to});
   if (!fresh) return found->second;
   std::set<int> ranks;
   for (const ProcessGrid* grid : {&from.grid, &to.grid})
     for (const int rank : telling_ranks(*grid)) ranks.insert(rank);
   for (const int rank : ranks) {
-    const Program program = lower_edge(network_, producer, from, consumer, input, to, execution_, rank);
+    const Program program =
+        lower_edge(network_, producer, from, consumer, input, to, execution_, rank);
     Seconds seconds{};
-    for (const Step& step : program.steps) seconds += price(step, program).seconds + machine_.step_overhead.median;
+    for (const Step& step : program.steps)
+      seconds += price(step, program).seconds + machine_.step_overhead.median;
     found->second = std::max(found->second, seconds);
   }
   return found->second;

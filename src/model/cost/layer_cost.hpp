@@ -20,19 +20,22 @@ struct LayerCost {
   Seconds communication{};     ///< collectives, and exchanges inside the block
   Tier tier = Tier::Measured;  ///< of the least well known step
   Bytes persistent{};          ///< parameters, their gradients, optimizer state
-  Bytes saved{};               ///< activations that backward reads; what the next block reads is counted there
+  Bytes saved{};  ///< activations that backward reads; what the next block reads is counted there
   Seconds total() const { return forward + backward + update + communication; }
 };
 
 /// The steps that a block's own cost is made of, on one rank: each fusion's, and those of the edges between them.
-std::vector<Program> block_programs(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, int rank);
+std::vector<Program> block_programs(const Network& network, const Block& block,
+                                    const Decomposition& root, const Execution& execution,
+                                    int rank);
 
 /// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each
 /// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
 std::vector<int> telling_ranks(const ProcessGrid& grid);
 
 /// Whether some consumer's backward phase reads the layer's output: then that consumer counts it.
-bool kept_by_consumers(const Network& network, const Recomputation& recomputation, LayerIndex layer);
+bool kept_by_consumers(const Network& network, const Recomputation& recomputation,
+                       LayerIndex layer);
 
 /// By layer: equal numbers for layers that differ in name and place only.
 std::vector<int> layer_classes(const Network& network, const Execution& execution);
@@ -48,7 +51,8 @@ class LayerCosts {
   /// Requires that the candidate is legal.
   const LayerCost& block(const Block& block, const Decomposition& root);
   /// Both directions of one edge between layers.
-  Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input, const Decomposition& to);
+  Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer,
+               std::size_t input, const Decomposition& to);
 
  private:
   using BlockKey = std::pair<std::string, Decomposition>;
@@ -56,7 +60,9 @@ class LayerCosts {
 
   StepCost price(const Step& step, const Program& program);
   LayerCost price_block(const Block& block, const Decomposition& root, int rank);
-  int layer_class(LayerIndex layer) const { return layer_classes_[static_cast<std::size_t>(layer)]; }
+  int layer_class(LayerIndex layer) const {
+    return layer_classes_[static_cast<std::size_t>(layer)];
+  }
 
   const Network& network_;
   const Execution& execution_;

@@ -15,13 +15,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool looks_like_a_path(const std::string& source) { return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension(); }
+bool looks_like_a_path(const std::string& source) {
+  return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension();
+}
 
 [[noreturn]] void unknown(const std::string& source, std::vector<std::string> names) {
   names.insert(names.begin(), "local");
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-  throw InputError(source, "", "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
+  throw InputError(
+      source, "",
+      "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
 }
 
 /// The file of a machine other than "local".
@@ -52,19 +56,23 @@ Json read_machine_document(const std::string& source) {
 }
 
 std::filesystem::path local_machine_path(int ranks, int threads_per_rank) {
-  return cache_folder() / ("machine-" + std::to_string(ranks) + "x" + std::to_string(threads_per_rank) + ".json");
+  return cache_folder() /
+         ("machine-" + std::to_string(ranks) + "x" + std::to_string(threads_per_rank) + ".json");
 }
 
 MachineProfile estimate_local_machine() {
   const int cores = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
-  const std::int64_t memory = std::max<std::int64_t>(1, ::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  const std::int64_t memory =
+      std::max<std::int64_t>(1, ::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   MachineProfile machine;
   machine.name = "local";
   machine.assumed = true;
   // What a core of a current server processor reaches at best, so that the estimates remain floors.
   machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
   machine.levels = {{"core", cores, {5e-7}, 1e10}};
-  machine.provenance = {{"note", "generic rates, nothing measured yet: `stratplan profile` or `stratplan autotune` measure"}};
+  machine.provenance = {
+      {"note",
+       "generic rates, nothing measured yet: `stratplan profile` or `stratplan autotune` measure"}};
   return machine;
 }
 
@@ -79,14 +87,16 @@ struct Wanted {
 Wanted parse(const std::string& text) {
   const std::size_t colon = text.rfind(':');
   for (int i = 0; colon != std::string::npos && i < math_count; ++i)
-    if (text.substr(colon + 1) == name_of(static_cast<Math>(i))) return {text.substr(0, colon), static_cast<Math>(i)};
+    if (text.substr(colon + 1) == name_of(static_cast<Math>(i)))
+      return {text.substr(0, colon), static_cast<Math>(i)};
   return {text, {}};
 }
 
 MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
   if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
   const std::string cached = local_machine_path(ranks, threads_per_rank).string();
-  return fs::exists(cached) ? machine_from_json(read_machine_document(cached), cached) : estimate_local_machine();
+  return fs::exists(cached) ? machine_from_json(read_machine_document(cached), cached)
+                            : estimate_local_machine();
 }
 
 }  // namespace
@@ -95,8 +105,11 @@ MachineProfile read_machine(const std::string& text, int ranks, int threads_per_
   const Wanted wanted = parse(text);
   MachineProfile machine = read_stored(wanted.source, ranks, threads_per_rank);
   if (!wanted.math) return machine;
-  if (*wanted.math != Math::Fp32 && machine.device.math_flops_per_s[static_cast<std::size_t>(*wanted.math)] == 0)
-    throw InputError(text, "", fmt::format("no {} rate is stated for the device of {}", name_of(*wanted.math), machine.name));
+  if (*wanted.math != Math::Fp32 &&
+      machine.device.math_flops_per_s[static_cast<std::size_t>(*wanted.math)] == 0)
+    throw InputError(text, "",
+                     fmt::format("no {} rate is stated for the device of {}", name_of(*wanted.math),
+                                 machine.name));
   machine.device.math = *wanted.math;
   return machine;
 }

@@ -22,11 +22,15 @@ Math math_of(std::string_view name) {
   return static_cast<Math>(found - math_names.begin());
 }
 
-Seconds Measurement::mean() const { return samples > 1 ? p10 * 0.3 + median * 0.4 + p90 * 0.3 : median; }
+Seconds Measurement::mean() const {
+  return samples > 1 ? p10 * 0.3 + median * 0.4 + p90 * 0.3 : median;
+}
 
 Seconds Measurement::deviation() const {
   if (samples < 2) return {};
-  const auto square = [&](Seconds value) { return (value - mean()).value * (value - mean()).value; };
+  const auto square = [&](Seconds value) {
+    return (value - mean()).value * (value - mean()).value;
+  };
   return {std::sqrt(0.3 * square(p10) + 0.4 * square(median) + 0.3 * square(p90))};
 }
 
@@ -35,7 +39,9 @@ std::optional<Seconds> SizeTable::at(Bytes bytes) const {
   const auto& [first_bytes, first] = points.front();
   if (bytes <= first_bytes) return first.mean();
   if (points.size() == 1) return first.mean() * (bytes / std::max(first_bytes, Bytes{1}));
-  auto above = std::lower_bound(points.begin() + 1, points.end(), bytes, [](const auto& point, Bytes wanted) { return point.first < wanted; });
+  auto above =
+      std::lower_bound(points.begin() + 1, points.end(), bytes,
+                       [](const auto& point, Bytes wanted) { return point.first < wanted; });
   if (above == points.end()) --above;
   const auto& [low, low_time] = *(above - 1);
   const auto& [high, high_time] = *above;
@@ -46,7 +52,9 @@ std::optional<Seconds> SizeTable::at(Bytes bytes) const {
 }
 
 const Measurement* SizeTable::find(Bytes bytes) const {
-  const auto found = std::lower_bound(points.begin(), points.end(), bytes, [](const auto& point, Bytes wanted) { return point.first < wanted; });
+  const auto found =
+      std::lower_bound(points.begin(), points.end(), bytes,
+                       [](const auto& point, Bytes wanted) { return point.first < wanted; });
   return found != points.end() && found->first == bytes ? &found->second : nullptr;
 }
 
@@ -64,10 +72,12 @@ int largest_divisor(int number, int limit) {
 Topology MachineProfile::placement(int ranks) const {
   SP_ASSERT(!levels.empty() && ranks >= 1, "levels={} ranks={}", levels.size(), ranks);
   const bool shareable = levels.back().name == "core";
-  const std::int64_t capacity =
-      std::accumulate(levels.begin(), levels.end(), std::int64_t{1}, [](std::int64_t product, const Level& level) { return product * level.ranks; });
+  const std::int64_t capacity = std::accumulate(
+      levels.begin(), levels.end(), std::int64_t{1},
+      [](std::int64_t product, const Level& level) { return product * level.ranks; });
   if (ranks > capacity && !shareable)
-    throw InfeasibleError(fmt::format("machine {} has {} ranks, {} are asked for", name, capacity, ranks));
+    throw InfeasibleError(
+        fmt::format("machine {} has {} ranks, {} are asked for", name, capacity, ranks));
   Topology groups(levels.size(), 1);
   int rest = ranks;
   for (std::size_t level = levels.size(); level-- > 1;) {
@@ -134,8 +144,10 @@ Measurement measurement_from(const Json& json) {
   measurement.implementation = json.value("implementation", std::string());
   measurement.choice = json.value("choice", std::string());
   if (const auto others = json.find("others"); others != json.end())
-    for (const auto& [way, median] : others->items()) measurement.others[way] = {median.get<double>()};
-  if (json.contains("workspace_bytes")) measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
+    for (const auto& [way, median] : others->items())
+      measurement.others[way] = {median.get<double>()};
+  if (json.contains("workspace_bytes"))
+    measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
   return measurement;
 }
 
@@ -154,7 +166,8 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
   for (const Json& point : json) {
     const Bytes bytes{point.at("bytes").get<std::int64_t>()};
     if (!table.points.empty() && bytes <= table.points.back().first)
-      throw InputError(file, fmt::format("{}/{}/bytes", pointer, table.points.size()), "sizes in ascending order, each once");
+      throw InputError(file, fmt::format("{}/{}/bytes", pointer, table.points.size()),
+                       "sizes in ascending order, each once");
     table.points.emplace_back(bytes, measurement_from(point));
   }
   return table;
@@ -179,10 +192,14 @@ Json to_json(const DeviceRates& device) {
 }
 
 DeviceRates device_from(const Json& json) {
-  DeviceRates device{json.at("flops_per_s").get<double>(), json.at("bytes_per_s").get<double>(), {json.at("launch_seconds").get<double>()}, {json.at("memory_bytes").get<std::int64_t>()}};
+  DeviceRates device{json.at("flops_per_s").get<double>(),
+                     json.at("bytes_per_s").get<double>(),
+                     {json.at("launch_seconds").get<double>()},
+                     {json.at("memory_bytes").get<std::int64_t>()}};
   device.units = json.value("units", 0);
   device.vector_width = json.value("vector_width", 0);
-  for (std::size_t math = 1; math < math_count; ++math) device.math_flops_per_s[math] = json.value(rate_key(math), 0.0);
+  for (std::size_t math = 1; math < math_count; ++math)
+    device.math_flops_per_s[math] = json.value(rate_key(math), 0.0);
   device.name = json.value("name", std::string());
   return device;
 }
@@ -190,14 +207,18 @@ DeviceRates device_from(const Json& json) {
 Json to_json(const std::vector<Interference>& interference) {
   Json rows = Json::array();
   for (const Interference& row : interference)
-    rows.push_back({{"blocks", row.blocks}, {"bytes_per_s", row.bytes_per_s}, {"copied_bytes_per_s", row.copied_bytes_per_s}, {"slowdowns", row.slowdowns}});
+    rows.push_back({{"blocks", row.blocks},
+                    {"bytes_per_s", row.bytes_per_s},
+                    {"copied_bytes_per_s", row.copied_bytes_per_s},
+                    {"slowdowns", row.slowdowns}});
   return {{"emulated", true}, {"rows", std::move(rows)}};
 }
 
 std::vector<Interference> interference_from(const Json& json) {
   std::vector<Interference> rows;
   for (const Json& row : json.at("rows"))
-    rows.push_back({row.at("blocks").get<int>(), row.at("bytes_per_s").get<double>(), row.at("copied_bytes_per_s").get<double>(),
+    rows.push_back({row.at("blocks").get<int>(), row.at("bytes_per_s").get<double>(),
+                    row.at("copied_bytes_per_s").get<double>(),
                     row.at("slowdowns").get<std::map<std::string, double>>()});
   return rows;
 }
@@ -205,7 +226,8 @@ std::vector<Interference> interference_from(const Json& json) {
 /// A key as it stands in a JSON pointer (RFC 6901).
 std::string escaped(const std::string& key) {
   std::string text;
-  for (const char c : key) text += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);
+  for (const char c : key)
+    text += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);
   return text;
 }
 
@@ -220,25 +242,26 @@ Json to_json(const MachineProfile& machine) {
                       {"ranks", level.ranks},
                       {"latency_seconds", level.latency.value},
                       {"bandwidth_bytes_per_s", level.bandwidth_bytes_per_s}});
-    if (level.shared_bytes_per_s > 0) levels.back()["shared_bytes_per_s"] = level.shared_bytes_per_s;
+    if (level.shared_bytes_per_s > 0)
+      levels.back()["shared_bytes_per_s"] = level.shared_bytes_per_s;
   }
   Json kernels = Json::object(), collectives = Json::object(), exchanges = Json::object();
   for (const auto& [key, measurement] : machine.kernels) kernels[key] = to_json(measurement);
   for (const auto& [key, table] : machine.collectives) collectives[key] = to_json(table);
   for (const auto& [key, table] : machine.exchanges) exchanges[key] = to_json(table);
   Json json{{"schema_version", 1},
-          {"name", machine.name},
-          {"assumed", machine.assumed},
-          {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
-          {"levels", std::move(levels)},
-          {"device", to_json(machine.device)},
-          {"threads_per_rank", machine.threads_per_rank},
-          {"measured_ranks", machine.measured_ranks},
-          {"step_overhead", to_json(machine.step_overhead)},
-          {"one_way", to_json(machine.one_way)},
-          {"both_ways", to_json(machine.both_ways)},
-          {"collectives", std::move(collectives)},
-          {"kernels", std::move(kernels)}};
+            {"name", machine.name},
+            {"assumed", machine.assumed},
+            {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
+            {"levels", std::move(levels)},
+            {"device", to_json(machine.device)},
+            {"threads_per_rank", machine.threads_per_rank},
+            {"measured_ranks", machine.measured_ranks},
+            {"step_overhead", to_json(machine.step_overhead)},
+            {"one_way", to_json(machine.one_way)},
+            {"both_ways", to_json(machine.both_ways)},
+            {"collectives", std::move(collectives)},
+            {"kernels", std::move(kernels)}};
   if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
@@ -258,19 +281,27 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
                               level.at("bandwidth_bytes_per_s").get<double>(),
                               level.value("shared_bytes_per_s", 0.0)});
   machine.device = device_from(document.at("device"));
-  if (const auto math = document.find("math"); math != document.end()) machine.device.math = math_of(math->get<std::string>());
+  if (const auto math = document.find("math"); math != document.end())
+    machine.device.math = math_of(math->get<std::string>());
   machine.threads_per_rank = document.value("threads_per_rank", 1);
   machine.measured_ranks = document.value("measured_ranks", 0);
-  const Json none = Json::object(), kernels = document.value("kernels", none), collectives = document.value("collectives", none);
+  const Json none = Json::object(), kernels = document.value("kernels", none),
+             collectives = document.value("collectives", none);
   const Json exchanges = document.value("exchanges", none);
-  for (const auto& [key, entry] : kernels.items()) machine.kernels.emplace(key, measurement_from(entry));
-  for (const auto& [key, entry] : collectives.items()) machine.collectives.emplace(key, table_from(entry, file, "/collectives/" + escaped(key)));
-  for (const auto& [key, entry] : exchanges.items()) machine.exchanges.emplace(key, table_from(entry, file, "/exchanges/" + escaped(key)));
+  for (const auto& [key, entry] : kernels.items())
+    machine.kernels.emplace(key, measurement_from(entry));
+  for (const auto& [key, entry] : collectives.items())
+    machine.collectives.emplace(key, table_from(entry, file, "/collectives/" + escaped(key)));
+  for (const auto& [key, entry] : exchanges.items())
+    machine.exchanges.emplace(key, table_from(entry, file, "/exchanges/" + escaped(key)));
   machine.one_way = table_from(document.value("one_way", Json::array()), file, "/one_way");
   machine.both_ways = table_from(document.value("both_ways", Json::array()), file, "/both_ways");
-  if (const auto overhead = document.find("step_overhead"); overhead != document.end()) machine.step_overhead = measurement_from(*overhead);
-  if (const auto hidden = document.find("hidden"); hidden != document.end()) machine.hidden = hidden->get<double>();
-  if (const auto interference = document.find("interference"); interference != document.end()) machine.interference = interference_from(*interference);
+  if (const auto overhead = document.find("step_overhead"); overhead != document.end())
+    machine.step_overhead = measurement_from(*overhead);
+  if (const auto hidden = document.find("hidden"); hidden != document.end())
+    machine.hidden = hidden->get<double>();
+  if (const auto interference = document.find("interference"); interference != document.end())
+    machine.interference = interference_from(*interference);
   return machine;
 }
 

@@ -22,7 +22,8 @@ struct Measurement {
   Seconds p90{};
   int samples = 0;
   std::string implementation;  ///< which kernel was chosen; empty for communication
-  std::string choice{};         ///< the name by which a backend knows it, if it had others, or the way that a transfer went; goes into the plan's execution
+  std::string
+      choice{};  ///< the name by which a backend knows it, if it had others, or the way that a transfer went; goes into the plan's execution
   std::map<std::string, Seconds> others{};  ///< medians of the ways that took longer
   std::optional<Bytes> workspace{};  ///< scratch memory that it takes; nothing for communication
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and 90th percentile (Hurst, Brown and Swanson, "Swanson's
@@ -35,7 +36,7 @@ struct Measurement {
 struct SizeTable {
   std::vector<std::pair<Bytes, Measurement>> points;
   std::optional<Seconds> at(Bytes bytes) const;  ///< nothing if there are no points
-  const Measurement* find(Bytes bytes) const;    ///< the point at exactly this size, if there is one
+  const Measurement* find(Bytes bytes) const;  ///< the point at exactly this size, if there is one
 };
 
 /// A level of the machine: ranks per group, and latency and bandwidth between two ranks that meet first at this level (for estimates).
@@ -60,15 +61,18 @@ Math math_of(std::string_view name);
 
 /// Rates for the estimated tier, per rank.
 struct DeviceRates {
-  double flops_per_s = 0;         ///< fp32; attainable by a large matrix product, or the peak where `units` are stated: then the kernel model knows what is attained
-  double bytes_per_s = 0;         ///< memory; attainable or peak likewise
-  Seconds launch{};               ///< least time of any kernel
-  Bytes memory{};                 ///< per rank
-  int units = 0;                  ///< multiprocessors, or cores of a processor; 0: estimates are plain rooflines
-  int vector_width = 0;           ///< fp32 numbers in a vector, where units are cores with vectors rather than multiprocessors
-  std::array<double, math_count> math_flops_per_s{};  ///< dense peaks by Math; 0: the device has none, or as fp32
-  Math math = Math::Fp32;         ///< what contractions use
-  std::string name{};             ///< under which machines/parts knows it
+  double flops_per_s =
+      0;  ///< fp32; attainable by a large matrix product, or the peak where `units` are stated: then the kernel model knows what is attained
+  double bytes_per_s = 0;  ///< memory; attainable or peak likewise
+  Seconds launch{};        ///< least time of any kernel
+  Bytes memory{};          ///< per rank
+  int units = 0;  ///< multiprocessors, or cores of a processor; 0: estimates are plain rooflines
+  int vector_width =
+      0;  ///< fp32 numbers in a vector, where units are cores with vectors rather than multiprocessors
+  std::array<double, math_count>
+      math_flops_per_s{};  ///< dense peaks by Math; 0: the device has none, or as fp32
+  Math math = Math::Fp32;  ///< what contractions use
+  std::string name{};      ///< under which machines/parts knows it
 
   double rate(Math wanted) const {
     const double stated = math_flops_per_s[static_cast<std::size_t>(wanted)];
@@ -87,19 +91,23 @@ struct Interference {
 
 struct MachineProfile {
   std::string name;
-  bool assumed = false;                           ///< published rates rather than measurements
-  std::vector<Level> levels;                      ///< outermost first
+  bool assumed = false;       ///< published rates rather than measurements
+  std::vector<Level> levels;  ///< outermost first
   DeviceRates device;
   int threads_per_rank = 1;
-  int measured_ranks = 0;                         ///< how many ranks measured at once; 0: none
-  std::map<std::string, Measurement> kernels;     ///< by Kernel::key()
-  std::map<std::string, SizeTable> collectives;   ///< by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight nodes; bytes as CollectiveStep::bytes
-  SizeTable one_way;                              ///< one message between two ranks
-  std::map<std::string, SizeTable> exchanges;     ///< of a cluster, by "4 peers", "2 pairs per node across": messages both ways, all ranks at once; bytes of one message
-  SizeTable both_ways;                            ///< two ranks send each other one message of this size at once
-  Measurement step_overhead;                      ///< host time to issue one step
-  std::optional<double> hidden;                   ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
-  std::vector<Interference> interference;         ///< emulated on one device, ascending by blocks; none if not measured
+  int measured_ranks = 0;                      ///< how many ranks measured at once; 0: none
+  std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
+  std::map<std::string, SizeTable>
+      collectives;  ///< by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight nodes; bytes as CollectiveStep::bytes
+  SizeTable one_way;  ///< one message between two ranks
+  std::map<std::string, SizeTable>
+      exchanges;  ///< of a cluster, by "4 peers", "2 pairs per node across": messages both ways, all ranks at once; bytes of one message
+  SizeTable both_ways;        ///< two ranks send each other one message of this size at once
+  Measurement step_overhead;  ///< host time to issue one step
+  std::optional<double>
+      hidden;  ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
+  std::vector<Interference>
+      interference;  ///< emulated on one device, ascending by blocks; none if not measured
   Json provenance;
   /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count
   /// none.

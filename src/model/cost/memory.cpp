@@ -9,12 +9,15 @@
 namespace stratplan {
 namespace {
 
-Bytes sum(const BytesByClass& by_class) { return std::accumulate(by_class.begin(), by_class.end(), Bytes{}); }
+Bytes sum(const BytesByClass& by_class) {
+  return std::accumulate(by_class.begin(), by_class.end(), Bytes{});
+}
 
 Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {  // keys take time to write
     const auto measured = machine.kernels.find(kernel.key());
-    if (measured != machine.kernels.end() && measured->second.workspace) return *measured->second.workspace;
+    if (measured != machine.kernels.end() && measured->second.workspace)
+      return *measured->second.workspace;
   }
   return machine.unmeasured_workspace ? machine.unmeasured_workspace(kernel) : Bytes{0};
 }
@@ -25,9 +28,11 @@ class Workspaces {
   explicit Workspaces(const MachineProfile& machine) : machine_(machine) {}
   Bytes largest(const Program& program) {
     Bytes largest{};
-    if (machine_.kernels.empty() && !machine_.unmeasured_workspace) return largest;  // of a machine that nobody here has, thousands of programs
+    if (machine_.kernels.empty() && !machine_.unmeasured_workspace)
+      return largest;  // of a machine that nobody here has, thousands of programs
     for (const Step& step : program.steps)
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body)) largest = std::max(largest, of(compute->kernel));
+      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+        largest = std::max(largest, of(compute->kernel));
     return largest;
   }
 
@@ -44,7 +49,8 @@ class Workspaces {
 
 Bytes loaded(const Program& program) {
   Bytes bytes{};
-  for (const LoadStep& load : loads_of(program)) bytes += load_kernel(load).operands().writes[0].bytes();
+  for (const LoadStep& load : loads_of(program))
+    bytes += load_kernel(load).operands().writes[0].bytes();
   return bytes;
 }
 

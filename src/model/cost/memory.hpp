@@ -15,10 +15,13 @@ struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
   Bytes arena{};       ///< everything that comes and goes within a step
   BytesByClass persistent_by_class{};
-  BytesByClass arena_by_class{};  ///< what lives at the program's fullest step; adds up to `fullest`
-  Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
-  Bytes workspace{};              ///< scratch memory: of the kernel that takes most, for they run one after the other
-  Bytes data{};                   ///< what the data source holds for the program's loads: this step's, which are copied into the arena
+  BytesByClass
+      arena_by_class{};  ///< what lives at the program's fullest step; adds up to `fullest`
+  Bytes fullest{};       ///< at most `arena`: the rest are gaps between lifetimes
+  Bytes
+      workspace{};  ///< scratch memory: of the kernel that takes most, for they run one after the other
+  Bytes
+      data{};  ///< what the data source holds for the program's loads: this step's, which are copied into the arena
   Bytes total() const { return persistent + arena + workspace + data; }
 };
 

@@ -7,17 +7,24 @@
 
 namespace stratplan {
 
-PlanTable::PlanTable(const Network& network, const std::vector<Block>& blocks, const std::vector<std::vector<Decomposition>>& candidates,
+PlanTable::PlanTable(const Network& network, const std::vector<Block>& blocks,
+                     const std::vector<std::vector<Decomposition>>& candidates,
                      const Execution& execution, const MachineProfile& machine)
-    : network_(network), blocks_(blocks), candidates_(candidates), costs_(network, execution, machine) {
-  SP_ASSERT(blocks.size() == candidates.size(), "blocks={} candidates={}", blocks.size(), candidates.size());
+    : network_(network),
+      blocks_(blocks),
+      candidates_(candidates),
+      costs_(network, execution, machine) {
+  SP_ASSERT(blocks.size() == candidates.size(), "blocks={} candidates={}", blocks.size(),
+            candidates.size());
   node_of_layer_.assign(network.layers.size(), -1);
   spread_.resize(network.layers.size());
   for (std::size_t node = 0; node < blocks.size(); ++node) {
-    for (const LayerIndex layer : blocks[node].layers) node_of_layer_[static_cast<std::size_t>(layer)] = static_cast<int>(node);
+    for (const LayerIndex layer : blocks[node].layers)
+      node_of_layer_[static_cast<std::size_t>(layer)] = static_cast<int>(node);
     for (const Decomposition& root : candidates[node]) {
       const std::vector<Decomposition> layers = spread(network, blocks[node], root);
-      for (std::size_t i = 0; i < layers.size(); ++i) spread_[static_cast<std::size_t>(blocks[node].layers[i])].push_back(layers[i]);
+      for (std::size_t i = 0; i < layers.size(); ++i)
+        spread_[static_cast<std::size_t>(blocks[node].layers[i])].push_back(layers[i]);
     }
     node_costs_.emplace_back(candidates[node].size(), nullptr);
   }
@@ -30,9 +37,11 @@ void PlanTable::find_edges() {
   for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
     const auto& inputs = network_.layer(consumer).inputs;
     for (std::size_t input = 0; input < inputs.size(); ++input) {
-      const int from = node_of_layer_[static_cast<std::size_t>(inputs[input])], to = node_of_layer_[static_cast<std::size_t>(consumer)];
+      const int from = node_of_layer_[static_cast<std::size_t>(inputs[input])],
+                to = node_of_layer_[static_cast<std::size_t>(consumer)];
       if (from < 0 || to < 0 || from == to) continue;
-      const auto [found, fresh] = edge_of.try_emplace({std::min(from, to), std::max(from, to)}, edges_.size());
+      const auto [found, fresh] =
+          edge_of.try_emplace({std::min(from, to), std::max(from, to)}, edges_.size());
       if (fresh) {
         edges_.push_back({std::min(from, to), std::max(from, to)});
         layer_edges_.emplace_back();
@@ -42,11 +51,15 @@ void PlanTable::find_edges() {
   }
 }
 
-std::string PlanTable::node_name(int node) const { return network_.layer(blocks_[static_cast<std::size_t>(node)].root()).name; }
+std::string PlanTable::node_name(int node) const {
+  return network_.layer(blocks_[static_cast<std::size_t>(node)].root()).name;
+}
 
 const LayerCost& PlanTable::layer_cost(int node, int candidate) const {
-  const LayerCost*& cost = node_costs_[static_cast<std::size_t>(node)][static_cast<std::size_t>(candidate)];
-  if (!cost) cost = &costs_.block(blocks_[static_cast<std::size_t>(node)], decomposition(node, candidate));
+  const LayerCost*& cost =
+      node_costs_[static_cast<std::size_t>(node)][static_cast<std::size_t>(candidate)];
+  if (!cost)
+    cost = &costs_.block(blocks_[static_cast<std::size_t>(node)], decomposition(node, candidate));
   return *cost;
 }
 
@@ -66,9 +79,11 @@ Seconds PlanTable::edge_cost(int edge, int from_candidate, int to_candidate) con
   if (!fresh) return found->second;
   Seconds seconds{};
   for (const LayerEdge& between : layer_edges_[e]) {
-    const int producer = between.forward ? from_candidate : to_candidate, consumer = between.forward ? to_candidate : from_candidate;
-    seconds += costs_.edge(between.producer, decomposition_of(between.producer, producer), between.consumer, between.input,
-                           decomposition_of(between.consumer, consumer));
+    const int producer = between.forward ? from_candidate : to_candidate,
+              consumer = between.forward ? to_candidate : from_candidate;
+    seconds +=
+        costs_.edge(between.producer, decomposition_of(between.producer, producer),
+                    between.consumer, between.input, decomposition_of(between.consumer, consumer));
   }
   return found->second = seconds;
 }

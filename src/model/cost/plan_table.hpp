@@ -13,16 +13,21 @@ namespace stratplan {
 class PlanTable final : public CostTable {
  public:
   /// All arguments must outlive this. `candidates` are legal for their blocks.
-  PlanTable(const Network& network, const std::vector<Block>& blocks, const std::vector<std::vector<Decomposition>>& candidates,
-            const Execution& execution, const MachineProfile& machine);
+  PlanTable(const Network& network, const std::vector<Block>& blocks,
+            const std::vector<std::vector<Decomposition>>& candidates, const Execution& execution,
+            const MachineProfile& machine);
   PlanTable(const PlanTable&) = delete;
   PlanTable& operator=(const PlanTable&) = delete;
 
   int nodes() const override { return static_cast<int>(blocks_.size()); }
   std::string node_name(int node) const override;
-  int candidates(int node) const override { return static_cast<int>(candidates_[static_cast<std::size_t>(node)].size()); }
+  int candidates(int node) const override {
+    return static_cast<int>(candidates_[static_cast<std::size_t>(node)].size());
+  }
   std::span<const Edge> edges() const override { return edges_; }
-  Seconds node_cost(int node, int candidate) const override { return layer_cost(node, candidate).total(); }
+  Seconds node_cost(int node, int candidate) const override {
+    return layer_cost(node, candidate).total();
+  }
   Bytes node_memory(int node, int candidate) const override;
   Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override;
 
@@ -47,9 +52,9 @@ class PlanTable final : public CostTable {
   const std::vector<std::vector<Decomposition>>& candidates_;
   mutable LayerCosts costs_;
   std::vector<Edge> edges_;
-  std::vector<std::vector<LayerEdge>> layer_edges_;       ///< per edge
-  std::vector<int> node_of_layer_;                        ///< -1: an input
-  std::vector<std::vector<Decomposition>> spread_;        ///< per layer and candidate of its node
+  std::vector<std::vector<LayerEdge>> layer_edges_;  ///< per edge
+  std::vector<int> node_of_layer_;                   ///< -1: an input
+  std::vector<std::vector<Decomposition>> spread_;   ///< per layer and candidate of its node
   mutable std::vector<std::vector<const LayerCost*>> node_costs_;
   mutable std::vector<std::unordered_map<std::int64_t, Seconds>> edge_costs_;
 };

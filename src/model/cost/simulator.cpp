@@ -22,7 +22,8 @@ Uncertain greater_of(Uncertain a, Uncertain b) {
   const double mean = a.mean * above + b.mean * (1 - above) + deviation * density;
   // Second moment about b.mean, so that nothing is lost in the difference of large squares.
   const double ahead = a.mean - b.mean, greater = mean - b.mean;
-  const double second = (ahead * ahead + a.variance) * above + b.variance * (1 - above) + ahead * deviation * density;
+  const double second =
+      (ahead * ahead + a.variance) * above + b.variance * (1 - above) + ahead * deviation * density;
   return {mean, std::max(0.0, second - greater * greater)};
 }
 
@@ -47,15 +48,20 @@ struct Place {
 class Simulation {
  public:
   Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
-      : programs_(programs), concurrent_(programs.front().concurrent_tracks), machine_(machine), states_(programs.size()) {
-    for (std::size_t place = 0; place < programs.size(); ++place) place_of_.emplace(programs[place].rank, static_cast<int>(place));
+      : programs_(programs),
+        concurrent_(programs.front().concurrent_tracks),
+        machine_(machine),
+        states_(programs.size()) {
+    for (std::size_t place = 0; place < programs.size(); ++place)
+      place_of_.emplace(programs[place].rank, static_cast<int>(place));
     for (std::size_t place = 0; place < programs.size(); ++place) add_rank(static_cast<int>(place));
   }
 
   Timeline run() {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
       for (std::size_t step = 0; step < programs_[rank].steps.size(); ++step)
-        if (node({static_cast<int>(rank), static_cast<int>(step)}).waits_for == 0) ready_.push_back({static_cast<int>(rank), static_cast<int>(step)});
+        if (node({static_cast<int>(rank), static_cast<int>(step)}).waits_for == 0)
+          ready_.push_back({static_cast<int>(rank), static_cast<int>(step)});
     while (!ready_.empty()) {
       const Place place = ready_.back();
       ready_.pop_back();
@@ -68,13 +74,14 @@ class Simulation {
  private:
   struct Node {
     StepCost cost;
-    int waits_for = 0;             ///< steps of this rank that must finish first
+    int waits_for = 0;  ///< steps of this rank that must finish first
     std::vector<int> followers;
-    Uncertain arrival;             ///< when it could start if its partners were there
+    Uncertain arrival;  ///< when it could start if its partners were there
     double issued = 0;
-    int meeting = -1;              ///< index in meetings_, of a collective
-    int missing_partners = 0;      ///< of an exchange: those that have not come, itself included
-    int turn = 0;                  ///< of an exchange: how many with its tag the rank has before it, one in each micro-batch
+    int meeting = -1;          ///< index in meetings_, of a collective
+    int missing_partners = 0;  ///< of an exchange: those that have not come, itself included
+    int turn =
+        0;  ///< of an exchange: how many with its tag the rank has before it, one in each micro-batch
     std::optional<Span> span;
     Uncertain end;
   };
@@ -88,14 +95,20 @@ class Simulation {
   std::vector<int> places_of(const std::vector<int>& ranks) const {
     std::vector<int> places;
     for (const int rank : ranks)
-      if (const auto found = place_of_.find(rank); found != place_of_.end()) places.push_back(found->second);
+      if (const auto found = place_of_.find(rank); found != place_of_.end())
+        places.push_back(found->second);
     return places;
   }
-  std::vector<int> partners_here(const ExchangeStep& exchange) const { return places_of(partners_of(exchange)); }
+  std::vector<int> partners_here(const ExchangeStep& exchange) const {
+    return places_of(partners_of(exchange));
+  }
 
-  Node& node(Place place) { return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.step)]; }
+  Node& node(Place place) {
+    return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.step)];
+  }
   const Step& step(Place place) const {
-    return programs_[static_cast<std::size_t>(place.rank)].steps[static_cast<std::size_t>(place.step)];
+    return programs_[static_cast<std::size_t>(place.rank)]
+        .steps[static_cast<std::size_t>(place.step)];
   }
 
   void add_rank(int rank);
@@ -116,12 +129,13 @@ class Simulation {
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
   std::map<Kernel, StepCost> kernel_costs_;
-  std::map<int, int> place_of_;                         ///< by rank
-  std::map<std::vector<int>, int> groups_;              ///< numbers by members
-  std::map<std::pair<int, int>, int> calls_;            ///< by group and place: how many of its collectives the member has issued
-  std::map<std::pair<int, int>, int> meeting_of_;       ///< by group and call
+  std::map<int, int> place_of_;             ///< by rank
+  std::map<std::vector<int>, int> groups_;  ///< numbers by members
+  std::map<std::pair<int, int>, int>
+      calls_;  ///< by group and place: how many of its collectives the member has issued
+  std::map<std::pair<int, int>, int> meeting_of_;  ///< by group and call
   std::vector<Meeting> meetings_;
-  std::map<std::pair<int, int>, int> turns_;            ///< by tag and place: how many exchanges the rank has
+  std::map<std::pair<int, int>, int> turns_;  ///< by tag and place: how many exchanges the rank has
   std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< by tag, turn and place
 };
 
@@ -136,13 +150,15 @@ StepCost Simulation::price(Place place) {
 
 void Simulation::add_rank(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
-  SP_ASSERT(rank == 0 || program.rank > programs_[static_cast<std::size_t>(rank) - 1].rank, "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
+  SP_ASSERT(rank == 0 || program.rank > programs_[static_cast<std::size_t>(rank) - 1].rank,
+            "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
   states_[static_cast<std::size_t>(rank)].resize(program.steps.size());
   for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
     const Place place{rank, index};
     node(place).cost = price(place);
     node(place).issued = machine_.step_overhead.median.value * (index + 1);
-    if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body)) join_meeting(place, *collective);
+    if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body))
+      join_meeting(place, *collective);
     if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) {
       node(place).turn = turns_[{exchange->tag, rank}]++;
       exchanges_[{exchange->tag, node(place).turn, rank}] = place;
@@ -169,7 +185,8 @@ void Simulation::add_order(int rank) {
   int last_kernel = -1, last_message = -1;
   for (int index = 0; index < steps; ++index) {
     for (const int earlier : before[static_cast<std::size_t>(index)]) follow(earlier, index);
-    int& last = communicates(program.steps[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
+    int& last =
+        communicates(program.steps[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
     if (last >= 0) follow(last, index);
     last = index;
   }
@@ -182,7 +199,8 @@ void Simulation::charge_reductions(int rank) {
   for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
     const Step& charged = program.steps[static_cast<std::size_t>(index)];
     if (communicates(charged)) {
-      if (charged.track == Track::Gradient) charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
+      if (charged.track == Track::Gradient)
+        charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
     } else {
       node({rank, index}).cost.seconds += std::exchange(charge, {});
     }
@@ -190,9 +208,11 @@ void Simulation::charge_reductions(int rank) {
 }
 
 void Simulation::join_meeting(Place place, const CollectiveStep& collective) {
-  const int group = groups_.try_emplace(collective.group, static_cast<int>(groups_.size())).first->second;
+  const int group =
+      groups_.try_emplace(collective.group, static_cast<int>(groups_.size())).first->second;
   const int call = calls_[{group, place.rank}]++;
-  const auto [found, fresh] = meeting_of_.try_emplace({group, call}, static_cast<int>(meetings_.size()));
+  const auto [found, fresh] =
+      meeting_of_.try_emplace({group, call}, static_cast<int>(meetings_.size()));
   if (fresh) meetings_.push_back({{}, places_of(collective.group).size()});
   node(place).meeting = found->second;
 }
@@ -205,7 +225,8 @@ void Simulation::arrive(Place place) {
   } else {
     here.arrival.mean += machine_.step_overhead.median.value;
   }
-  if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) return arrive_at_exchange(place, *exchange);
+  if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body))
+    return arrive_at_exchange(place, *exchange);
   if (here.meeting >= 0) return arrive_at_collective(place);
   finish(place, here.arrival);
 }
@@ -217,7 +238,9 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
   // Everyone who waits for this rank, itself included, has one less to wait for.
   for (const int rank : waiting) {
     const auto partner = exchanges_.find({exchange.tag, turn, rank});
-    SP_ASSERT(partner != exchanges_.end(), "rank {} exchanges with rank {}, which has no exchange with tag {}", place.rank, rank, exchange.tag);
+    SP_ASSERT(partner != exchanges_.end(),
+              "rank {} exchanges with rank {}, which has no exchange with tag {}", place.rank, rank,
+              exchange.tag);
     Node& other = node(partner->second);
     if (--other.missing_partners > 0) continue;
     Uncertain start = other.arrival;
@@ -260,13 +283,16 @@ void Simulation::check_finished() const {
   std::string stuck;
   for (std::size_t rank = 0; rank < programs_.size(); ++rank) {
     const auto& nodes = states_[rank];
-    const auto first = std::find_if(nodes.begin(), nodes.end(), [](const Node& waiting) { return !waiting.span; });
+    const auto first =
+        std::find_if(nodes.begin(), nodes.end(), [](const Node& waiting) { return !waiting.span; });
     if (first == nodes.end()) continue;
     const auto index = static_cast<std::size_t>(first - nodes.begin());
     const Step& waiting = programs_[rank].steps[index];
     const auto* exchange = std::get_if<ExchangeStep>(&waiting.body);
-    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", programs_[rank].rank, index, waiting.layer,
-                         exchange ? fmt::format("exchange with tag {}", exchange->tag) : std::string("a collective"));
+    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", programs_[rank].rank, index,
+                         waiting.layer,
+                         exchange ? fmt::format("exchange with tag {}", exchange->tag)
+                                  : std::string("a collective"));
   }
   SP_ASSERT(stuck.empty(), "deadlock{}", stuck);
 }
@@ -281,7 +307,8 @@ Timeline Simulation::timeline() const {
       spans.push_back(*done.span);
       if (done.end.mean > last.mean) last = done.end;
     }
-    std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+    std::stable_sort(spans.begin(), spans.end(),
+                     [](const Span& a, const Span& b) { return a.start < b.start; });
     total = &nodes == &states_.front() ? last : greater_of(total, last);
   }
   result.total = {total.mean};
@@ -290,6 +317,8 @@ Timeline Simulation::timeline() const {
 
 }  // namespace
 
-Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) { return Simulation(programs, machine).run(); }
+Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine) {
+  return Simulation(programs, machine).run();
+}
 
 }  // namespace stratplan

@@ -11,7 +11,8 @@ namespace stratplan {
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
-    if (measured != machine.kernels.end()) return {measured->second.mean(), Tier::Measured, measured->second.deviation()};
+    if (measured != machine.kernels.end())
+      return {measured->second.mean(), Tier::Measured, measured->second.deviation()};
   }
   return {estimate_kernel(kernel, machine.device), Tier::Estimated, {}};
 }
@@ -26,32 +27,41 @@ Kernel load_kernel(const LoadStep& load) {
   return kernel;
 }
 
-Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement, const MachineProfile& machine) {
+Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,
+                          const MachineProfile& machine) {
   const Level& way = machine.levels[level];
   const double bandwidth = shared_bandwidth(way, ranks_within(placement, level));
-  return way.latency * static_cast<double>(traffic.peers) + Seconds{static_cast<double>(std::max(traffic.out, traffic.in).value) / bandwidth};
+  return way.latency * static_cast<double>(traffic.peers) +
+         Seconds{static_cast<double>(std::max(traffic.out, traffic.in).value) / bandwidth};
 }
 
 namespace {
 
 /// The tables were measured between neighbours: they speak of the innermost level alone.
 bool measured_between(std::size_t level, const MachineProfile& machine) {
-  return level + 1 == machine.levels.size() && !(machine.one_way.points.empty() && machine.both_ways.points.empty());
+  return level + 1 == machine.levels.size() &&
+         !(machine.one_way.points.empty() && machine.both_ways.points.empty());
 }
 
 }  // namespace
 
-StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks, const MachineProfile& machine) {
+StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
+                       const MachineProfile& machine) {
   const Bytes both = std::min(out, in), most = std::max(out, in);
   const std::size_t meeting = machine.meeting_level({rank, peer}, ranks);
   const SizeTable& table = both.value > 0 ? machine.both_ways : machine.one_way;
   if (!measured_between(meeting, machine) || table.points.empty())
-    return {estimate_exchange(meeting, {1, out, in}, machine.placement(ranks), machine), Tier::Estimated, {}};
+    return {estimate_exchange(meeting, {1, out, in}, machine.placement(ranks), machine),
+            Tier::Estimated,
+            {}};
   if (both.value == 0 || both == most) {
-    if (const Measurement* exact = table.find(most)) return {exact->mean(), Tier::Measured, exact->deviation()};
+    if (const Measurement* exact = table.find(most))
+      return {exact->mean(), Tier::Measured, exact->deviation()};
     return {*table.at(most), Tier::Interpolated, {}};
   }
-  const Seconds surplus = machine.one_way.points.empty() ? *table.at(most) - *table.at(both) : *machine.one_way.at(most) - *machine.one_way.at(both);
+  const Seconds surplus = machine.one_way.points.empty()
+                              ? *table.at(most) - *table.at(both)
+                              : *machine.one_way.at(most) - *machine.one_way.at(both);
   return {*table.at(both) + std::max(surplus, Seconds{0}), Tier::Interpolated, {}};
 }
 
@@ -80,18 +90,22 @@ struct Pricing {
         traffic = {traffic.peers + 1, traffic.out + bytes.first, traffic.in + bytes.second};
         continue;
       }
-      const StepCost one = exchange_cost(program.rank, peer, bytes.first, bytes.second, program.ranks, machine);
+      const StepCost one =
+          exchange_cost(program.rank, peer, bytes.first, bytes.second, program.ranks, machine);
       total.seconds += one.seconds;
       total.deviation += one.deviation;
       total.tier = std::max(total.tier, one.tier);
     }
     if (!estimated.empty()) total.tier = Tier::Estimated;
     const Topology placement = machine.placement(program.ranks);
-    for (const auto& [level, traffic] : estimated) total.seconds += estimate_exchange(level, traffic, placement, machine);
+    for (const auto& [level, traffic] : estimated)
+      total.seconds += estimate_exchange(level, traffic, placement, machine);
     return total;
   }
 
-  StepCost operator()(const CollectiveStep& collective) const { return collective_cost(collective, program.ranks, machine); }
+  StepCost operator()(const CollectiveStep& collective) const {
+    return collective_cost(collective, program.ranks, machine);
+  }
 };
 
 }  // namespace

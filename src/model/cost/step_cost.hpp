@@ -12,7 +12,8 @@ enum class Tier : int { Measured, Interpolated, Estimated };
 struct StepCost {
   Seconds seconds{};
   Tier tier = Tier::Estimated;
-  Seconds deviation{};  ///< measured, from one run to the next: what makes partners wait for each other; zero if estimated
+  Seconds
+      deviation{};  ///< measured, from one run to the next: what makes partners wait for each other; zero if estimated
 };
 
 /// Time of a step alone, partners ready. Estimates are optimistic (a floor), so that planning on them never hides a plan worth measuring.
@@ -32,10 +33,12 @@ struct LevelTraffic {
   Bytes out{}, in{};
 };
 /// A latency per partner, and the longer direction's bytes at what each rank has of the level's bandwidth if all ranks of a group send out of it at once.
-Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement, const MachineProfile& machine);
+Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,
+                          const MachineProfile& machine);
 
 /// Messages of `out` and `in` bytes between two ranks at once: the part that both send at the price of both_ways, what one sends beyond it at
 /// the further price of one_way. `ranks`: of the job, which decides the level at which the two meet.
-StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks, const MachineProfile& machine);
+StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
+                       const MachineProfile& machine);
 
 }  // namespace stratplan

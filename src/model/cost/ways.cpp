@@ -27,7 +27,8 @@ std::map<int, Traffic> traffic_of(const ExchangeStep& exchange) {
 }
 
 std::string key_of(const CollectiveStep& collective, const Topology& placement) {
-  return collective_key(collective.op, collective.type, shape_of(collective.group, placement), placement.size());
+  return collective_key(collective.op, collective.type, shape_of(collective.group, placement),
+                        placement.size());
 }
 
 const SizeTable* find(const std::map<std::string, SizeTable>& tables, const std::string& key) {
@@ -56,9 +57,11 @@ std::vector<std::string> names_of(const Ways& ways) {
 WayId find_way(const Program& program, const Ways& ways, const std::string& transfer, Bytes bytes) {
   const auto known = ways.transfers.find(transfer);
   if (known == ways.transfers.end()) return 0;
-  const auto beyond = std::ranges::upper_bound(known->second, bytes, {}, [](const auto& entry) { return entry.first; });
+  const auto beyond = std::ranges::upper_bound(known->second, bytes, {},
+                                               [](const auto& entry) { return entry.first; });
   SP_ASSERT(beyond != known->second.begin(), "{}: ways do not begin at 0 bytes", transfer);
-  return static_cast<WayId>(std::ranges::find(program.ways, (beyond - 1)->second) - program.ways.begin());
+  return static_cast<WayId>(std::ranges::find(program.ways, (beyond - 1)->second) -
+                            program.ways.begin());
 }
 
 }  // namespace
@@ -75,7 +78,8 @@ Ways::BySize ways_of(const SizeTable& table) {
   Bytes before{};
   for (const auto& [bytes, measured] : table.points) {
     if (!measured.choice.empty() && (ways.empty() || ways.back().second != measured.choice)) {
-      const double middle = std::sqrt(static_cast<double>(before.value) * static_cast<double>(bytes.value));
+      const double middle =
+          std::sqrt(static_cast<double>(before.value) * static_cast<double>(bytes.value));
       ways.emplace_back(ways.empty() ? Bytes{0} : Bytes{std::llround(middle)}, measured.choice);
     }
     before = bytes;
@@ -85,7 +89,8 @@ Ways::BySize ways_of(const SizeTable& table) {
 
 std::string to_text(const Ways::BySize& ways) {
   std::string text;
-  for (const auto& [bytes, way] : ways) text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
+  for (const auto& [bytes, way] : ways)
+    text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
   return text;
 }
 
@@ -95,16 +100,19 @@ Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machi
   std::set<std::string> keys;
   for (const Program& program : programs) {
     for (const Step& step : program.steps) {
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) keys.insert(key_of(*collective, placement));
+      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+        keys.insert(key_of(*collective, placement));
       if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-        for (const auto& [peer, bytes] : traffic_of(*exchange)) keys.insert(message_key(program.rank, peer, bytes.out, bytes.in, placement));
+        for (const auto& [peer, bytes] : traffic_of(*exchange))
+          keys.insert(message_key(program.rank, peer, bytes.out, bytes.in, placement));
     }
   }
   Ways ways;
   for (const std::string& key : keys) {
     const SizeTable* table = table_of(key, machine);
     if (table == nullptr) continue;
-    if (Ways::BySize by_size = ways_of(*table); !by_size.empty()) ways.transfers[key] = std::move(by_size);
+    if (Ways::BySize by_size = ways_of(*table); !by_size.empty())
+      ways.transfers[key] = std::move(by_size);
   }
   if (!ways.transfers.empty()) ways.placement = placement;
   return ways;
@@ -115,14 +123,17 @@ void take_ways(Program& program, const Ways& ways) {
   program.ways = names_of(ways);
   for (Step& step : program.steps) {
     if (auto* collective = std::get_if<CollectiveStep>(&step.body))
-      collective->way = find_way(program, ways, key_of(*collective, ways.placement), collective->bytes());
+      collective->way =
+          find_way(program, ways, key_of(*collective, ways.placement), collective->bytes());
     auto* exchange = std::get_if<ExchangeStep>(&step.body);
     if (exchange == nullptr) continue;
     const std::map<int, Traffic> peers = traffic_of(*exchange);
     for (auto* messages : {&exchange->sends, &exchange->receives}) {
       for (Message& message : *messages) {
         const auto& [out, in] = peers.at(message.peer);
-        message.way = find_way(program, ways, message_key(program.rank, message.peer, out, in, ways.placement), std::max(out, in));
+        message.way = find_way(program, ways,
+                               message_key(program.rank, message.peer, out, in, ways.placement),
+                               std::max(out, in));
       }
     }
   }

@@ -20,13 +20,16 @@ struct Complaint {
   std::string text;
 };
 
-bool multiply(std::int64_t& product, std::int64_t factor) { return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit; }
+bool multiply(std::int64_t& product, std::int64_t factor) {
+  return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit;
+}
 
 std::int64_t elements_of(const Shape& shape, const char* what) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : shape.extent) {
     if (!multiply(elements, extent)) {
-      throw Complaint{fmt::format("{} of {} elements overflow the program's counters", what, fmt::join(shape.extent, " x "))};
+      throw Complaint{fmt::format("{} of {} elements overflow the program's counters", what,
+                                  fmt::join(shape.extent, " x "))};
     }
   }
   return elements;
@@ -35,9 +38,13 @@ std::int64_t elements_of(const Shape& shape, const char* what) {
 // ---------------------------------------------------------------- order
 
 /// "a -> b -> a": a way from a layer that could not be ordered back to itself.
-std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers, const std::vector<bool>& ordered) {
-  const auto unordered = [&](LayerIndex index) { return !ordered[static_cast<std::size_t>(index)]; };
-  std::vector<LayerIndex> way{static_cast<LayerIndex>(std::ranges::find(ordered, false) - ordered.begin())};
+std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
+                                   const std::vector<bool>& ordered) {
+  const auto unordered = [&](LayerIndex index) {
+    return !ordered[static_cast<std::size_t>(index)];
+  };
+  std::vector<LayerIndex> way{
+      static_cast<LayerIndex>(std::ranges::find(ordered, false) - ordered.begin())};
   while (true) {
     const std::vector<LayerIndex>& inputs = layers[static_cast<std::size_t>(way.back())].inputs;
     const LayerIndex next = *std::ranges::find_if(inputs, unordered);
@@ -52,7 +59,8 @@ std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers, const std::
 }
 
 /// Positions of the layers in topological order, the earliest in the file first wherever there is a choice.
-std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, const std::string& file, const std::vector<std::string>& pointers) {
+std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, const std::string& file,
+                                          const std::vector<std::string>& pointers) {
   const std::size_t count = layers.size();
   std::vector<std::vector<LayerIndex>> readers(count);
   std::vector<std::size_t> missing(count);
@@ -85,7 +93,8 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
     for (const LayerIndex index : cycle) {
       names.push_back(layers[static_cast<std::size_t>(index)].name);
     }
-    throw InputError(file, pointers[static_cast<std::size_t>(cycle.front())], fmt::format("expected no cycle, found {}", fmt::join(names, " -> ")));
+    throw InputError(file, pointers[static_cast<std::size_t>(cycle.front())],
+                     fmt::format("expected no cycle, found {}", fmt::join(names, " -> ")));
   }
   return order;
 }
@@ -101,18 +110,21 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const std::int64_t added = layer.output_padding[i], input = layer.input[axis];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
   if (added >= std::max(window.stride, window.dilation)) {
-    throw Complaint{fmt::format("expected an output padding below the stride {} or the dilation {} along {}, found {}", window.stride,
-                                window.dilation, name, added)};
+    throw Complaint{fmt::format(
+        "expected an output padding below the stride {} or the dilation {} along {}, found {}",
+        window.stride, window.dilation, name, added)};
   }
   std::int64_t spanned = input - 1;
   if (!multiply(spanned, window.stride) || spanned > window_limit) {
-    throw Complaint{fmt::format("{} windows with stride {} along {} overflow the program's counters", input, window.stride, name)};
+    throw Complaint{
+        fmt::format("{} windows with stride {} along {} overflow the program's counters", input,
+                    window.stride, name)};
   }
   spanned += window.span() - window.pad_before;
   const std::int64_t extent = spanned - window.pad_after + added;
   if (spanned < 1 || extent < 1) {
-    throw Complaint{fmt::format("padding {} and {} leaves nothing of {} windows of {} along {}", window.pad_before, window.pad_after, input,
-                                window.span(), name)};
+    throw Complaint{fmt::format("padding {} and {} leaves nothing of {} windows of {} along {}",
+                                window.pad_before, window.pad_after, input, window.span(), name)};
   }
   return extent;
 }
@@ -120,12 +132,18 @@ std::int64_t transposed_extent(const Layer& layer, Axis axis) {
 std::int64_t output_extent(const Layer& layer, Axis axis) {
   const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
-  if (window.kernel < 1 || window.stride < 1 || window.dilation < 1 || window.pad_before < 0 || window.pad_after < 0) {
-    throw Complaint{fmt::format("expected kernel, stride and dilation of at least 1 and padding of at least 0 along {}", name)};
+  if (window.kernel < 1 || window.stride < 1 || window.dilation < 1 || window.pad_before < 0 ||
+      window.pad_after < 0) {
+    throw Complaint{fmt::format(
+        "expected kernel, stride and dilation of at least 1 and padding of at least 0 along {}",
+        name)};
   }
   std::int64_t span = window.kernel;
-  if (!multiply(span, window.dilation) || span > window_limit || std::max(window.pad_before, window.pad_after) > window_limit) {
-    throw Complaint{fmt::format("a window of {} with dilation {} along {} overflows the program's counters", window.kernel, window.dilation, name)};
+  if (!multiply(span, window.dilation) || span > window_limit ||
+      std::max(window.pad_before, window.pad_after) > window_limit) {
+    throw Complaint{
+        fmt::format("a window of {} with dilation {} along {} overflows the program's counters",
+                    window.kernel, window.dilation, name)};
   }
   const std::int64_t input = layer.input[axis];
   if (layer.kind == LayerKind::TransposedConvolution) {
@@ -133,14 +151,17 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
   }
   const std::int64_t extent = window.output_extent(input);
   if (extent < 1) {
-    throw Complaint{
-        fmt::format("a window of {} does not fit {} = {} with padding {} and {}", window.span(), name, input, window.pad_before, window.pad_after)};
+    throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}",
+                                window.span(), name, input, window.pad_before, window.pad_after)};
   }
   // Of nothing but padding there is no maximum and no mean.
   const bool reads_padding_alone =
-      std::max(window.pad_before, window.pad_after) >= window.span() || (window.dilation > input && window.pad_before + window.pad_after > 0);
-  if ((layer.kind == LayerKind::MaxPool || layer.kind == LayerKind::AveragePool) && reads_padding_alone) {
-    throw Complaint{fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
+      std::max(window.pad_before, window.pad_after) >= window.span() ||
+      (window.dilation > input && window.pad_before + window.pad_after > 0);
+  if ((layer.kind == LayerKind::MaxPool || layer.kind == LayerKind::AveragePool) &&
+      reads_padding_alone) {
+    throw Complaint{
+        fmt::format("some window of {} reads nothing but padding along {}", window.span(), name)};
   }
   return extent;
 }
@@ -150,7 +171,8 @@ std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
   const std::int64_t factor = layer.scales[static_cast<std::size_t>(spatial_index(axis))].factor;
   if (factor < 1 || !multiply(extent, factor)) {
     throw Complaint{
-        fmt::format("a scale of {} along {} is below 1 or overflows the program's counters", factor, axis_names[static_cast<std::size_t>(axis)])};
+        fmt::format("a scale of {} along {} is below 1 or overflows the program's counters", factor,
+                    axis_names[static_cast<std::size_t>(axis)])};
   }
   return extent;
 }
@@ -188,9 +210,11 @@ Shape output_shape(const Layer& layer) {
     if (layer.filters < 1) {
       throw Complaint{fmt::format("expected at least 1 filter, found {}", layer.filters)};
     }
-    if (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0 || layer.filters % layer.groups != 0) {
+    if (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0 ||
+        layer.filters % layer.groups != 0) {
       throw Complaint{
-          fmt::format("expected groups that divide {} input channels and {} filters, found {}", layer.input[Axis::C], layer.filters, layer.groups)};
+          fmt::format("expected groups that divide {} input channels and {} filters, found {}",
+                      layer.input[Axis::C], layer.filters, layer.groups)};
     }
     output[Axis::C] = layer.filters;
   }
@@ -199,14 +223,20 @@ Shape output_shape(const Layer& layer) {
 
 /// Attributes that a schema cannot check, for they depend on others.
 void check_attributes(const Layer& layer) {
-  if (layer.kind == LayerKind::GroupNorm && (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0)) {
-    throw Complaint{fmt::format("expected a number of groups that divides the {} channels, found {}", layer.input[Axis::C], layer.groups)};
+  if (layer.kind == LayerKind::GroupNorm &&
+      (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0)) {
+    throw Complaint{
+        fmt::format("expected a number of groups that divides the {} channels, found {}",
+                    layer.input[Axis::C], layer.groups)};
   }
   if (layer.kind == LayerKind::LocalResponseNorm && layer.response.size % 2 == 0) {
-    throw Complaint{fmt::format("expected an odd local_size, as many channels before as behind, found {}", layer.response.size)};
+    throw Complaint{
+        fmt::format("expected an odd local_size, as many channels before as behind, found {}",
+                    layer.response.size)};
   }
   if (layer.kind == LayerKind::Clip && layer.minimum > layer.maximum) {
-    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", layer.minimum, layer.maximum)};
+    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", layer.minimum,
+                                layer.maximum)};
   }
 }
 
@@ -214,7 +244,8 @@ void check_inputs(const Network& network, const Layer& layer) {
   const std::size_t least = layer.kind == LayerKind::Input ? 0 : joins(layer.kind) ? 2 : 1;
   const std::size_t count = layer.inputs.size();
   if (count < least || (count > least && !joins(layer.kind))) {
-    throw Complaint{fmt::format("expected {}{} inputs, found {}", joins(layer.kind) ? "at least " : "", least, count)};
+    throw Complaint{fmt::format("expected {}{} inputs, found {}",
+                                joins(layer.kind) ? "at least " : "", least, count)};
   }
   for (const LayerIndex producer : layer.inputs) {
     const Layer& first = network.layer(layer.inputs.front());
@@ -227,9 +258,11 @@ void check_inputs(const Network& network, const Layer& layer) {
       expected[Axis::C] = other.output[Axis::C];
     }
     if (other.output != expected) {
-      const char* what = layer.kind == LayerKind::Concat ? "one shape (N, C, D, H, W) but for C" : "one shape (N, C, D, H, W)";
-      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}", what, first.name, fmt::join(first.output.extent, " x "),
-                                  other.name, fmt::join(other.output.extent, " x "))};
+      const char* what = layer.kind == LayerKind::Concat ? "one shape (N, C, D, H, W) but for C"
+                                                         : "one shape (N, C, D, H, W)";
+      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}", what,
+                                  first.name, fmt::join(first.output.extent, " x "), other.name,
+                                  fmt::join(other.output.extent, " x "))};
     }
   }
 }
@@ -241,7 +274,8 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
     layer.output[Axis::N] = network.micro_batch();
     layer.input = layer.output;
     if (std::ranges::any_of(layer.output.extent, [](std::int64_t extent) { return extent < 1; })) {
-      throw Complaint{fmt::format("expected extents of at least 1, found {}", fmt::join(layer.output.extent, " x "))};
+      throw Complaint{fmt::format("expected extents of at least 1, found {}",
+                                  fmt::join(layer.output.extent, " x "))};
     }
   } else {
     layer.input = network.layer(layer.inputs.front()).output;
@@ -254,7 +288,8 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
     }
     layer.output = output_shape(layer);
   }
-  total += elements_of(layer.output, "outputs") + (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);
+  total += elements_of(layer.output, "outputs") +
+           (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);
   if (total > element_limit) {
     throw Complaint{"the tensors up to here have more elements than the program's counters hold"};
   }
@@ -262,29 +297,36 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
 
 // ---------------------------------------------------------------- the whole
 
-void check_names(const Network& network, const std::string& file, const std::vector<std::string>& pointers) {
+void check_names(const Network& network, const std::string& file,
+                 const std::vector<std::string>& pointers) {
   std::set<std::string> names;
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     if (!names.insert(network.layers[i].name).second) {
-      throw InputError(file, pointers[i] + "/name", fmt::format("expected distinct names, \"{}\" was there before", network.layers[i].name));
+      throw InputError(
+          file, pointers[i] + "/name",
+          fmt::format("expected distinct names, \"{}\" was there before", network.layers[i].name));
     }
   }
 }
 
-void check_ends(const Network& network, const std::string& file, const std::vector<std::string>& pointers) {
+void check_ends(const Network& network, const std::string& file,
+                const std::vector<std::string>& pointers) {
   LayerIndex losses = 0;
   for (LayerIndex i = 0; i < network.size(); ++i) {
     const Layer& layer = network.layer(i);
     losses += is_loss(layer.kind);
     if (is_loss(layer.kind) && losses > 1) {
-      throw InputError(file, pointers[static_cast<std::size_t>(i)], fmt::format("layer {}: expected one loss, this is another", layer.name));
+      throw InputError(file, pointers[static_cast<std::size_t>(i)],
+                       fmt::format("layer {}: expected one loss, this is another", layer.name));
     }
     if (!is_loss(layer.kind) && network.consumers(i).empty()) {
-      throw InputError(file, pointers[static_cast<std::size_t>(i)], fmt::format("layer {}: nobody reads it, and it is no loss", layer.name));
+      throw InputError(file, pointers[static_cast<std::size_t>(i)],
+                       fmt::format("layer {}: nobody reads it, and it is no loss", layer.name));
     }
   }
   if (losses == 0) {
-    throw InputError(file, "/layers", "expected a loss (softmax_cross_entropy, mean_squared_error or dice_loss)");
+    throw InputError(file, "/layers",
+                     "expected a loss (softmax_cross_entropy, mean_squared_error or dice_loss)");
   }
 }
 
@@ -297,32 +339,46 @@ struct BadMicroBatches {
 std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   const std::int64_t parts = network.training.micro_batches;
   if (parts < 1 || network.batch % parts != 0)
-    return BadMicroBatches{"/batch", fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts)};
-  const bool normalizes = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+    return BadMicroBatches{
+        "/batch",
+        fmt::format("a batch of {} does not divide into {} micro-batches", network.batch, parts)};
+  const bool normalizes = std::ranges::any_of(
+      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
   if (parts > 1 && normalizes && network.micro_batch() % network.statistics_samples != 0) {
     return BadMicroBatches{
         "/statistics_samples",
-        fmt::format("batch normalization takes its statistics over {} samples, which do not fit into micro-batches of {} (batch {} in {} parts)",
+        fmt::format("batch normalization takes its statistics over {} samples, which do not fit "
+                    "into micro-batches of {} (batch {} in {} parts)",
                     network.statistics_samples, network.micro_batch(), network.batch, parts)};
   }
-  const bool whole_batch = std::ranges::any_of(network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
+  const bool whole_batch = std::ranges::any_of(
+      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::DiceLoss; });
   if (parts > 1 && whole_batch)
-    return BadMicroBatches{"/layers", fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut", parts)};
+    return BadMicroBatches{
+        "/layers",
+        fmt::format("the Dice loss sums over the whole batch, which {} micro-batches would cut",
+                    parts)};
   return {};
 }
 
 }  // namespace
 
-Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers) {
-  SP_ASSERT(pointers.size() == network.layers.size(), "{} pointers for {} layers", pointers.size(), network.layers.size());
+Network finish_network(Network network, const std::string& file,
+                       const std::vector<std::string>& pointers) {
+  SP_ASSERT(pointers.size() == network.layers.size(), "{} pointers for {} layers", pointers.size(),
+            network.layers.size());
   if (network.batch < 1) {
-    throw InputError(file, "/batch", fmt::format("expected at least 1 sample, found {}", network.batch));
+    throw InputError(file, "/batch",
+                     fmt::format("expected at least 1 sample, found {}", network.batch));
   }
   if (network.statistics_samples < 1) {
-    throw InputError(file, "/statistics_samples", fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
+    throw InputError(
+        file, "/statistics_samples",
+        fmt::format("expected at least 1 sample, found {}", network.statistics_samples));
   }
   network.statistics_samples = std::min(network.statistics_samples, network.batch);
-  if (const auto bad = check_micro_batches(network)) throw InputError(file, bad->pointer, bad->text);
+  if (const auto bad = check_micro_batches(network))
+    throw InputError(file, bad->pointer, bad->text);
   check_names(network, file, pointers);
 
   const std::vector<LayerIndex> order = topological_order(network.layers, file, pointers);

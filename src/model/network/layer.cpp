@@ -38,7 +38,8 @@ std::string_view name_of(LayerKind kind) {
 Shape Layer::weights() const {
   if (is_convolution(kind)) {
     const bool transposed = kind == LayerKind::TransposedConvolution;
-    const std::int64_t outer = transposed ? input[Axis::C] : filters, inner = transposed ? filters : input[Axis::C];
+    const std::int64_t outer = transposed ? input[Axis::C] : filters,
+                       inner = transposed ? filters : input[Axis::C];
     return {{outer, inner / groups, windows[0].kernel, windows[1].kernel, windows[2].kernel}};
   }
   if (kind == LayerKind::FullyConnected) {
@@ -58,7 +59,8 @@ Shape Layer::input_shape(std::size_t index) const {
 std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
   std::int64_t channel = 0;
   if (kind == LayerKind::Concat) {
-    channel = std::accumulate(channels.begin(), channels.begin() + static_cast<std::ptrdiff_t>(index), channel);
+    channel = std::accumulate(channels.begin(),
+                              channels.begin() + static_cast<std::ptrdiff_t>(index), channel);
   }
   return {0, channel, windows[0].pad_before, windows[1].pad_before, windows[2].pad_before};
 }
@@ -74,7 +76,9 @@ std::int64_t Layer::parameter_count() const {
 }
 
 double Layer::fan_in() const {
-  double products = static_cast<double>(weights().elements() / filters);  // the window and the input channels: the weights of one filter
+  double products =
+      static_cast<double>(weights().elements() /
+                          filters);  // the window and the input channels: the weights of one filter
   if (kind == LayerKind::TransposedConvolution) {
     for (const Window& window : windows) {
       products /= static_cast<double>(window.stride);

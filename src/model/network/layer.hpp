@@ -48,32 +48,47 @@ enum class LayerKind : int {
 std::string_view name_of(LayerKind kind);
 
 /// Slides a kernel of weights over its input, or over its output.
-constexpr bool is_convolution(LayerKind kind) { return kind == LayerKind::Convolution || kind == LayerKind::TransposedConvolution; }
+constexpr bool is_convolution(LayerKind kind) {
+  return kind == LayerKind::Convolution || kind == LayerKind::TransposedConvolution;
+}
 /// Sums over input channels, has weights (convolutions, FullyConnected).
-constexpr bool is_contraction(LayerKind kind) { return is_convolution(kind) || kind == LayerKind::FullyConnected; }
+constexpr bool is_contraction(LayerKind kind) {
+  return is_convolution(kind) || kind == LayerKind::FullyConnected;
+}
 /// Slides a window (convolutions, MaxPool, AveragePool); that of Pad has kernel 1.
 constexpr bool has_window(LayerKind kind) {
-  return is_convolution(kind) || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool || kind == LayerKind::Pad;
+  return is_convolution(kind) || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool ||
+         kind == LayerKind::Pad;
 }
 /// Compares with one label per sample and position.
-constexpr bool has_labels(LayerKind kind) { return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss; }
-constexpr bool is_loss(LayerKind kind) { return has_labels(kind) || kind == LayerKind::MeanSquaredError; }
+constexpr bool has_labels(LayerKind kind) {
+  return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss;
+}
+constexpr bool is_loss(LayerKind kind) {
+  return has_labels(kind) || kind == LayerKind::MeanSquaredError;
+}
 /// Normalizes by mean and variance, then scales and shifts each channel.
 constexpr bool has_statistics(LayerKind kind) {
-  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm || kind == LayerKind::GroupNorm;
+  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm ||
+         kind == LayerKind::GroupNorm;
 }
 /// Reads all channels of a position at once: they cannot be split.
-constexpr bool joins_channels(LayerKind kind) { return has_labels(kind) || kind == LayerKind::Softmax || kind == LayerKind::LocalResponseNorm; }
+constexpr bool joins_channels(LayerKind kind) {
+  return has_labels(kind) || kind == LayerKind::Softmax || kind == LayerKind::LocalResponseNorm;
+}
 /// Puts its inputs somewhere in its output, and zeros elsewhere (Concat, Pad).
-constexpr bool places_inputs(LayerKind kind) { return kind == LayerKind::Concat || kind == LayerKind::Pad; }
+constexpr bool places_inputs(LayerKind kind) {
+  return kind == LayerKind::Concat || kind == LayerKind::Pad;
+}
 /// Reads any number of producers, two or more (Add, Concat).
 constexpr bool joins(LayerKind kind) { return kind == LayerKind::Add || kind == LayerKind::Concat; }
 /// Each output element needs just the input elements at its own index (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
 /// some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) {
-  return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU || kind == LayerKind::Sigmoid ||
-         kind == LayerKind::Add || kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh ||
-         kind == LayerKind::ELU || kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
+  return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU ||
+         kind == LayerKind::Sigmoid || kind == LayerKind::Add || kind == LayerKind::Dropout ||
+         kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh || kind == LayerKind::ELU ||
+         kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
 }
 
 using LayerIndex = int;
@@ -81,26 +96,32 @@ using LayerIndex = int;
 struct Layer {
   std::string name;
   LayerKind kind = LayerKind::Input;
-  std::vector<LayerIndex> inputs;  ///< producers; Add and Concat have two or more, Input none, all others one
+  std::vector<LayerIndex>
+      inputs;  ///< producers; Add and Concat have two or more, Input none, all others one
 
-  std::array<Window, 3> windows{};  ///< convolutions, MaxPool, AveragePool, Pad: along D, H, W; a transposed convolution's slide over its output
-  std::array<Scale, 3> scales{};    ///< Upsample: along D, H, W
-  std::int64_t filters = 0;         ///< convolutions, FullyConnected: F
-  bool bias = false;                ///< convolutions, FullyConnected
-  bool count_padding = true;        ///< AveragePool: whether padded zeros count in the divisor
-  double epsilon = 1e-5;            ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
-  double slope = 0.01;              ///< LeakyReLU: factor for negative input
-  double probability = 0.5;         ///< Dropout: of an element being dropped
+  std::array<Window, 3>
+      windows{};  ///< convolutions, MaxPool, AveragePool, Pad: along D, H, W; a transposed convolution's slide over its output
+  std::array<Scale, 3> scales{};  ///< Upsample: along D, H, W
+  std::int64_t filters = 0;       ///< convolutions, FullyConnected: F
+  bool bias = false;              ///< convolutions, FullyConnected
+  bool count_padding = true;      ///< AveragePool: whether padded zeros count in the divisor
+  double epsilon =
+      1e-5;  ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
+  double slope = 0.01;       ///< LeakyReLU: factor for negative input
+  double probability = 0.5;  ///< Dropout: of an element being dropped
 
   Shape input;                         ///< of the first producer; of Input: the same as output
   std::vector<std::int64_t> channels;  ///< Concat: of each producer
   Shape output;                        ///< of a loss: the input's shape (its gradient's home)
 
-  double alpha = 1;                                                                                    ///< ELU
-  double minimum = std::numeric_limits<float>::lowest(), maximum = std::numeric_limits<float>::max();  ///< Clip
-  std::int64_t groups = 1;                       ///< convolutions: each group of F / groups filters reads its own C / groups channels; GroupNorm: of channels
-  std::array<std::int64_t, 3> output_padding{};  ///< TransposedConvolution: rows of output more, along D, H, W
-  LocalResponse response;                                                                              ///< LocalResponseNorm
+  double alpha = 1;  ///< ELU
+  double minimum = std::numeric_limits<float>::lowest(),
+         maximum = std::numeric_limits<float>::max();  ///< Clip
+  std::int64_t groups =
+      1;  ///< convolutions: each group of F / groups filters reads its own C / groups channels; GroupNorm: of channels
+  std::array<std::int64_t, 3>
+      output_padding{};    ///< TransposedConvolution: rows of output more, along D, H, W
+  LocalResponse response;  ///< LocalResponseNorm
 
   /// Every output channel is a sum over all input channels: a contraction of one group. Where not, F and C split the same thing.
   bool mixes_channels() const { return is_contraction(kind) && groups == 1; }

@@ -13,14 +13,18 @@ namespace stratplan {
 std::vector<LayerIndex> Network::consumers(LayerIndex index) const {
   std::vector<LayerIndex> readers;
   for (LayerIndex reader = 0; reader < size(); ++reader) {
-    readers.insert(readers.end(), static_cast<std::size_t>(std::ranges::count(layer(reader).inputs, index)), reader);
+    readers.insert(readers.end(),
+                   static_cast<std::size_t>(std::ranges::count(layer(reader).inputs, index)),
+                   reader);
   }
   return readers;
 }
 
 std::optional<LayerIndex> Network::find(const std::string& layer_name) const {
   const auto found = std::ranges::find(layers, layer_name, &Layer::name);
-  return found == layers.end() ? std::nullopt : std::optional<LayerIndex>(static_cast<LayerIndex>(found - layers.begin()));
+  return found == layers.end()
+             ? std::nullopt
+             : std::optional<LayerIndex>(static_cast<LayerIndex>(found - layers.begin()));
 }
 
 std::int64_t Network::parameter_count() const {
@@ -40,24 +44,31 @@ Flops Network::forward_flops() const {
 }
 
 std::string Network::fingerprint() const {
-  std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples, local_statistics ? " local" : "");
+  std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples,
+                                 local_statistics ? " local" : "");
   if (training != Training{}) {
-    fmt::format_to(std::back_inserter(text), "optimizer {} micro_batches {}\n", name_of(training.optimizer), training.micro_batches);
+    fmt::format_to(std::back_inserter(text), "optimizer {} micro_batches {}\n",
+                   name_of(training.optimizer), training.micro_batches);
   }
   if (running_momentum > 0) text += fmt::format("running {}\n", running_momentum);
   for (const Layer& each : layers) {
-    fmt::format_to(std::back_inserter(text), "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} probability {} in {} out {}",
-                   each.name, name_of(each.kind), each.inputs, each.filters, each.bias, each.count_padding, each.epsilon, each.slope,
-                   each.probability, each.input.extent, each.output.extent);
+    fmt::format_to(std::back_inserter(text),
+                   "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} "
+                   "probability {} in {} out {}",
+                   each.name, name_of(each.kind), each.inputs, each.filters, each.bias,
+                   each.count_padding, each.epsilon, each.slope, each.probability,
+                   each.input.extent, each.output.extent);
     for (const Window& window : each.windows) {
-      fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride, window.dilation, window.pad_before,
-                     window.pad_after);
+      fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride,
+                     window.dilation, window.pad_before, window.pad_after);
     }
-    fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}", each.alpha, each.minimum, each.maximum,
-                   each.groups, each.response.size, each.response.alpha, each.response.beta, each.response.k);
+    fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}",
+                   each.alpha, each.minimum, each.maximum, each.groups, each.response.size,
+                   each.response.alpha, each.response.beta, each.response.k);
     for (const Scale& scale : each.scales) {
       if (scale != Scale{}) {
-        fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor, scale.linear ? " linear" : "");
+        fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor,
+                       scale.linear ? " linear" : "");
       }
     }
     text += '\n';

@@ -12,14 +12,16 @@ namespace stratplan {
 
 struct Network {
   std::string name;
-  std::int64_t batch = 1;                ///< samples per step over all ranks
-  std::int64_t statistics_samples = 32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
+  std::int64_t batch = 1;  ///< samples per step over all ranks
+  std::int64_t statistics_samples =
+      32;  ///< samples in one batch-normalization set, 1 <= it <= batch (`all` reads as batch)
   /// Batch normalization in one set per rank, its own samples and positions: what most frameworks do. The numbers then depend on the plan.
   bool local_statistics = false;
   /// Weight of a step's statistics in the running means that batch normalization keeps for inference; 0: it keeps none.
   double running_momentum = 0;
-  Training training;          ///< how a step is made of it; set by the plan or the command line, as the batch may be
-  std::vector<Layer> layers;  ///< their shapes hold the samples of one micro-batch
+  Training
+      training;  ///< how a step is made of it; set by the plan or the command line, as the batch may be
+  std::vector<Layer> layers;         ///< their shapes hold the samples of one micro-batch
   std::vector<std::string> notes{};  ///< what reading a foreign file decided, for people
 
   const Layer& layer(LayerIndex index) const { return layers[static_cast<std::size_t>(index)]; }
@@ -32,7 +34,9 @@ struct Network {
   std::int64_t parameter_count() const;
   Flops forward_flops() const;
   /// Number of batch-normalization sets: consecutive runs of statistics_samples, the last one perhaps shorter.
-  std::int64_t statistics_sets() const { return (batch + statistics_samples - 1) / statistics_samples; }
+  std::int64_t statistics_sets() const {
+    return (batch + statistics_samples - 1) / statistics_samples;
+  }
   /// 16 hexadecimal digits over everything that a plan depends on: layers, attributes, shapes, batch, statistics_samples.
   std::string fingerprint() const;
 };
@@ -48,7 +52,8 @@ struct NetworkOverrides {
 /// `file` and the layer's JSON pointer (`pointers[i]` for layers[i] as given) on a cycle, a window that does not fit, shapes that disagree, or
 /// an element count or byte count that overflows 63 bits;
 /// or if the batch does not divide into its micro-batches, or batch normalization's sets do not fit into those.
-Network finish_network(Network network, const std::string& file, const std::vector<std::string>& pointers);
+Network finish_network(Network network, const std::string& file,
+                       const std::vector<std::string>& pointers);
 
 /// The same in so many micro-batches; nothing if the batch does not divide so, or if layers forbid it.
 std::optional<Network> with_micro_batches(const Network& network, std::int64_t micro_batches);

@@ -21,12 +21,14 @@ enum class ImportedLoss : int {
 
 struct ImportRequest {
   std::string file;
-  std::optional<std::int64_t> batch;     ///< instead of the model's; needed where the model leaves it open
+  std::optional<std::int64_t>
+      batch;  ///< instead of the model's; needed where the model leaves it open
   std::vector<std::int64_t> input_size;  ///< instead of the model's, likewise; [H, W] or [D, H, W]
   ImportedLoss loss = ImportedLoss::FromModel;
   std::vector<std::string>
-      element_wise;     ///< names of nodes of unknown operators, to be planned as if they passed their inputs on, element by element
-  bool values = false;  ///< bring the weights along; without, no value of a weight is looked at and no file beside the model opened
+      element_wise;  ///< names of nodes of unknown operators, to be planned as if they passed their inputs on, element by element
+  bool values =
+      false;  ///< bring the weights along; without, no value of a weight is looked at and no file beside the model opened
 };
 
 /// A parameter, or running statistics, under its name in checkpoints: "conv1.weights", (F, C, kD, kH, kW).
@@ -47,7 +49,8 @@ struct ImportedModel {
 ImportedModel import_onnx(const ImportRequest& request);
 
 /// The network that an imported document describes, with its notes; `file` is for messages. Throws InputError.
-Network read_imported(const ImportedModel& model, const std::string& file, const NetworkOverrides& overrides = {});
+Network read_imported(const ImportedModel& model, const std::string& file,
+                      const NetworkOverrides& overrides = {});
 
 /// Whether import_onnx was built.
 bool onnx_built();

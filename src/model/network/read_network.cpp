@@ -52,11 +52,14 @@ struct Keys {
 Keys keys_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::Input: return {{"channels", "size"}, {}};
-    case LayerKind::Convolution: return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "groups", "bias"}};
+    case LayerKind::Convolution:
+      return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "groups", "bias"}};
     case LayerKind::TransposedConvolution:
-      return {{"filters", "kernel"}, {"input", "stride", "padding", "output_padding", "dilation", "groups", "bias"}};
+      return {{"filters", "kernel"},
+              {"input", "stride", "padding", "output_padding", "dilation", "groups", "bias"}};
     case LayerKind::MaxPool: return {{"kernel"}, {"input", "stride", "padding", "dilation"}};
-    case LayerKind::AveragePool: return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
+    case LayerKind::AveragePool:
+      return {{"kernel"}, {"input", "stride", "padding", "dilation", "count_padding"}};
     case LayerKind::BatchNorm:
     case LayerKind::InstanceNorm:
     case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
@@ -87,7 +90,8 @@ class Reader {
     network.training = overrides_.training;
     network.batch = overrides_.batch.value_or(document_["batch"].get<std::int64_t>());
     const Json statistics = document_.value("statistics_samples", Json(32));
-    network.statistics_samples = statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
+    network.statistics_samples =
+        statistics.is_string() ? network.batch : statistics.get<std::int64_t>();
     network.local_statistics = statistics == "local";
     network.running_momentum = document_.value("running_momentum", 0.0);
     const Json& layers = document_["layers"];
@@ -103,12 +107,17 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& key, const std::string& expected) const { throw InputError(file_, pointer_ + key, expected); }
+  [[noreturn]] void fail(const std::string& key, const std::string& expected) const {
+    throw InputError(file_, pointer_ + key, expected);
+  }
 
   void find_names(const Json& layers) {
     for (const Json& layer : layers) {
       const std::string name = layer["name"].get<std::string>();
-      index_.emplace(name, static_cast<LayerIndex>(names_.size()));  // of two of a name the first; finish_network objects to the second
+      index_.emplace(
+          name,
+          static_cast<LayerIndex>(
+              names_.size()));  // of two of a name the first; finish_network objects to the second
       names_.push_back(name);
     }
   }
@@ -130,7 +139,9 @@ class Reader {
       fail("/size", "expected all inputs to have 2 or all to have 3 spatial axes");
     }
     if (!overrides_.input_size.empty() && overrides_.input_size.size() != spatial_rank_) {
-      fail("/size", fmt::format("this network's input has {} spatial axes, the size asked for has {}", spatial_rank_, overrides_.input_size.size()));
+      fail("/size",
+           fmt::format("this network's input has {} spatial axes, the size asked for has {}",
+                       spatial_rank_, overrides_.input_size.size()));
     }
   }
 
@@ -141,7 +152,8 @@ class Reader {
     known.insert(known.end(), keys.optional.begin(), keys.optional.end());
     for (const auto& member : layer.items()) {
       if (std::ranges::find(known, member.key()) == known.end()) {
-        fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(kind), member.key(), suggestion(member.key(), known)));
+        fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(kind), member.key(),
+                             suggestion(member.key(), known)));
       }
     }
     for (const std::string& key : keys.required) {
@@ -154,7 +166,8 @@ class Reader {
   LayerIndex find(const std::string& key, const std::string& name) const {
     const auto found = index_.find(name);
     if (found == index_.end()) {
-      fail(key, fmt::format("expected the name of a layer, found \"{}\"{}", name, suggestion(name, names_)));
+      fail(key, fmt::format("expected the name of a layer, found \"{}\"{}", name,
+                            suggestion(name, names_)));
     }
     return found->second;
   }
@@ -185,7 +198,8 @@ class Reader {
       return all;
     }
     if (all.size() != spatial_rank_) {
-      fail("/" + key, fmt::format("expected a list of {}, one for each spatial axis, found {}", spatial_rank_, all.size()));
+      fail("/" + key, fmt::format("expected a list of {}, one for each spatial axis, found {}",
+                                  spatial_rank_, all.size()));
     }
     return all[axis];
   }
@@ -193,7 +207,8 @@ class Reader {
   Layer read_layer(const Json& json, LayerIndex index) const {
     Layer layer;
     layer.name = json["name"].get<std::string>();
-    layer.kind = *std::ranges::find(all_kinds, json["kind"].get<std::string>(), [](LayerKind kind) { return name_of(kind); });
+    layer.kind = *std::ranges::find(all_kinds, json["kind"].get<std::string>(),
+                                    [](LayerKind kind) { return name_of(kind); });
     check_keys(json, layer.kind);
     layer.inputs = read_inputs(json, layer.kind, index);
     layer.filters = json.value("filters", layer.filters);
@@ -216,20 +231,23 @@ class Reader {
       for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
         layer.windows[3 - spatial_rank_ + axis] = read_window(json, layer.kind, axis);
         if (json.contains("output_padding")) {
-          layer.output_padding[3 - spatial_rank_ + axis] = along(json["output_padding"], axis, "output_padding").get<std::int64_t>();
+          layer.output_padding[3 - spatial_rank_ + axis] =
+              along(json["output_padding"], axis, "output_padding").get<std::int64_t>();
         }
       }
     } else if (layer.kind == LayerKind::Upsample) {
       for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
-        layer.scales[3 - spatial_rank_ + axis] = {.factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
-                                                  .linear = json.value("mode", "nearest") == "linear"};
+        layer.scales[3 - spatial_rank_ + axis] = {
+            .factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
+            .linear = json.value("mode", "nearest") == "linear"};
       }
     }
     return layer;
   }
 
   Shape read_size(const Json& json) const {
-    const auto size = overrides_.input_size.empty() ? json["size"].get<std::vector<std::int64_t>>() : overrides_.input_size;
+    const auto size = overrides_.input_size.empty() ? json["size"].get<std::vector<std::int64_t>>()
+                                                    : overrides_.input_size;
     Shape shape;
     shape[Axis::C] = json["channels"].get<std::int64_t>();
     std::ranges::copy(size, shape.extent.end() - static_cast<std::ptrdiff_t>(size.size()));
@@ -281,15 +299,17 @@ bool is_onnx(const std::string& source) { return source.ends_with(".onnx"); }
 /// The file that `source` means: a bare name is a shipped network's, all else a path.
 std::string file_of(const std::string& source) {
   std::error_code ignored;
-  const bool is_path =
-      source == "-" || source.find('/') != std::string::npos || source.ends_with(".json") || is_onnx(source) || std::filesystem::is_regular_file(source, ignored);
+  const bool is_path = source == "-" || source.find('/') != std::string::npos ||
+                       source.ends_with(".json") || is_onnx(source) ||
+                       std::filesystem::is_regular_file(source, ignored);
   if (is_path) {
     return source;
   }
   const std::vector<std::string> shipped = shipped_networks();
   if (std::ranges::find(shipped, source) == shipped.end()) {
     throw InputError(source, "",
-                     fmt::format("neither a file nor a shipped network{}; shipped are {}", suggestion(source, shipped), fmt::join(shipped, ", ")));
+                     fmt::format("neither a file nor a shipped network{}; shipped are {}",
+                                 suggestion(source, shipped), fmt::join(shipped, ", ")));
   }
   return (data_folder("networks") / (source + ".json")).string();
 }
@@ -299,13 +319,18 @@ std::string file_of(const std::string& source) {
 Network read_network(const std::string& source, const NetworkOverrides& overrides) {
   const std::string file = file_of(source);
   if (is_onnx(file)) {
-    return read_imported(import_onnx({.file = file, .batch = overrides.batch, .input_size = overrides.input_size, .element_wise = {}}), file, overrides);
+    return read_imported(import_onnx({.file = file,
+                                      .batch = overrides.batch,
+                                      .input_size = overrides.input_size,
+                                      .element_wise = {}}),
+                         file, overrides);
   }
   const Json document = read_document(file, "network");
   return Reader(document, file == "-" ? "standard input" : file, overrides).read();
 }
 
-Network read_imported(const ImportedModel& model, const std::string& file, const NetworkOverrides& overrides) {
+Network read_imported(const ImportedModel& model, const std::string& file,
+                      const NetworkOverrides& overrides) {
   validate_json(model.network, "network", file);
   Network network = Reader(model.network, file, overrides).read();
   network.notes = model.notes;

@@ -8,8 +8,9 @@ namespace stratplan {
 /// are mixed by their distance; beyond the ends the first or last element counts.
 struct Scale {
   std::int64_t factor = 1;
-  bool linear = false;     ///< mixes two elements
-  std::int64_t phase = 0;  ///< of a local piece: its first output element is the phase-th of those that begin with its first input element
+  bool linear = false;  ///< mixes two elements
+  std::int64_t phase =
+      0;  ///< of a local piece: its first output element is the phase-th of those that begin with its first input element
 
   friend constexpr bool operator==(const Scale&, const Scale&) = default;
   friend constexpr auto operator<=>(const Scale&, const Scale&) = default;
@@ -17,8 +18,9 @@ struct Scale {
 
 /// What output element p of a piece reads: the two input elements around it, the same one twice where it reads one, and the later one's share.
 struct Mixture {
-  std::int64_t before = 0, after = 0;  ///< may lie one beyond either end, where the end itself counts
-  double share = 0;                    ///< of `after`
+  std::int64_t before = 0,
+               after = 0;  ///< may lie one beyond either end, where the end itself counts
+  double share = 0;        ///< of `after`
   friend constexpr bool operator==(const Mixture&, const Mixture&) = default;
 };
 constexpr Mixture mixture(const Scale& scale, std::int64_t position) {

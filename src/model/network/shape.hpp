@@ -15,7 +15,9 @@ inline constexpr std::array<Axis, axis_count> all_axes{Axis::N, Axis::C, Axis::D
 inline constexpr std::array<Axis, 3> spatial_axes{Axis::D, Axis::H, Axis::W};
 inline constexpr std::array<const char*, axis_count> axis_names{"N", "C", "D", "H", "W"};
 /// Position of a spatial axis among D, H, W: the index into arrays of windows.
-constexpr int spatial_index(Axis axis) { return static_cast<int>(axis) - static_cast<int>(Axis::D); }
+constexpr int spatial_index(Axis axis) {
+  return static_cast<int>(axis) - static_cast<int>(Axis::D);
+}
 constexpr bool is_spatial(Axis axis) { return axis >= Axis::D; }
 
 /// Global or local extents (N, C, D, H, W). For convolution weights N stands for the filters F and C for the input channels.
@@ -24,16 +26,22 @@ struct Shape {
 
   constexpr std::int64_t& operator[](Axis axis) { return extent[static_cast<int>(axis)]; }
   constexpr std::int64_t operator[](Axis axis) const { return extent[static_cast<int>(axis)]; }
-  constexpr std::int64_t elements() const { return extent[0] * extent[1] * extent[2] * extent[3] * extent[4]; }
+  constexpr std::int64_t elements() const {
+    return extent[0] * extent[1] * extent[2] * extent[3] * extent[4];
+  }
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
   friend constexpr auto operator<=>(const Shape&, const Shape&) = default;
 };
 
 /// Element types. Programs carry a type per tensor class (partition/program.hpp, Precision).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
-constexpr std::int64_t size_of(DataType type) { return std::array<std::int64_t, 5>{4, 8, 2, 2, 4}[static_cast<int>(type)]; }
+constexpr std::int64_t size_of(DataType type) {
+  return std::array<std::int64_t, 5>{4, 8, 2, 2, 4}[static_cast<int>(type)];
+}
 /// Floating types of half a float's size: what is stored in them is computed in floats.
 constexpr bool is_narrow(DataType type) { return type == DataType::F16 || type == DataType::BF16; }
-constexpr const char* name_of(DataType type) { return std::array<const char*, 5>{"f32", "f64", "f16", "bf16", "i32"}[static_cast<int>(type)]; }
+constexpr const char* name_of(DataType type) {
+  return std::array<const char*, 5>{"f32", "f64", "f16", "bf16", "i32"}[static_cast<int>(type)];
+}
 
 }  // namespace stratplan

@@ -12,17 +12,21 @@ enum class OptimizerKind : int {
   Sgd,       ///< w -= rate (g + decay w)
   Momentum,  ///< v = momentum v + g + decay w; w -= rate v
   Nesterov,  ///< the same; w -= rate (g + decay w + momentum v)
-  Adam,      ///< g += decay w; v, u = running means of g, g^2; w -= rate v' / (sqrt(u') + epsilon), v' and u' corrected for their start at zero
-  AdamW,     ///< Adam without decay in g; w -= rate decay w ("decoupled")
-  Lars,      ///< Momentum with (g + decay w) scaled, per tensor of weights, by trust |w| / (|g| + decay |w|); biases, scales and shifts unscaled
+  Adam,  ///< g += decay w; v, u = running means of g, g^2; w -= rate v' / (sqrt(u') + epsilon), v' and u' corrected for their start at zero
+  AdamW,  ///< Adam without decay in g; w -= rate decay w ("decoupled")
+  Lars,  ///< Momentum with (g + decay w) scaled, per tensor of weights, by trust |w| / (|g| + decay |w|); biases, scales and shifts unscaled
 };
-inline constexpr std::array<std::string_view, 6> optimizer_names{"sgd", "momentum", "nesterov", "adam", "adamw", "lars"};
+inline constexpr std::array<std::string_view, 6> optimizer_names{"sgd",  "momentum", "nesterov",
+                                                                 "adam", "adamw",    "lars"};
 /// The spelling in plan.json.
-constexpr std::string_view name_of(OptimizerKind kind) { return optimizer_names[static_cast<std::size_t>(kind)]; }
+constexpr std::string_view name_of(OptimizerKind kind) {
+  return optimizer_names[static_cast<std::size_t>(kind)];
+}
 
 struct Training {
   OptimizerKind optimizer = OptimizerKind::Momentum;
-  std::int64_t micro_batches = 1;  ///< parts of the batch, run one after the other; their gradients are added up before the one update
+  std::int64_t micro_batches =
+      1;  ///< parts of the batch, run one after the other; their gradients are added up before the one update
   friend bool operator==(const Training&, const Training&) = default;
 };
 

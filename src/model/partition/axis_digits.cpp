@@ -32,7 +32,8 @@ class Cursor {
 };
 
 bool spread(const AxisDigits& split, int innermost) {
-  return std::ranges::any_of(split.digits, [&](const AxisDigits::Digit& digit) { return digit.stride >= innermost; });
+  return std::ranges::any_of(
+      split.digits, [&](const AxisDigits::Digit& digit) { return digit.stride >= innermost; });
 }
 
 }  // namespace
@@ -48,7 +49,8 @@ AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int 
   for (const Dim dim : by) {
     for (const GridDigit& digit : grid) {
       if (digit.dim != dim) continue;
-      const bool joins = !along.digits.empty() && along.digits.back().stride == digit.stride * digit.parts &&
+      const bool joins = !along.digits.empty() &&
+                         along.digits.back().stride == digit.stride * digit.parts &&
                          (along.digits.back().stride >= innermost) == (digit.stride >= innermost);
       if (!joins) along.digits.push_back({1, 1});
       along.digits.back().parts *= digit.parts;

@@ -30,8 +30,10 @@ AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int 
 
 /// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see it worst. Shares are of equally long blocks.
 struct Meeting {
-  float common = 1;        ///< 1: on each rank one of its blocks lies in the other; 0: on some rank they have nothing in common
-  float near_home = 1;     ///< share of a rank's wanted block that ranks of its innermost group hold at home,
+  float common =
+      1;  ///< 1: on each rank one of its blocks lies in the other; 0: on some rank they have nothing in common
+  float near_home =
+      1;  ///< share of a rank's wanted block that ranks of its innermost group hold at home,
   float near_homes = 1;    ///< in so many home blocks
   float near_wanted = 1;   ///< share of a rank's home block that each of
   float near_readers = 1;  ///< so many wanted blocks of its innermost group has

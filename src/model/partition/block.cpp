@@ -16,7 +16,8 @@ std::vector<Block> fold(const Network& network) {
     int home = -1;
     if (is_point_wise(layer.kind)) {
       const LayerIndex latest = *std::max_element(layer.inputs.begin(), layer.inputs.end());
-      if (network.consumers(latest).size() == 1) home = block_of_layer[static_cast<std::size_t>(latest)];
+      if (network.consumers(latest).size() == 1)
+        home = block_of_layer[static_cast<std::size_t>(latest)];
     }
     if (home < 0) {
       home = static_cast<int>(blocks.size());
@@ -28,14 +29,16 @@ std::vector<Block> fold(const Network& network) {
   return blocks;
 }
 
-std::vector<Decomposition> spread(const Network& network, const Block& block, const Decomposition& root) {
+std::vector<Decomposition> spread(const Network& network, const Block& block,
+                                  const Decomposition& root) {
   std::vector<Decomposition> decompositions{root};
   for (std::size_t i = 1; i < block.layers.size(); ++i)
     decompositions.push_back(inherited(network.layer(block.layers[i - 1]), decompositions.back()));
   return decompositions;
 }
 
-std::optional<Rejection> check(const Network& network, const Block& block, const Decomposition& root) {
+std::optional<Rejection> check(const Network& network, const Block& block,
+                               const Decomposition& root) {
   Decomposition decomposition = root;
   for (const LayerIndex index : block.layers) {
     if (auto rejection = check(network.layer(index), decomposition)) return rejection;
@@ -62,12 +65,14 @@ Candidates candidates(const Network& network, const Block& block, const Topology
   return found;
 }
 
-LayerDecompositions spread_all(const Network& network, const std::vector<Block>& blocks, const std::vector<Decomposition>& roots) {
+LayerDecompositions spread_all(const Network& network, const std::vector<Block>& blocks,
+                               const std::vector<Decomposition>& roots) {
   SP_ASSERT(blocks.size() == roots.size(), "blocks={} roots={}", blocks.size(), roots.size());
   LayerDecompositions all(static_cast<std::size_t>(network.size()));
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const std::vector<Decomposition> layers = spread(network, blocks[b], roots[b]);
-    for (std::size_t i = 0; i < layers.size(); ++i) all[static_cast<std::size_t>(blocks[b].layers[i])] = layers[i];
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      all[static_cast<std::size_t>(blocks[b].layers[i])] = layers[i];
   }
   return all;
 }

@@ -18,13 +18,15 @@ struct Block {
 std::vector<Block> fold(const Network& network);
 
 /// The decompositions of a block's layers: the root's, then what each inherits.
-std::vector<Decomposition> spread(const Network& network, const Block& block, const Decomposition& root);
+std::vector<Decomposition> spread(const Network& network, const Block& block,
+                                  const Decomposition& root);
 
 /// The first rejection among the block's layers.
-std::optional<Rejection> check(const Network& network, const Block& block, const Decomposition& root);
+std::optional<Rejection> check(const Network& network, const Block& block,
+                               const Decomposition& root);
 
 struct Candidates {
-  std::vector<Decomposition> legal;      ///< of the root; distinct
+  std::vector<Decomposition> legal;  ///< of the root; distinct
   std::vector<Rejection> rejected;
 };
 /// All decompositions of a block over all canonical grids of a topology, both landings where they differ.
@@ -32,6 +34,7 @@ Candidates candidates(const Network& network, const Block& block, const Topology
 
 /// One decomposition per layer (inputs get the empty one-rank grid, unused).
 using LayerDecompositions = std::vector<Decomposition>;
-LayerDecompositions spread_all(const Network& network, const std::vector<Block>& blocks, const std::vector<Decomposition>& roots);
+LayerDecompositions spread_all(const Network& network, const std::vector<Block>& blocks,
+                               const std::vector<Decomposition>& roots);
 
 }  // namespace stratplan

@@ -6,7 +6,8 @@ namespace stratplan {
 
 /// Convolutions in any direction, which fully connected layers are, too.
 constexpr bool is_contraction(KernelKind kind) {
-  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData || kind == KernelKind::ConvolutionBackwardFilter;
+  return kind == KernelKind::ConvolutionForward || kind == KernelKind::ConvolutionBackwardData ||
+         kind == KernelKind::ConvolutionBackwardFilter;
 }
 
 }  // namespace stratplan

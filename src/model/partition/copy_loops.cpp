@@ -9,7 +9,9 @@ constexpr std::array<Axis, axis_count> memory_order{Axis::N, Axis::D, Axis::H, A
 
 /// Both loops as one, if the outer one continues where the inner one ends.
 bool merge(CopyLoop& outer, const CopyLoop& inner) {
-  if (outer.source_stride != inner.count * inner.source_stride || outer.destination_stride != inner.count * inner.destination_stride) return false;
+  if (outer.source_stride != inner.count * inner.source_stride ||
+      outer.destination_stride != inner.count * inner.destination_stride)
+    return false;
   outer = {outer.count * inner.count, inner.source_stride, inner.destination_stride};
   return true;
 }
@@ -23,10 +25,12 @@ CopyLoops copy_loops(const Kernel& kernel) {
   std::int64_t source_stride = 1, destination_stride = 1;
   for (int i = axis_count - 1; i >= 0; --i) {
     const Axis axis = memory_order[static_cast<std::size_t>(i)];
-    const std::int64_t from = kernel.from[static_cast<std::size_t>(axis)], to = kernel.to[static_cast<std::size_t>(axis)],
-                       count = kernel.region[axis];
-    SP_ASSERT(from >= 0 && from + count <= kernel.x[axis], "from={} count={} x={}", from, count, kernel.x[axis]);
-    SP_ASSERT(to >= 0 && to + count <= kernel.y[axis], "to={} count={} y={}", to, count, kernel.y[axis]);
+    const std::int64_t from = kernel.from[static_cast<std::size_t>(axis)],
+                       to = kernel.to[static_cast<std::size_t>(axis)], count = kernel.region[axis];
+    SP_ASSERT(from >= 0 && from + count <= kernel.x[axis], "from={} count={} x={}", from, count,
+              kernel.x[axis]);
+    SP_ASSERT(to >= 0 && to + count <= kernel.y[axis], "to={} count={} y={}", to, count,
+              kernel.y[axis]);
     axes[static_cast<std::size_t>(i)] = {count, source_stride, destination_stride};
     result.source += from * source_stride;
     result.destination += to * destination_stride;

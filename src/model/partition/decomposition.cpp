@@ -9,11 +9,16 @@
 
 namespace stratplan {
 
-std::string Decomposition::text() const { return grid.text() + (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : ""); }
+std::string Decomposition::text() const {
+  return grid.text() +
+         (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "");
+}
 
 Decomposition Decomposition::parse(std::string_view text) {
   constexpr std::string_view all_reduce = " all-reduce";
-  if (text.ends_with(all_reduce)) return {ProcessGrid::parse(text.substr(0, text.size() - all_reduce.size())), Landing::AllReduce};
+  if (text.ends_with(all_reduce))
+    return {ProcessGrid::parse(text.substr(0, text.size() - all_reduce.size())),
+            Landing::AllReduce};
   return {ProcessGrid::parse(text), Landing::ReduceScatter};
 }
 
@@ -24,7 +29,8 @@ constexpr std::array<Dim, 3> spatial_dims{Dim::D, Dim::H, Dim::W};
 Dim dim_of(Axis axis) { return spatial_dims[static_cast<std::size_t>(spatial_index(axis))]; }
 
 /// A distribution whose axes are split by the dimensions given per axis; the others get `rest`, R is Redundant.
-Distribution distribution(const Shape& shape, const ProcessGrid& grid, std::array<DimList, axis_count> by, Role rest) {
+Distribution distribution(const Shape& shape, const ProcessGrid& grid,
+                          std::array<DimList, axis_count> by, Role rest) {
   Distribution made{.shape = shape, .grid = grid, .splits = {}, .roles = {}};
   made.roles.fill(rest);
   made.roles[static_cast<std::size_t>(Dim::R)] = Role::Redundant;
@@ -60,7 +66,8 @@ DimList landed_channels(const Layer& layer, Landing landing) {
 std::array<Window, 3> iteration_windows(const Layer& layer) {
   if (layer.kind != LayerKind::FullyConnected) return layer.windows;
   std::array<Window, 3> windows;
-  for (const Axis axis : spatial_axes) windows[static_cast<std::size_t>(spatial_index(axis))].kernel = layer.input[axis];
+  for (const Axis axis : spatial_axes)
+    windows[static_cast<std::size_t>(spatial_index(axis))].kernel = layer.input[axis];
   return windows;
 }
 
@@ -70,7 +77,8 @@ namespace {
 Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   const Shape shape = layer.weights();
   if (!layer.mixes_channels()) {
-    Distribution grouped = distribution(shape, grid, {{{Dim::F, Dim::C}, {}, {}, {}, {}}}, Role::Gathered);
+    Distribution grouped =
+        distribution(shape, grid, {{{Dim::F, Dim::C}, {}, {}, {}, {}}}, Role::Gathered);
     grouped.splits[static_cast<std::size_t>(Axis::N)].quantum = shape[Axis::N] / layer.groups;
     return grouped;
   }
@@ -93,14 +101,18 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
 
   LayerDistributions made;
   Distribution iteration = split(iteration_extents(layer), read_channels, Role::Gathered);
-  if (layer.contracts_in_groups()) iteration.splits[static_cast<std::size_t>(Axis::C)].quantum = layer.input[Axis::C] / layer.groups;
+  if (layer.contracts_in_groups())
+    iteration.splits[static_cast<std::size_t>(Axis::C)].quantum =
+        layer.input[Axis::C] / layer.groups;
   for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
     const std::int64_t first_channel = layer.origin(input)[static_cast<std::size_t>(Axis::C)];
     const bool transposed = layer.kind == LayerKind::TransposedConvolution;
-    made.inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales, first_channel, transposed});
+    made.inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer),
+                           layer.scales, first_channel, transposed});
   }
   if (sums_over_space(layer)) {
-    made.raw = distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
+    made.raw =
+        distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
     made.home = made.raw;
     set_roles(made.raw, space, Role::Partial);
   } else {
@@ -114,7 +126,8 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
     per_channel[Axis::C] = layer.output[Axis::C];
     made.channels = distribution(per_channel, grid, {{{}, channels, {}, {}, {}}}, Role::Gathered);
     // After an all-reduce every C rank holds the complete gradient of the output, hence of the bias.
-    if (mixes && decomposition.landing == Landing::AllReduce) set_roles(*made.channels, {Dim::C}, Role::Redundant);
+    if (mixes && decomposition.landing == Landing::AllReduce)
+      set_roles(*made.channels, {Dim::C}, Role::Redundant);
   }
   return made;
 }
@@ -128,7 +141,8 @@ struct Illegal {
 
 const char* reader_of_channels(LayerKind kind) {
   switch (kind) {
-    case LayerKind::LocalResponseNorm: return "the sum of squares runs across neighbouring channels";
+    case LayerKind::LocalResponseNorm:
+      return "the sum of squares runs across neighbouring channels";
     case LayerKind::DiceLoss: return "a label stands for one of all channels";
     default: return "the softmax runs over all channels";
   }
@@ -137,11 +151,15 @@ const char* reader_of_channels(LayerKind kind) {
 /// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that what stands behind inherits them: they must end where
 /// groups do, and then so do the blocks of input channels.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
-  const std::int64_t parts = grid.parts(Dim::F) * (dim == Dim::C ? grid.parts(Dim::C) : 1), filters = layer.filters / layer.groups;
-  const std::string factor = fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
-  if (parts > layer.groups) return fmt::format("{} splits {} groups of channels", factor, layer.groups);
+  const std::int64_t parts = grid.parts(Dim::F) * (dim == Dim::C ? grid.parts(Dim::C) : 1),
+                     filters = layer.filters / layer.groups;
+  const std::string factor =
+      fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
+  if (parts > layer.groups)
+    return fmt::format("{} splits {} groups of channels", factor, layer.groups);
   if (filters == 1 || layer.groups % parts == 0) return {};
-  return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups", factor, layer.groups, filters);
+  return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups", factor,
+                     layer.groups, filters);
 }
 
 /// Why the layer cannot be split along `dim` at all, or not into that many parts; nothing if it can.
@@ -157,11 +175,13 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
   if (dim == Dim::N) return too_many(extents[Axis::N], "samples");
   if (joins_channels(layer.kind) && (dim == Dim::C || dim == Dim::F))
     return fmt::format("{}, which {} would split", reader_of_channels(layer.kind), factor);
-  if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C)) return why_not_groups(layer, dim, grid);
+  if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C))
+    return why_not_groups(layer, dim, grid);
   if (dim == Dim::F && is_contraction(layer.kind)) return too_many(layer.filters, "filters");
   if (dim == Dim::C || dim == Dim::F) return too_many(extents[Axis::C], "channels");
   if (layer.kind == LayerKind::FullyConnected)
-    return "the kernel of a fully connected layer is the whole spatial extent, which " + factor + " would split";
+    return "the kernel of a fully connected layer is the whole spatial extent, which " + factor +
+           " would split";
   const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
   return too_many(extents[axis], sums_over_space(layer) ? "input positions" : "output positions");
 }
@@ -172,14 +192,17 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
   const auto smallest_empty = [&](const Distribution& tensor, Axis axis) {
     // Blocks of blocks: the last rank along every dimension has the smallest of each.
     std::array<int, dim_count> last{};
-    for (const Dim dim : tensor.split(axis).by) last[static_cast<std::size_t>(dim)] = tensor.grid.parts(dim) - 1;
+    for (const Dim dim : tensor.split(axis).by)
+      last[static_cast<std::size_t>(dim)] = tensor.grid.parts(dim) - 1;
     return tensor.owned(axis, last).empty();
   };
   for (const Axis axis : all_axes) {
     const DimList& by = made.home.split(axis).by;
     if (!by.empty() && smallest_empty(made.home, axis))
-      return Illegal{by.back(), fmt::format("{} leaves ranks without {} of its {}", decomposition.text(), axis_names[static_cast<std::size_t>(axis)],
-                                            made.home.shape[axis])};
+      return Illegal{
+          by.back(),
+          fmt::format("{} leaves ranks without {} of its {}", decomposition.text(),
+                      axis_names[static_cast<std::size_t>(axis)], made.home.shape[axis])};
   }
   for (const Axis axis : spatial_axes) {
     const Needed& input = made.inputs.front();
@@ -189,7 +212,9 @@ std::optional<Illegal> first_empty(const Layer& layer, const Decomposition& deco
     if (parts == 1) continue;  // as undivided
     for (index = 0; index < parts; ++index)
       if (input.region(axis, at).empty())
-        return Illegal{dim_of(axis), fmt::format("{} gives a rank output positions that read nothing but padding", decomposition.text())};
+        return Illegal{dim_of(axis),
+                       fmt::format("{} gives a rank output positions that read nothing but padding",
+                                   decomposition.text())};
   }
   return {};
 }
@@ -204,14 +229,16 @@ std::optional<Illegal> first_cut_group(const Layer& layer, const Decomposition& 
   for (f = 0; f < grid.parts(Dim::F); ++f)
     for (c = 0; c < grid.parts(Dim::C); ++c)
       if (home.owned(Axis::C, grid.rank_at(at)).begin % group != 0)
-        return Illegal{grid.parts(Dim::C) > 1 ? Dim::C : Dim::F, fmt::format("{} cuts groups of {} channels", decomposition.text(), group)};
+        return Illegal{grid.parts(Dim::C) > 1 ? Dim::C : Dim::F,
+                       fmt::format("{} cuts groups of {} channels", decomposition.text(), group)};
   return {};
 }
 
 std::optional<Illegal> first_illegal(const Layer& layer, const Decomposition& decomposition) {
   SP_ASSERT(layer.kind != LayerKind::Input, "layer {}", layer.name);
   for (const Dim dim : all_dims)
-    if (auto reason = why_not(layer, dim, decomposition.grid)) return Illegal{dim, std::move(*reason)};
+    if (auto reason = why_not(layer, dim, decomposition.grid))
+      return Illegal{dim, std::move(*reason)};
   if (auto empty = first_empty(layer, decomposition)) return empty;
   if (layer.kind == LayerKind::GroupNorm) return first_cut_group(layer, decomposition);
   return {};
@@ -220,12 +247,14 @@ std::optional<Illegal> first_illegal(const Layer& layer, const Decomposition& de
 }  // namespace
 
 std::optional<Rejection> check(const Layer& layer, const Decomposition& decomposition) {
-  if (auto illegal = first_illegal(layer, decomposition)) return Rejection{fmt::format("layer {}: {}", layer.name, illegal->reason)};
+  if (auto illegal = first_illegal(layer, decomposition))
+    return Rejection{fmt::format("layer {}: {}", layer.name, illegal->reason)};
   return {};
 }
 
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition) {
-  if (sums_over_space(layer)) return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing};
+  if (sums_over_space(layer))
+    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing};
   if (layer.mixes_channels() && decomposition.landing == Landing::AllReduce)
     return {decomposition.grid.relabelled({Dim::C}, Dim::R), Landing::ReduceScatter};
   return {decomposition.grid, Landing::ReduceScatter};

@@ -15,7 +15,8 @@ enum class Landing : int { ReduceScatter, AllReduce };
 
 struct Decomposition {
   ProcessGrid grid;
-  Landing landing = Landing::ReduceScatter;  ///< matters only for a contraction of one group with C parts
+  Landing landing =
+      Landing::ReduceScatter;  ///< matters only for a contraction of one group with C parts
 
   /// "C2 F2", or "C2 F2 all-reduce".
   std::string text() const;
@@ -31,10 +32,12 @@ struct Rejection {
 
 /// Everything about a layer's tensors that follows from its decomposition.
 struct LayerDistributions {
-  std::vector<Needed> inputs;            ///< per producer
-  Distribution raw;                      ///< of the output as computed: Partial along C (or along D, H, W after a global pooling) where that is split
-  Distribution home;                     ///< of the output after landing: Block and Redundant only
-  std::optional<Distribution> weights;   ///< as Layer::weights(): F (as N), C, kernel; Gathered dimensions are those that its gradient is reduced over
+  std::vector<Needed> inputs;  ///< per producer
+  Distribution
+      raw;  ///< of the output as computed: Partial along C (or along D, H, W after a global pooling) where that is split
+  Distribution home;  ///< of the output after landing: Block and Redundant only
+  std::optional<Distribution>
+      weights;  ///< as Layer::weights(): F (as N), C, kernel; Gathered dimensions are those that its gradient is reduced over
   std::optional<Distribution> channels;  ///< of bias, scale and shift: shape (1, channels, 1, 1, 1)
 };
 

@@ -15,7 +15,8 @@ template <class Index>
 Interval owned_by(const Distribution& tensor, Axis axis, const Index& index) {
   Interval interval{0, tensor.shape[axis]};
   for (const Dim dim : tensor.split(axis).by) {
-    const Interval inner = block(interval.size(), tensor.grid.parts(dim), index(dim), tensor.split(axis).quantum);
+    const Interval inner =
+        block(interval.size(), tensor.grid.parts(dim), index(dim), tensor.split(axis).quantum);
     interval = {interval.begin + inner.begin, interval.begin + inner.end};
   }
   return interval;
@@ -60,12 +61,20 @@ std::string Distribution::text() const {
   for (const Axis axis : all_axes) {
     std::string by;
     for (const Dim dim : split(axis).by)
-      if (grid.parts(dim) > 1) by += fmt::format("{}{}{}", by.empty() ? "" : "x", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
-    if (!by.empty()) text += fmt::format("{}{}:{}", text.empty() ? "" : " ", axis_names[static_cast<std::size_t>(axis)], by);
+      if (grid.parts(dim) > 1)
+        by += fmt::format("{}{}{}", by.empty() ? "" : "x",
+                          dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));
+    if (!by.empty())
+      text += fmt::format("{}{}:{}", text.empty() ? "" : " ",
+                          axis_names[static_cast<std::size_t>(axis)], by);
   }
   std::string rest;
-  for (const auto& [role, word] : {std::pair{Role::Gathered, "gathered"}, {Role::Partial, "partial"}, {Role::Redundant, "redundant"}})
-    for (const Dim dim : dims_with(role)) rest += fmt::format("{}{} {}", rest.empty() ? "" : ", ", word, dim_letters[static_cast<std::size_t>(dim)]);
+  for (const auto& [role, word] : {std::pair{Role::Gathered, "gathered"},
+                                   {Role::Partial, "partial"},
+                                   {Role::Redundant, "redundant"}})
+    for (const Dim dim : dims_with(role))
+      rest += fmt::format("{}{} {}", rest.empty() ? "" : ", ", word,
+                          dim_letters[static_cast<std::size_t>(dim)]);
   if (text.empty()) text = "whole";
   return rest.empty() ? text : text + " | " + rest;
 }
@@ -75,10 +84,13 @@ Interval Needed::unclipped(Axis axis, Interval positions) const {
   if (!is_spatial(axis)) return positions;
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   if (transposed) return reading_unclipped(windows[i], positions);
-  return scales[i].factor > 1 ? needed_unclipped(scales[i], positions) : needed_unclipped(windows[i], positions);
+  return scales[i].factor > 1 ? needed_unclipped(scales[i], positions)
+                              : needed_unclipped(windows[i], positions);
 }
 
-Interval Needed::region(Axis axis, int rank) const { return intersect(unclipped(axis, iteration.owned(axis, rank)), {0, tensor[axis]}); }
+Interval Needed::region(Axis axis, int rank) const {
+  return intersect(unclipped(axis, iteration.owned(axis, rank)), {0, tensor[axis]});
+}
 
 Interval Needed::region(Axis axis, const std::array<int, dim_count>& indices) const {
   return intersect(unclipped(axis, iteration.owned(axis, indices)), {0, tensor[axis]});

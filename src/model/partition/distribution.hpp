@@ -22,7 +22,8 @@ enum class Role : int { Block, Gathered, Partial, Redundant };
 /// both its filters and its channels).
 struct Split {
   DimList by;
-  std::int64_t quantum = 1;  ///< blocks are whole multiples of it (groups, vector width), the last perhaps cut
+  std::int64_t quantum =
+      1;  ///< blocks are whole multiples of it (groups, vector width), the last perhaps cut
   friend bool operator==(const Split&, const Split&) = default;
 };
 
@@ -30,7 +31,7 @@ struct Distribution {
   Shape shape;
   ProcessGrid grid;
   std::array<Split, axis_count> splits;  ///< per tensor axis
-  std::array<Role, dim_count> roles{};   ///< per grid dimension; Block exactly for those in `splits`
+  std::array<Role, dim_count> roles{};  ///< per grid dimension; Block exactly for those in `splits`
 
   const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
   Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
@@ -55,8 +56,10 @@ struct Needed {
   Distribution iteration;           ///< blocks of the iteration space; roles as seen by this tensor
   std::array<Window, 3> windows{};  ///< along D, H, W; the default window is the identity
   std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
-  std::int64_t first_channel = 0;   ///< where the tensor's channels begin on the C axis of the iteration space
-  bool transposed = false;          ///< the windows slide over the iteration space: a block needs the positions whose windows reach it
+  std::int64_t first_channel =
+      0;  ///< where the tensor's channels begin on the C axis of the iteration space
+  bool transposed =
+      false;  ///< the windows slide over the iteration space: a block needs the positions whose windows reach it
 
   /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the tensor. Ascends with the positions.
   Interval unclipped(Axis axis, Interval positions) const;

@@ -11,10 +11,12 @@ bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
 }
 
 /// Whether the kernels of `fusion` can do the work of the layer behind them too.
-bool takes(const Network& network, const Fusion& fusion, const Decomposition& of_head, const Layer& next) {
+bool takes(const Network& network, const Fusion& fusion, const Decomposition& of_head,
+           const Layer& next) {
   const Layer& head = network.layer(fusion.head);
   if (fusion.activation >= 0) return false;
-  if (next.kind == LayerKind::Add) return has_statistics(head.kind) && fusion.add < 0 && next.inputs.size() == 2;
+  if (next.kind == LayerKind::Add)
+    return has_statistics(head.kind) && fusion.add < 0 && next.inputs.size() == 2;
   if (activation_of(next.kind) == Activation::None) return false;
   return has_statistics(head.kind) || (is_contraction(head.kind) && ends_in_kernel(head, of_head));
 }
@@ -36,14 +38,20 @@ Activation activation_of(LayerKind kind) {
   }
 }
 
-std::vector<Fusion> fuse(const Network& network, const Block& block, const std::vector<Decomposition>& decompositions, const Execution& execution) {
+std::vector<Fusion> fuse(const Network& network, const Block& block,
+                         const std::vector<Decomposition>& decompositions,
+                         const Execution& execution) {
   std::vector<Fusion> fusions;
   std::size_t head = 0;  ///< place of the last fusion's
   for (std::size_t i = 0; i < block.layers.size(); ++i) {
     const LayerIndex index = block.layers[i];
-    const bool inherits = i > 0 && decompositions[i].grid == inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]).grid;
-    if (execution.fuse && inherits && takes(network, fusions.back(), decompositions[head], network.layer(index))) {
-      (network.layer(index).kind == LayerKind::Add ? fusions.back().add : fusions.back().activation) = index;
+    const bool inherits =
+        i > 0 && decompositions[i].grid ==
+                     inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]).grid;
+    if (execution.fuse && inherits &&
+        takes(network, fusions.back(), decompositions[head], network.layer(index))) {
+      (network.layer(index).kind == LayerKind::Add ? fusions.back().add
+                                                   : fusions.back().activation) = index;
     } else {
       fusions.push_back({index});
       head = i;
@@ -52,11 +60,13 @@ std::vector<Fusion> fuse(const Network& network, const Block& block, const std::
   return fusions;
 }
 
-std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions, const Execution& execution) {
+std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions,
+                             const Execution& execution) {
   std::vector<Fusion> all;
   for (const Block& block : fold(network)) {
     std::vector<Decomposition> of_block;
-    for (const LayerIndex index : block.layers) of_block.push_back(decompositions[static_cast<std::size_t>(index)]);
+    for (const LayerIndex index : block.layers)
+      of_block.push_back(decompositions[static_cast<std::size_t>(index)]);
     for (const Fusion& fusion : fuse(network, block, of_block, execution)) all.push_back(fusion);
   }
   return all;

@@ -27,10 +27,13 @@ struct Fusion {
 };
 
 /// A block's layers, each in exactly one fusion, in order. Layers are fused only where each has the decomposition that it inherits.
-std::vector<Fusion> fuse(const Network& network, const Block& block, const std::vector<Decomposition>& decompositions, const Execution& execution);
+std::vector<Fusion> fuse(const Network& network, const Block& block,
+                         const std::vector<Decomposition>& decompositions,
+                         const Execution& execution);
 
 /// Of all blocks.
-std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions, const Execution& execution);
+std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions,
+                             const Execution& execution);
 
 /// Activation::None for all other layers.
 Activation activation_of(LayerKind kind);

@@ -13,7 +13,8 @@ namespace {
 using Factors = ProcessGrid::Factors;
 
 /// All ways to write `ranks` as an ordered product over dims[next...], in the order of all_grids().
-void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, Factors& factors, std::vector<Factors>& found) {
+void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, Factors& factors,
+               std::vector<Factors>& found) {
   if (next + 1 == dims.size()) {
     factors[static_cast<std::size_t>(dims[next])] = ranks;
     found.push_back(factors);
@@ -47,7 +48,8 @@ void append_digits(const Factors& factors, int& stride, std::vector<GridDigit>& 
 
 std::size_t GridSpace::FactorsHash::operator()(const Factors& factors) const {
   std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
-  for (const int factor : factors) hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
+  for (const int factor : factors)
+    hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
   return hash;
 }
 
@@ -91,7 +93,8 @@ std::vector<Factors> GridSpace::levels_of(std::size_t index) const {
 std::optional<std::size_t> GridSpace::find(const Factors& outer, const Factors& inner) const {
   const auto outside = outer_places_.find(outer), inside = inner_places_.find(inner);
   if (outside == outer_places_.end() || inside == inner_places_.end()) return {};
-  return static_cast<std::size_t>(outside->second) * inner_.size() + static_cast<std::size_t>(inside->second);
+  return static_cast<std::size_t>(outside->second) * inner_.size() +
+         static_cast<std::size_t>(inside->second);
 }
 
 std::optional<std::size_t> GridSpace::find(const ProcessGrid& grid) const {

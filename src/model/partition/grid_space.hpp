@@ -39,7 +39,9 @@ class GridSpace {
   int totals_of(std::size_t grid) const { return totals_of_[grid]; }
   const std::vector<Factors>& totals() const { return totals_; }
   /// Outermost first; factors of 1 left out.
-  std::span<const GridDigit> digits(std::size_t grid) const { return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]}; }
+  std::span<const GridDigit> digits(std::size_t grid) const {
+    return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]};
+  }
   ProcessGrid grid(std::size_t index) const { return ProcessGrid(levels_of(index)); }
   /// The grid with these factors outside the innermost level and within; nothing if they are not those of so many ranks, or of other dimensions.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
@@ -47,7 +49,9 @@ class GridSpace {
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }
   const Factors& inner(std::size_t grid) const { return inner_[grid % inner_.size()]; }
   /// The grid with these parts in one level.
-  ProcessGrid flat(int totals) const { return ProcessGrid({totals_[static_cast<std::size_t>(totals)]}); }
+  ProcessGrid flat(int totals) const {
+    return ProcessGrid({totals_[static_cast<std::size_t>(totals)]});
+  }
   /// Ranks of the innermost level.
   int innermost() const { return innermost_; }
 

@@ -23,11 +23,14 @@ namespace stratplan {
 /// Input positions that belong to one output position: those that its window spans, and those up to the next window that a longer stride skips. So the
 /// intervals of consecutive blocks tile the input, and a block that is aligned with its input's needs neither a copy without the last rows nor,
 /// backward, one that puts zeros in their place.
-constexpr std::int64_t reach(const Window& window) { return std::max(window.span(), window.stride); }
+constexpr std::int64_t reach(const Window& window) {
+  return std::max(window.span(), window.stride);
+}
 
 /// Input interval that the windows of output positions [begin, end) span, unclipped: below 0 and beyond the extent they read padding.
 constexpr Interval spanned_unclipped(const Window& window, Interval output) {
-  return {output.begin * window.stride - window.pad_before, (output.end - 1) * window.stride - window.pad_before + window.span()};
+  return {output.begin * window.stride - window.pad_before,
+          (output.end - 1) * window.stride - window.pad_before + window.span()};
 }
 
 /// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent where they read padding.
@@ -66,7 +69,8 @@ constexpr Interval needed(const Scale& scale, Interval output, std::int64_t inpu
 
 /// The same enlargement from a dense local buffer that holds just needed(): the buffer ends where the tensor does, or behind all that is mixed.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
-  return {scale.factor, scale.linear, output.begin - scale.factor * needed(scale, output, input_extent).begin};
+  return {scale.factor, scale.linear,
+          output.begin - scale.factor * needed(scale, output, input_extent).begin};
 }
 
 /// Output positions that mix any of `input`.

@@ -7,14 +7,18 @@
 namespace stratplan {
 
 Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index, std::int64_t quantum) {
-  SP_ASSERT(0 <= index && index < parts && quantum >= 1, "index={} parts={} quantum={}", index, parts, quantum);
+  SP_ASSERT(0 <= index && index < parts && quantum >= 1, "index={} parts={} quantum={}", index,
+            parts, quantum);
   const std::int64_t quanta = (extent + quantum - 1) / quantum;
   const std::int64_t each = quanta / parts, longer = quanta % parts;
-  const auto begin_of = [&](std::int64_t i) { return std::min(extent, quantum * (i * each + std::min(i, longer))); };
+  const auto begin_of = [&](std::int64_t i) {
+    return std::min(extent, quantum * (i * each + std::min(i, longer)));
+  };
   return {begin_of(index), begin_of(index + 1)};
 }
 
-std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element, std::int64_t quantum) {
+std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element,
+                      std::int64_t quantum) {
   SP_ASSERT(0 <= element && element < extent, "element={} extent={}", element, extent);
   const std::int64_t quanta = (extent + quantum - 1) / quantum, q = element / quantum;
   const std::int64_t each = quanta / parts, longer = quanta % parts;
@@ -30,7 +34,8 @@ Shape Region::shape() const {
 
 bool Region::contains(const Region& other) const {
   if (other.empty()) return true;
-  return std::all_of(all_axes.begin(), all_axes.end(), [&](Axis axis) { return (*this)[axis].contains(other[axis]); });
+  return std::all_of(all_axes.begin(), all_axes.end(),
+                     [&](Axis axis) { return (*this)[axis].contains(other[axis]); });
 }
 
 Region whole(const Shape& shape) {
@@ -59,7 +64,8 @@ Region moved(const Region& region, const std::array<std::int64_t, axis_count>& b
 
 std::string to_string(const Region& region) {
   std::string text;
-  for (const Axis axis : all_axes) text += fmt::format("{}[{},{})", text.empty() ? "" : " ", region[axis].begin, region[axis].end);
+  for (const Axis axis : all_axes)
+    text += fmt::format("{}[{},{})", text.empty() ? "" : " ", region[axis].begin, region[axis].end);
   return text;
 }
 

@@ -18,7 +18,9 @@ struct Interval {
 
   constexpr std::int64_t size() const { return end > begin ? end - begin : 0; }
   constexpr bool empty() const { return end <= begin; }
-  constexpr bool contains(Interval other) const { return other.empty() || (begin <= other.begin && other.end <= end); }
+  constexpr bool contains(Interval other) const {
+    return other.empty() || (begin <= other.begin && other.end <= end);
+  }
   friend constexpr bool operator==(Interval, Interval) = default;
 };
 
@@ -29,10 +31,12 @@ constexpr Interval intersect(Interval a, Interval b) {
 
 /// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the first ones one quantum longer where they do
 /// not divide evenly. Requires 0 <= index < parts, quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
-Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index, std::int64_t quantum = 1);
+Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,
+               std::int64_t quantum = 1);
 
 /// Inverse of block: which block holds `element`. Requires 0 <= element < extent.
-std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element, std::int64_t quantum = 1);
+std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element,
+                      std::int64_t quantum = 1);
 
 /// A product of intervals in global coordinates, one per axis N, C, D, H, W.
 struct Region {

@@ -25,18 +25,28 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "convert", "unscale", "adjust_loss_scale"};
 // clang-format on
 
-constexpr std::array<std::string_view, activation_count> activation_names{"none", "relu", "leaky_relu"};
+constexpr std::array<std::string_view, activation_count> activation_names{"none", "relu",
+                                                                          "leaky_relu"};
 
-std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
 
-std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+std::int64_t taps(const Kernel& kernel) {
+  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+}
 
-std::int64_t weight_elements(const Kernel& kernel) { return kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups) * taps(kernel); }
+std::int64_t weight_elements(const Kernel& kernel) {
+  return kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups) * taps(kernel);
+}
 
-std::string spatial(const Shape& shape) { return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]); }
+std::string spatial(const Shape& shape) {
+  return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]);
+}
 
 /// One letter and one number per axis, left out where it is the usual number on all three.
-std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member, std::int64_t usual) {
+std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member,
+                          std::int64_t usual) {
   const auto& w = kernel.windows;
   if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
   return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
@@ -50,19 +60,24 @@ std::int64_t mixed(const Kernel& kernel) {
 }
 
 std::string window_key(const Kernel& kernel) {
-  return along_windows(kernel, "k", &Window::kernel, 1) + along_windows(kernel, "s", &Window::stride, 1) +
-         along_windows(kernel, "d", &Window::dilation, 1) + along_windows(kernel, "pb", &Window::pad_before, 0) +
+  return along_windows(kernel, "k", &Window::kernel, 1) +
+         along_windows(kernel, "s", &Window::stride, 1) +
+         along_windows(kernel, "d", &Window::dilation, 1) +
+         along_windows(kernel, "pb", &Window::pad_before, 0) +
          along_windows(kernel, "pa", &Window::pad_after, 0);
 }
 
 std::string copy_key(const Kernel& kernel) {
   std::string key = fmt::format(" {}{}", name_of(kernel.type), kernel.accumulate ? " add" : "");
-  for (const CopyLoop& loop : copy_loops(kernel).loops) key += fmt::format(" {}:{}:{}", loop.count, loop.source_stride, loop.destination_stride);
+  for (const CopyLoop& loop : copy_loops(kernel).loops)
+    key += fmt::format(" {}:{}:{}", loop.count, loop.source_stride, loop.destination_stride);
   return key;
 }
 
 std::string fused_key(const Kernel& kernel) {
-  return std::string(kernel.addend ? " add" : "") + (kernel.activation == Activation::None ? "" : fmt::format(" {}", name_of(kernel.activation)));
+  return std::string(kernel.addend ? " add" : "") +
+         (kernel.activation == Activation::None ? ""
+                                                : fmt::format(" {}", name_of(kernel.activation)));
 }
 
 /// What decides the time of this kind, behind its name.
@@ -74,23 +89,32 @@ std::string details(const Kernel& kernel) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
     case ConvolutionBackwardFilter:
-      return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C], kernel.groups > 1 ? fmt::format(" g{}", kernel.groups) : "",
-                         spatial(x), spatial(y), window_key(kernel), kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "") +
+      return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C],
+                         kernel.groups > 1 ? fmt::format(" g{}", kernel.groups) : "", spatial(x),
+                         spatial(y), window_key(kernel),
+                         kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "") +
              fused_key(kernel);
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
-    case AveragePoolBackward: return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), window_key(kernel));
+    case AveragePoolBackward:
+      return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y),
+                         window_key(kernel));
     case SpatialMeanForward:
-    case SpatialMeanBackward: return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
+    case SpatialMeanBackward:
+      return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
     case BiasAdd:
-    case BiasGradient: return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C], fused_key(kernel));
+    case BiasGradient:
+      return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C], fused_key(kernel));
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
     case BatchNormBackward:
-      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x), kernel.sets.sets) +
-             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels) : "") + fused_key(kernel);
+      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x),
+                         kernel.sets.sets) +
+             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels)
+                                             : "") +
+             fused_key(kernel);
     case Dropout:
     case PreluForward:
     case PreluBackward:
@@ -99,12 +123,16 @@ std::string details(const Kernel& kernel) {
     case SoftmaxBackward:
     case DiceSums:
     case DiceLoss:
-    case SoftmaxCrossEntropy: return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
-    case BatchNormInference: return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C], fused_key(kernel));
+    case SoftmaxCrossEntropy:
+      return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case BatchNormInference:
+      return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C], fused_key(kernel));
     case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets.sets);
     case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
     case LocalResponseForward:
-    case LocalResponseBackward: return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C], kernel.response.size);
+    case LocalResponseBackward:
+      return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C],
+                         kernel.response.size);
     case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
     case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
     case CopyRegion: return copy_key(kernel);
@@ -123,8 +151,9 @@ std::string details(const Kernel& kernel) {
     case ClipBackward: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
     case UpsampleBackward:  // where in an element a piece begins hardly matters
-      return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y), kernel.scales[0].factor,
-                         kernel.scales[1].factor, kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
+      return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x),
+                         spatial(y), kernel.scales[0].factor, kernel.scales[1].factor,
+                         kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
     case SgdMomentum:
     case Sgd:
     case SgdNesterov:
@@ -184,7 +213,9 @@ double operations_per_element(KernelKind kind) {
 
 std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std::size_t>(kind)]; }
 
-std::string_view name_of(Activation activation) { return activation_names[static_cast<std::size_t>(activation)]; }
+std::string_view name_of(Activation activation) {
+  return activation_names[static_cast<std::size_t>(activation)];
+}
 
 bool works_on_activations(KernelKind kind) {
   using enum KernelKind;
@@ -216,24 +247,33 @@ bool is_update(KernelKind kind) {
 
 std::string Kernel::key() const {
   const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
-  return std::string(name_of(kind)) + details(*this) + (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
+  return std::string(name_of(kind)) + details(*this) +
+         (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
 }
 
 Operands Kernel::operands() const {
-  const Operand input{type, x.elements()}, output{type, y.elements()}, weights{type, weight_elements(*this)};
-  const Operand weight_gradient{DataType::F32, weight_elements(*this)}, target{DataType::F32, x.elements()};
-  const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]}, channel{DataType::F32, x[Axis::C]};
-  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]}, labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
-  const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]}, running{DataType::F32, 2 * x[Axis::C]};
+  const Operand input{type, x.elements()}, output{type, y.elements()},
+      weights{type, weight_elements(*this)};
+  const Operand weight_gradient{DataType::F32, weight_elements(*this)},
+      target{DataType::F32, x.elements()};
+  const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]},
+      channel{DataType::F32, x[Axis::C]};
+  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]},
+      labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
+      running{DataType::F32, 2 * x[Axis::C]};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
   const bool activated = activation != Activation::None;
   using enum KernelKind;
   switch (kind) {
-    case ConvolutionForward: return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights}, {output}};
+    case ConvolutionForward:
+      return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights},
+              {output}};
     case ConvolutionBackwardData: return {{output, weights}, {input}};
     case ConvolutionBackwardFilter: return {{input, output}, {weight_gradient}};
     case BiasAdd: return {{output, bias_vector}, {output}};
-    case BiasGradient: return with_write(with_read({{output}, {bias_vector}}, activated, output), activated, output);
+    case BiasGradient:
+      return with_write(with_read({{output}, {bias_vector}}, activated, output), activated, output);
     case MaxPoolForward: return {{input}, {output, index}};
     case MaxPoolBackward: return {{output, index}, {input}};
     case AveragePoolForward:
@@ -243,9 +283,14 @@ Operands Kernel::operands() const {
     case UpsampleBackward:
     case SpatialMeanBackward: return {{output}, {input}};
     case BatchNormStatistics: return {{input}, {sums}};
-    case BatchNormForward: return with_read({{input, sums, channel, channel}, {output}}, addend, input);
-    case BatchNormBackwardSums: return with_write(with_read({{input, output, sums}, {sums, channel, channel}}, activated, output), addend, output);
-    case BatchNormBackward: return with_read({{input, output, sums, sums, channel}, {input}}, activated, output);
+    case BatchNormForward:
+      return with_read({{input, sums, channel, channel}, {output}}, addend, input);
+    case BatchNormBackwardSums:
+      return with_write(
+          with_read({{input, output, sums}, {sums, channel, channel}}, activated, output), addend,
+          output);
+    case BatchNormBackward:
+      return with_read({{input, output, sums, sums, channel}, {input}}, activated, output);
     case ReluForward:
     case LeakyReluForward:
     case SigmoidForward:
@@ -267,22 +312,29 @@ Operands Kernel::operands() const {
     case PreluBackward: return {{input, output, channel}, {input}};
     case PreluGradient: return {{input, output}, {channel}};
     case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
-    case SoftmaxCrossEntropy: return with_read({{input, labels}, {scalar_sum, input}}, scaled, scaling);
-    case MeanSquaredError: return with_read({{input, target}, {scalar_sum, input}}, scaled, scaling);
+    case SoftmaxCrossEntropy:
+      return with_read({{input, labels}, {scalar_sum, input}}, scaled, scaling);
+    case MeanSquaredError:
+      return with_read({{input, target}, {scalar_sum, input}}, scaled, scaling);
     case BatchNormMoments: return {{sums}, {moments}};
     case RunningAverage: return with_read({{moments, running}, {running}}, scaled, overflows);
-    case BatchNormInference: return with_read({{input, running, channel, channel}, {output}}, addend, input);
+    case BatchNormInference:
+      return with_read({{input, running, channel, channel}, {output}}, addend, input);
     case DiceSums: return {{input, labels}, {class_sums}};
     case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled, scaling);
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
     case SgdMomentum:
-    case SgdNesterov: return with_read({{output, output, output}, {output, output}}, scaled, overflows);
+    case SgdNesterov:
+      return with_read({{output, output, output}, {output, output}}, scaled, overflows);
     case Sgd: return with_read({{output, output}, {output}}, scaled, overflows);
     case Adam:
-    case AdamW: return with_read({{output, output, output, output}, {output, output, output}}, scaled, overflows);
+    case AdamW:
+      return with_read({{output, output, output, output}, {output, output, output}}, scaled,
+                       overflows);
     case SquaredNorms: return {{output, output}, {norms}};
-    case Lars: return with_read({{output, output, output, norms}, {output, output}}, scaled, overflows);
+    case Lars:
+      return with_read({{output, output, output, norms}, {output, output}}, scaled, overflows);
     case Convert: return {{{DataType::F32, x.elements()}}, {output}};
     case Unscale: return {{output, scaling, overflows}, {output, overflows}};
     case AdjustLossScale: return {{scaling, overflows}, {scaling}};
@@ -297,7 +349,8 @@ Flops Kernel::flops() const {
   switch (kind) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
-    case ConvolutionBackwardFilter: return {2 * outputs * static_cast<double>(x[Axis::C] / groups * taps(*this))};
+    case ConvolutionBackwardFilter:
+      return {2 * outputs * static_cast<double>(x[Axis::C] / groups * taps(*this))};
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
@@ -320,7 +373,8 @@ Flops Kernel::flops() const {
 }
 
 Bytes Kernel::bytes() const {
-  if (kind == KernelKind::CopyRegion) return Bytes{region.elements() * size_of(type)} * (accumulate ? 3 : 2);
+  if (kind == KernelKind::CopyRegion)
+    return Bytes{region.elements() * size_of(type)} * (accumulate ? 3 : 2);
   Bytes sum{};
   const Operands all = operands();
   for (const Operand& operand : all.reads) sum += operand.bytes();

@@ -147,16 +147,20 @@ bool is_update(KernelKind kind);
 /// Which normalization set a local sample belongs to: set (first_sample + n) / set_samples, stored at that minus first_set. Instance and group normalization
 /// are batch normalization in sets of one sample.
 struct StatisticsSets {
-  std::int64_t set_samples = 1;     ///< samples of a full set
-  std::int64_t first_sample = 0;    ///< global index of local sample 0
-  std::int64_t first_set = 0;       ///< global index of the first set in the buffer
-  std::int64_t sets = 1;            ///< sets in the buffer; those without local samples hold zeros
-  std::int64_t batch = 1;           ///< global samples: the last set may be shorter
-  std::int64_t positions = 1;       ///< global D * H * W: a set has samples * positions terms per channel
-  std::int64_t group_channels = 1;  ///< consecutive channels that share mean and variance; sums are kept per channel all the same
+  std::int64_t set_samples = 1;   ///< samples of a full set
+  std::int64_t first_sample = 0;  ///< global index of local sample 0
+  std::int64_t first_set = 0;     ///< global index of the first set in the buffer
+  std::int64_t sets = 1;          ///< sets in the buffer; those without local samples hold zeros
+  std::int64_t batch = 1;         ///< global samples: the last set may be shorter
+  std::int64_t positions =
+      1;  ///< global D * H * W: a set has samples * positions terms per channel
+  std::int64_t group_channels =
+      1;  ///< consecutive channels that share mean and variance; sums are kept per channel all the same
 
   /// Place in the buffer of the set that local sample n belongs to.
-  constexpr std::int64_t set_of(std::int64_t n) const { return (first_sample + n) / set_samples - first_set; }
+  constexpr std::int64_t set_of(std::int64_t n) const {
+    return (first_sample + n) / set_samples - first_set;
+  }
   /// Terms of the means at that place.
   constexpr double terms(std::int64_t set) const {
     const std::int64_t before = (first_set + set) * set_samples;
@@ -187,15 +191,19 @@ struct Operands {
 /// BiasGradient use y alone.
 struct Kernel {
   KernelKind kind = KernelKind::Fill;
-  Shape x{};                        ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
-  Shape y{};                        ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
+  Shape
+      x{};  ///< local input (of the layer, in both directions); CopyRegion: local shape of the source
+  Shape
+      y{};  ///< local output (of the layer, in both directions); CopyRegion: local shape of the destination
   std::array<Window, 3> windows{};  ///< along D, H, W, with local padding
   bool bias = false;                ///< ConvolutionForward adds one
   bool count_padding = true;        ///< AveragePool
   bool accumulate = false;          ///< CopyRegion adds
   int inputs = 1;                   ///< Add: number of reads
-  std::int64_t groups = 1;          ///< convolutions: local groups; each of y's has channels of its own in x
-  DataType type = DataType::F32;  ///< of activations and what goes with them; CopyRegion, Fill, Convert: of the elements written; F32 for all others
+  std::int64_t groups =
+      1;  ///< convolutions: local groups; each of y's has channels of its own in x
+  DataType type = DataType::
+      F32;  ///< of activations and what goes with them; CopyRegion, Fill, Convert: of the elements written; F32 for all others
   /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
   /// positions. BatchNormMoments: weight of a set.
   double scalar = 0;
@@ -206,10 +214,11 @@ struct Kernel {
   double maximum = 0;                           ///< Clip
   LocalResponse response{};                     ///< LocalResponse
   std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
-  Activation activation = Activation::None;     ///< BatchNorm, ConvolutionForward, BiasAdd, BiasGradient
-  double slope = 0;                             ///< of a LeakyRelu that is an activation
-  bool addend = false;                          ///< BatchNorm: something is added before the activation
-  bool scaled = false;                          ///< losses, updates: see the table
+  Activation activation =
+      Activation::None;  ///< BatchNorm, ConvolutionForward, BiasAdd, BiasGradient
+  double slope = 0;      ///< of a LeakyRelu that is an activation
+  bool addend = false;   ///< BatchNorm: something is added before the activation
+  bool scaled = false;   ///< losses, updates: see the table
 
   /// The buffers of the table above, in order.
   Operands operands() const;

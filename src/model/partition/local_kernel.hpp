@@ -7,7 +7,8 @@
 namespace stratplan {
 
 /// The local description shared by a layer's forward and backward kernels: shapes of what the rank reads and computes, windows with local padding, constants.
-Kernel local_kernel(const Network& network, LayerIndex layer, const LayerDistributions& distributions, int rank, KernelKind kind);
+Kernel local_kernel(const Network& network, LayerIndex layer,
+                    const LayerDistributions& distributions, int rank, KernelKind kind);
 
 /// The sets of statistics that overlap a rank's samples, and which blocks of samples hold parts of them.
 struct StatisticsGroup {
@@ -17,6 +18,7 @@ struct StatisticsGroup {
 };
 /// Blocks of samples that share a set form one group: where none straddle ranks that is the rank's own block, so sets are kept apart and only the spatial parts are
 /// summed; otherwise one zero-filled buffer has all their sets.
-StatisticsGroup statistics_group(const Network& network, LayerIndex layer, const LayerDistributions& distributions, int rank);
+StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
+                                 const LayerDistributions& distributions, int rank);
 
 }  // namespace stratplan

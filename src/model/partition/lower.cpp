@@ -17,7 +17,8 @@ std::vector<LayerIndex> backward_order(const Network& network) {
 
 int ranks_of(const Network& network, const LayerDecompositions& decompositions) {
   for (LayerIndex index = 0; index < network.size(); ++index)
-    if (network.layer(index).kind != LayerKind::Input) return decompositions[static_cast<std::size_t>(index)].grid.ranks();
+    if (network.layer(index).kind != LayerKind::Input)
+      return decompositions[static_cast<std::size_t>(index)].grid.ranks();
   return 1;
 }
 
@@ -31,7 +32,8 @@ void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fu
         lowering.edge_forward(inputs[input], index, input);
       } else {
         state.needed.resize(inputs.size(), -1);
-        state.needed[input] = lowering.add_buffer("x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
+        state.needed[input] = lowering.add_buffer(
+            "x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
       }
     }
   }
@@ -39,18 +41,22 @@ void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fu
 
 }  // namespace
 
-Program lower(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
-  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(), "decompositions={} layers={}", decompositions.size(), network.size());
+Program lower(const Network& network, const LayerDecompositions& decompositions,
+              const Execution& execution, int rank) {
+  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
+            "decompositions={} layers={}", decompositions.size(), network.size());
   Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
   const std::vector<LayerIndex> backward = backward_order(network);
-  for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  for (const LayerIndex index : backward)
+    lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
   for (const Fusion& fusion : fuse_all(network, decompositions, execution)) lowering.fuse(fusion);
   lowering.add_parameters(backward);
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
     for (auto index = backward.rbegin(); index != backward.rend(); ++index) {
       const auto& inputs = network.layer(*index).inputs;
-      for (std::size_t input = 0; input < inputs.size(); ++input) lowering.edge_forward(inputs[input], *index, input);
+      for (std::size_t input = 0; input < inputs.size(); ++input)
+        lowering.edge_forward(inputs[input], *index, input);
       lowering.layer_forward(*index);
     }
     for (const LayerIndex index : backward) lowering.layer_backward(index);
@@ -62,28 +68,34 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
   return std::move(lowering.program);
 }
 
-Program lower_inference(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
-  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(), "decompositions={} layers={}", decompositions.size(), network.size());
+Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
+                        const Execution& execution, int rank) {
+  SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
+            "decompositions={} layers={}", decompositions.size(), network.size());
   Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
   lowering.only_infer();
   const std::vector<LayerIndex> backward = backward_order(network);
-  for (const LayerIndex index : backward) lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
+  for (const LayerIndex index : backward)
+    lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
   for (const Fusion& fusion : fuse_all(network, decompositions, execution)) lowering.fuse(fusion);
   lowering.add_parameters(backward);
   for (auto index = backward.rbegin(); index != backward.rend(); ++index) {
     const auto& inputs = network.layer(*index).inputs;
-    for (std::size_t input = 0; input < inputs.size(); ++input) lowering.edge_forward(inputs[input], *index, input);
+    for (std::size_t input = 0; input < inputs.size(); ++input)
+      lowering.edge_forward(inputs[input], *index, input);
     lowering.layer_forward(*index);
   }
   plan_buffers(lowering.program);
   return std::move(lowering.program);
 }
 
-Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition, const Execution& execution, int rank) {
+Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition,
+                    const Execution& execution, int rank) {
   return lower_fusion(network, {index}, decomposition, execution, rank);
 }
 
-Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head, const Execution& execution, int rank) {
+Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
+                     const Execution& execution, int rank) {
   const std::vector<LayerIndex> layers = fusion.layers();
   Lowering lowering(network, execution, rank, of_head.grid.ranks());
   Decomposition decomposition = of_head;
@@ -99,17 +111,21 @@ Program lower_fusion(const Network& network, const Fusion& fusion, const Decompo
     provide_inputs(lowering, network, fusion, rank);
     for (const LayerIndex index : layers) lowering.layer_forward(index);
     if (!is_loss(network.layer(fusion.head).kind))
-      last.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient, last.distributions.home.owned(rank), fusion.last())};
+      last.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient,
+                                                last.distributions.home.owned(rank),
+                                                fusion.last())};
     lowering.begin_backward();
     if (lowering.recomputation().remade(fusion.last())) lowering.make_again(fusion.head);
-    for (auto index = layers.rbegin(); index != layers.rend(); ++index) lowering.layer_backward(*index);
+    for (auto index = layers.rbegin(); index != layers.rend(); ++index)
+      lowering.layer_backward(*index);
   }
   lowering.update();
   return std::move(lowering.program);
 }
 
-Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, std::size_t input,
-                   const Decomposition& to, const Execution& execution, int rank) {
+Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
+                   LayerIndex consumer, std::size_t input, const Decomposition& to,
+                   const Execution& execution, int rank) {
   Lowering lowering(network, execution, rank, from.grid.ranks());
   if (network.layer(producer).kind == LayerKind::Input) return std::move(lowering.program);
   lowering.place(producer, from);
@@ -117,14 +133,18 @@ Program lower_edge(const Network& network, LayerIndex producer, const Decomposit
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
     lowering.state(producer).home =
-        lowering.add_buffer("home", TensorClass::Activation, lowering.state(producer).distributions.home.owned(rank), producer);
+        lowering.add_buffer("home", TensorClass::Activation,
+                            lowering.state(producer).distributions.home.owned(rank), producer);
     lowering.edge_forward(producer, consumer, input);
     lowering.unpack_arrived(consumer);
-    const BufferId gradient =
-        lowering.add_buffer("d needed", TensorClass::ActivationGradient, lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
+    const BufferId gradient = lowering.add_buffer(
+        "d needed", TensorClass::ActivationGradient,
+        lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
     lowering.begin_backward();
-    if (lowering.recomputation().brings_again(consumer, producer)) lowering.edge_forward(producer, consumer, input);
-    lowering.finish_edge_backward(lowering.begin_edge_backward(producer, consumer, input, gradient));
+    if (lowering.recomputation().brings_again(consumer, producer))
+      lowering.edge_forward(producer, consumer, input);
+    lowering.finish_edge_backward(
+        lowering.begin_edge_backward(producer, consumer, input, gradient));
   }
   return std::move(lowering.program);
 }

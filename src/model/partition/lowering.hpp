@@ -23,21 +23,24 @@ class Lowering {
     bool placed = false;  ///< part of this program; otherwise its steps are nobody's business here
     Decomposition decomposition;
     LayerDistributions distributions;
-    std::vector<BufferId> needed;         ///< per input: what the layer reads, home of the producer where they are the same
-    BufferId home = -1;                   ///< the output
-    BufferId index = -1;                  ///< MaxPool: positions of the maxima
-    BufferId sums = -1;                   ///< normalizations: reduced sums
-    BufferId running = -1;                ///< BatchNorm, if the network keeps running statistics
-    BufferId moments = -1;                ///< BatchNorm: what this step adds to them
-    BufferId loss_gradient = -1;          ///< losses: of what they need
-    std::vector<BufferId> contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
+    std::vector<BufferId>
+        needed;  ///< per input: what the layer reads, home of the producer where they are the same
+    BufferId home = -1;           ///< the output
+    BufferId index = -1;          ///< MaxPool: positions of the maxima
+    BufferId sums = -1;           ///< normalizations: reduced sums
+    BufferId running = -1;        ///< BatchNorm, if the network keeps running statistics
+    BufferId moments = -1;        ///< BatchNorm: what this step adds to them
+    BufferId loss_gradient = -1;  ///< losses: of what they need
+    std::vector<BufferId>
+        contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< of the fusion that it is in
     Fusion fusion;                        ///< of a head
     Slabs slabs;                          ///< with an interior: it is computed in these
-    std::vector<std::pair<Region, BufferId>> arriving;  ///< of what it needs: what is still on its way, and into which buffers
-    bool made_again = false;                            ///< the output, in this backward phase
-    std::set<std::size_t> brought_again;                ///< which inputs
+    std::vector<std::pair<Region, BufferId>>
+        arriving;  ///< of what it needs: what is still on its way, and into which buffers
+    bool made_again = false;              ///< the output, in this backward phase
+    std::set<std::size_t> brought_again;  ///< which inputs
   };
 
   /// Lowers the forward phase of a trained network; to be called first.
@@ -66,10 +69,12 @@ class Lowering {
     LayerIndex producer = -1, consumer = -1;
     BufferId gradient = -1;  ///< of what the consumer needed
     TransferList transfers;
-    std::vector<BufferId> received;  ///< per receive; the consumer's own gradient where it comes from this rank
+    std::vector<BufferId>
+        received;  ///< per receive; the consumer's own gradient where it comes from this rank
     bool aliases = false;
   };
-  PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient);
+  PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
+                                  BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
   /// What is there again for the backward phase although it was not kept (recompute.hpp): a fusion's output; what a layer needs of a producer.
@@ -82,9 +87,12 @@ class Lowering {
   void update();
 
   /// Of the type that the plan's precision gives the class, unless the buffer has one of its own.
-  BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region, LayerIndex layer, std::optional<DataType> type = {});
-  BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements, LayerIndex layer, std::optional<DataType> type = {});
-  BufferId add_slice(BufferId parent, std::int64_t element, std::string name, const Region& region, LayerIndex layer);
+  BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region,
+                      LayerIndex layer, std::optional<DataType> type = {});
+  BufferId add_flat(std::string name, TensorClass tensor_class, std::int64_t elements,
+                    LayerIndex layer, std::optional<DataType> type = {});
+  BufferId add_slice(BufferId parent, std::int64_t element, std::string name, const Region& region,
+                     LayerIndex layer);
   const Layer& layer(LayerIndex index) const { return network_.layer(index); }
   bool reads_input_layer(LayerIndex index, std::size_t input) const;
 
@@ -94,7 +102,8 @@ class Lowering {
   struct ReductionGroup {
     std::vector<int> ranks;
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
-    BufferId accumulated = -1;  ///< gradients of the micro-batches before this one, if there is more than one
+    BufferId accumulated =
+        -1;  ///< gradients of the micro-batches before this one, if there is more than one
     std::int64_t elements = 0;  ///< of all slices; of a bucket with what makes its shares equal
     std::int64_t filled = 0;    ///< by slices
     std::int64_t reduced = 0;   ///< elements that collectives cover already
@@ -104,19 +113,29 @@ class Lowering {
     std::int64_t share = 0, first_of_share = 0;
     BufferId value_share = -1, gradient_share = -1;
     std::optional<Phase> gathered{};  ///< the phase whose values are there
-    BufferId narrow = -1, narrowed = -1;  ///< values in the activations' type, where that is another, and those that they were made from
+    BufferId
+        narrow = -1,
+        narrowed =
+            -1;  ///< values in the activations' type, where that is another, and those that they were made from
   };
 
-  Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads, std::vector<BufferId> writes);
-  void add_kernel(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
-  void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read, BufferId written);
-  void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends, std::vector<Message> receives);
+  Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads,
+                 std::vector<BufferId> writes);
+  void add_kernel(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
+                  std::vector<BufferId> writes);
+  void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read,
+                      BufferId written);
+  void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends,
+                    std::vector<Message> receives);
   void copy(LayerIndex layer, BufferId from, BufferId to, const Region& region, bool accumulate);
   /// From one place to another of the same shape, each in the coordinates of its buffer.
-  void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to, const Region& destination, bool accumulate);
+  void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to,
+            const Region& destination, bool accumulate);
   void convert(LayerIndex layer, BufferId from, BufferId to);
-  void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region, const Shape& global, std::int64_t classes);
-  std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends);
+  void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region,
+            const Shape& global, std::int64_t classes);
+  std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
+                                const std::vector<Transfer>& sends);
   enum class Way : int { Forward, Adjoint, Again };
   int tag(LayerIndex consumer, std::size_t input, Way way) const;
 
@@ -126,8 +145,10 @@ class Lowering {
   void finish_normalization(LayerIndex head, Kernel kernel, std::vector<BufferId> reads);
   std::size_t addend(const Fusion& fusion) const;
   void forward_contraction(LayerIndex layer);
-  void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads, BufferId output);
-  void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads, BufferId output);
+  void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads,
+                BufferId output);
+  void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads,
+                BufferId output);
   void land(LayerIndex layer, BufferId raw);
   BufferId gather_landed(LayerIndex layer, BufferId gradient);
   void forward_normalization(LayerIndex layer);
@@ -163,9 +184,12 @@ class Lowering {
   void add_slices(std::size_t parameter);
   bool shares(const ReductionGroup& group, int stage) const;
   void divide(ReductionGroup& group, std::int64_t aligned_elements) const;
-  static std::vector<std::int64_t> kept_by_members(const ReductionGroup& group, std::int64_t first, std::int64_t elements);
-  BufferId slice_of_share(const ReductionGroup& group, BufferId share, std::int64_t first, const ParameterSlice& slice);
-  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::*part, const char* prefix);
+  static std::vector<std::int64_t> kept_by_members(const ReductionGroup& group, std::int64_t first,
+                                                   std::int64_t elements);
+  BufferId slice_of_share(const ReductionGroup& group, BufferId share, std::int64_t first,
+                          const ParameterSlice& slice);
+  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::*part,
+                    const char* prefix);
   void begin_buckets();
   BufferId value_of(LayerIndex layer, ParameterSlice::What what);
   BufferId weights_of(LayerIndex layer);
@@ -179,9 +203,11 @@ class Lowering {
   void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
   bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
   void add_loss_scale();
-  void add_loss(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void add_loss(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
+                std::vector<BufferId> writes);
   void unscale_gradients();
-  void add_update(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes);
+  void add_update(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
+                  std::vector<BufferId> writes);
   void adjust_loss_scale();
   void update_flat(const ReductionGroup& group, BufferId value, BufferId gradient);
   void update_group(const ReductionGroup& group);
@@ -194,14 +220,15 @@ class Lowering {
   const Network& network_;
   const Execution& execution_;
   Recomputation recomputation_;
-  std::vector<std::unique_ptr<State>> states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
+  std::vector<std::unique_ptr<State>>
+      states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
   std::vector<ReductionGroup> groups_;
   std::vector<std::size_t> group_of_parameter_;
   std::vector<std::int64_t> first_element_;  ///< by parameter: in its group
-  std::vector<BufferId> accumulated_;  ///< by parameter: its slice of the group's
+  std::vector<BufferId> accumulated_;        ///< by parameter: its slice of the group's
   std::int64_t micro_batch_ = 0;
   struct RunningGroup {
-    std::vector<int> ranks;           ///< whose moments add up
+    std::vector<int> ranks;  ///< whose moments add up
     std::vector<LayerIndex> layers;
     BufferId moments = -1;
   };

@@ -6,22 +6,27 @@
 
 namespace stratplan {
 
-bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const { return layer(layer(index).inputs[input]).kind == LayerKind::Input; }
+bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const {
+  return layer(layer(index).inputs[input]).kind == LayerKind::Input;
+}
 
 int Lowering::tag(LayerIndex consumer, std::size_t input, Way way) const {
   int edge = static_cast<int>(input);
-  for (LayerIndex before = 0; before < consumer; ++before) edge += static_cast<int>(layer(before).inputs.size());
+  for (LayerIndex before = 0; before < consumer; ++before)
+    edge += static_cast<int>(layer(before).inputs.size());
   return 3 * edge + static_cast<int>(way);
 }
 
 /// One message per transfer to another rank, packed unless it is the whole of `from`.
-std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from, const std::vector<Transfer>& sends) {
+std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from,
+                                        const std::vector<Transfer>& sends) {
   std::vector<Message> messages;
   for (const Transfer& transfer : sends) {
     if (transfer.to == program.rank) continue;
     BufferId packed = from;
     if (transfer.region != program.buffer(from).region) {
-      packed = add_buffer(fmt::format("{} to {}", name, transfer.to), TensorClass::Message, transfer.region, layer);
+      packed = add_buffer(fmt::format("{} to {}", name, transfer.to), TensorClass::Message,
+                          transfer.region, layer);
       copy(layer, from, packed, transfer.region, false);
     }
     messages.push_back({transfer.to, packed, program.buffer(packed).bytes()});
@@ -41,7 +46,9 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
     if (region.empty()) return;
     BufferId loaded = to.needed[input];
     const bool narrow = is_narrow(program.buffer(loaded).type);
-    if (narrow) loaded = add_buffer(name + " as loaded", TensorClass::Activation, region, consumer, DataType::F32);
+    if (narrow)
+      loaded =
+          add_buffer(name + " as loaded", TensorClass::Activation, region, consumer, DataType::F32);
     load(consumer, LoadStep::What::Samples, loaded, region, needed.tensor, 0);
     if (narrow) convert(consumer, loaded, to.needed[input]);
     return;
@@ -49,7 +56,8 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   producer_ = producer;
   const State& from = state(producer);
   const bool again = phase_ == Phase::Backward;
-  const bool in_slabs = !again && layer(consumer).kind == LayerKind::Convolution && execution_.slabs.contains(layer(consumer).name);
+  const bool in_slabs = !again && layer(consumer).kind == LayerKind::Convolution &&
+                        execution_.slabs.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
   std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
@@ -58,20 +66,25 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
       parts.emplace_back(transfer.region, from.home);
       continue;
     }
-    const BufferId arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message, transfer.region, consumer);
+    const BufferId arrived = add_buffer(fmt::format("{} from {}", name, transfer.from),
+                                        TensorClass::Message, transfer.region, consumer);
     receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
     parts.emplace_back(transfer.region, arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
   if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward), std::move(sends), std::move(receives));
+    add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward),
+                 std::move(sends), std::move(receives));
   // One part that is all that is needed, dense where it lies, is read in place.
   if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
     to.needed[input] = parts.front().second;
-    if (to.needed[input] != from.home) program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
+    if (to.needed[input] != from.home)
+      program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
   } else {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
-    if (in_slabs) to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(program.rank), program.rank);
+    if (in_slabs)
+      to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(program.rank),
+                          program.rank);
     for (const auto& [part, buffer] : parts) {
       if (buffer != from.home && !to.slabs.interior.empty()) {
         to.arriving.emplace_back(part, buffer);
@@ -83,25 +96,30 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   producer_ = -1;
 }
 
-Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input, BufferId gradient) {
+Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIndex consumer,
+                                                    std::size_t input, BufferId gradient) {
   producer_ = producer;
   PendingEdge edge{producer, consumer, gradient, {}, {}, false};
   const Distribution& home = state(producer).distributions.home;
-  edge.transfers = enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
+  edge.transfers =
+      enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
   const std::string name = fmt::format("d {}->{}", layer(producer).name, layer(consumer).name);
   std::vector<Message> receives;
   for (const Transfer& transfer : edge.transfers.receives) {
     BufferId arrived = gradient;
     if (transfer.from != program.rank) {
-      arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message, transfer.region, consumer);
+      arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message,
+                           transfer.region, consumer);
       receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
     }
     edge.received.push_back(arrived);
   }
   std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
   if (!sends.empty() || !receives.empty())
-    add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends), std::move(receives));
-  edge.aliases = edge.received.size() == 1 && program.buffer(edge.received.front()).region == home.owned(program.rank);
+    add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends),
+                 std::move(receives));
+  edge.aliases = edge.received.size() == 1 &&
+                 program.buffer(edge.received.front()).region == home.owned(program.rank);
   producer_ = -1;
   return edge;
 }
@@ -112,10 +130,12 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
   const Region home = producer.distributions.home.owned(program.rank);
   if (edge.aliases) {
     producer.contributions.push_back(edge.received.front());
-    if (edge.received.front() != edge.gradient) program.buffer(edge.received.front()).tensor_class = TensorClass::ActivationGradient;
+    if (edge.received.front() != edge.gradient)
+      program.buffer(edge.received.front()).tensor_class = TensorClass::ActivationGradient;
   } else {
-    const BufferId sum = add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name), TensorClass::ActivationGradient,
-                                    home, edge.producer);
+    const BufferId sum =
+        add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name),
+                   TensorClass::ActivationGradient, home, edge.producer);
     const auto& receives = edge.transfers.receives;
     const bool covered = !receives.empty() && receives.front().region == home;
     if (!covered) {
@@ -125,7 +145,8 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
       fill.x = fill.y = home.shape();
       add_kernel(edge.consumer, fill, {}, {sum});
     }
-    for (std::size_t i = 0; i < receives.size(); ++i) copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);
+    for (std::size_t i = 0; i < receives.size(); ++i)
+      copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);
     producer.contributions.push_back(sum);
   }
   producer_ = -1;

@@ -10,7 +10,8 @@ namespace stratplan {
 BufferId Lowering::add_output(LayerIndex head) {
   const LayerIndex last = state(head).fusion.last();
   const Region region = state(last).distributions.home.owned(program.rank);
-  return state(last).home = add_buffer(layer(last).name + ".y", TensorClass::Activation, region, last);
+  return state(last).home =
+             add_buffer(layer(last).name + ".y", TensorClass::Activation, region, last);
 }
 
 void Lowering::activate(const Fusion& fusion, Kernel& kernel) const {
@@ -20,7 +21,9 @@ void Lowering::activate(const Fusion& fusion, Kernel& kernel) const {
 }
 
 /// Which input of the addition is not the head's output.
-std::size_t Lowering::addend(const Fusion& fusion) const { return layer(fusion.add).inputs.front() == fusion.head ? 1 : 0; }
+std::size_t Lowering::addend(const Fusion& fusion) const {
+  return layer(fusion.add).inputs.front() == fusion.head ? 1 : 0;
+}
 
 /// The kernel that writes the output of a normalization or of the last layer that it is fused with.
 void Lowering::finish_normalization(LayerIndex head, Kernel kernel, std::vector<BufferId> reads) {
@@ -42,9 +45,10 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
   kernel.sets = group.sets;
   activate(fusion, kernel);
   const BufferId x = at.needed.front();
-  const BufferId sums =
-      add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics, group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
-  std::vector<BufferId> reads{x, dy, at.sums}, writes{sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient};
+  const BufferId sums = add_flat("d " + layer(index).name + ".sums", TensorClass::Statistics,
+                                 group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
+  std::vector<BufferId> reads{x, dy, at.sums},
+      writes{sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient};
   if (kernel.activation != Activation::None) {
     reads.push_back(state(fusion.activation).home);
     kernel.addend = fusion.add >= 0;
@@ -57,9 +61,15 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
     kernel.slope = 0;
     kernel.addend = false;
   }
-  if (fusion.add >= 0 && !reads_input_layer(fusion.add, addend(fusion))) pass_back(fusion.add, addend(fusion), dy);
+  if (fusion.add >= 0 && !reads_input_layer(fusion.add, addend(fusion)))
+    pass_back(fusion.add, addend(fusion), dy);
   if (!reads_input_layer(index, 0)) {
-    CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(sums).region.elements(), {}};
+    CollectiveStep collective{Collective::AllReduce,
+                              group.ranks,
+                              DataType::F64,
+                              0,
+                              program.buffer(sums).region.elements(),
+                              {}};
     add_collective(index, Track::Halo, std::move(collective), sums, sums);
     const BufferId dx = input_gradient(index, 0);
     kernel.kind = KernelKind::BatchNormBackward;
@@ -88,8 +98,10 @@ BufferId Lowering::backward_bias(LayerIndex index, BufferId dy) {
     add_kernel(index, kernel, std::move(reads), std::move(writes));
   } else if (activation >= 0) {
     const bool leaky = layer(activation).kind == LayerKind::LeakyReLU;
-    add_kernel(activation, kernel_of(activation, leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward), {state(activation).home, dy},
-               {before});
+    add_kernel(
+        activation,
+        kernel_of(activation, leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward),
+        {state(activation).home, dy}, {before});
   }
   return before;
 }

@@ -8,10 +8,12 @@
 namespace stratplan {
 
 void Lowering::add_loss_scale() {
-  if (scales_loss()) program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
+  if (scales_loss())
+    program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
 }
 
-void Lowering::add_loss(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+void Lowering::add_loss(LayerIndex index, Kernel kernel, std::vector<BufferId> reads,
+                        std::vector<BufferId> writes) {
   kernel.scaled = scales_loss();
   if (kernel.scaled) {
     program.buffer(program.loss_scale).persistent = true;
@@ -31,16 +33,19 @@ void Lowering::unscale_gradients() {
   if (once) add_kernel(-1, none, {}, {overflows_});
   for (const ReductionGroup& group : groups_) {
     const BufferId gradient = shares(group, 2) ? group.gradient_share : group.gradient;
-    add_kernel(-1, flat_kernel(KernelKind::Unscale, program.buffer(gradient).region.elements()), {gradient, program.loss_scale, overflows_},
-               {gradient, overflows_});
+    add_kernel(-1, flat_kernel(KernelKind::Unscale, program.buffer(gradient).region.elements()),
+               {gradient, program.loss_scale, overflows_}, {gradient, overflows_});
   }
   if (!once) return;
   std::vector<int> ranks(static_cast<std::size_t>(program.ranks));
   std::iota(ranks.begin(), ranks.end(), 0);
-  add_collective(-1, Track::Gradient, {Collective::AllReduce, std::move(ranks), DataType::F64, 0, 1, {}}, overflows_, overflows_);
+  add_collective(-1, Track::Gradient,
+                 {Collective::AllReduce, std::move(ranks), DataType::F64, 0, 1, {}}, overflows_,
+                 overflows_);
 }
 
-void Lowering::add_update(LayerIndex index, Kernel kernel, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+void Lowering::add_update(LayerIndex index, Kernel kernel, std::vector<BufferId> reads,
+                          std::vector<BufferId> writes) {
   kernel.scaled = overflows_ >= 0;
   if (kernel.scaled) reads.push_back(overflows_);
   add_kernel(index, std::move(kernel), std::move(reads), std::move(writes));
@@ -48,7 +53,8 @@ void Lowering::add_update(LayerIndex index, Kernel kernel, std::vector<BufferId>
 
 void Lowering::adjust_loss_scale() {
   if (overflows_ >= 0 && program.loss >= 0)
-    add_kernel(-1, flat_kernel(KernelKind::AdjustLossScale, 1), {program.loss_scale, overflows_}, {program.loss_scale});
+    add_kernel(-1, flat_kernel(KernelKind::AdjustLossScale, 1), {program.loss_scale, overflows_},
+               {program.loss_scale});
 }
 
 }  // namespace stratplan

@@ -9,7 +9,8 @@ void Lowering::forward_placement(LayerIndex index) {
   const Region home = at.distributions.home.owned(program.rank);
   at.home = add_buffer(layer(index).name + ".y", TensorClass::Activation, home, index);
   std::int64_t placed = 0;
-  for (const Needed& input : at.distributions.inputs) placed += input.region(program.rank).elements();
+  for (const Needed& input : at.distributions.inputs)
+    placed += input.region(program.rank).elements();
   if (placed < home.elements()) {
     Kernel fill;
     fill.kind = KernelKind::Fill;
@@ -19,7 +20,9 @@ void Lowering::forward_placement(LayerIndex index) {
   }
   for (std::size_t input = 0; input < at.needed.size(); ++input) {
     const Region region = at.distributions.inputs[input].region(program.rank);
-    if (!region.empty()) copy(index, at.needed[input], region, at.home, moved(region, layer(index).origin(input)), false);
+    if (!region.empty())
+      copy(index, at.needed[input], region, at.home, moved(region, layer(index).origin(input)),
+           false);
   }
 }
 
@@ -28,7 +31,8 @@ void Lowering::backward_placement(LayerIndex index, BufferId dy) {
     if (reads_input_layer(index, input)) continue;
     const BufferId dx = input_gradient(index, input);
     const Region region = program.buffer(dx).region;
-    if (!region.empty()) copy(index, dy, moved(region, layer(index).origin(input)), dx, region, false);
+    if (!region.empty())
+      copy(index, dy, moved(region, layer(index).origin(input)), dx, region, false);
     pass_back(index, input, dx);
   }
 }

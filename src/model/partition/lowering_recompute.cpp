@@ -11,7 +11,8 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   if (!to.brought_again.insert(input).second) return;
   if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
   if (!state(producer).placed) {  // given, as it was before
-    to.needed[input] = add_buffer("x", TensorClass::Activation, to.distributions.inputs[input].region(program.rank), consumer);
+    to.needed[input] = add_buffer("x", TensorClass::Activation,
+                                  to.distributions.inputs[input].region(program.rank), consumer);
     return;
   }
   make_again(state(producer).head);
@@ -23,7 +24,8 @@ void Lowering::make_again(LayerIndex head) {
   if (!recomputation_.dropped(at.fusion.last()) || at.made_again) return;
   at.made_again = true;
   for (const LayerIndex index : at.fusion.layers())
-    for (std::size_t input = 0; input < layer(index).inputs.size(); ++input) bring_again(index, input);
+    for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
+      bring_again(index, input);
   layer_forward(at.fusion.last());
 }
 

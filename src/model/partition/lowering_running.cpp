@@ -19,23 +19,30 @@ void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
     if (layer(index).kind != LayerKind::BatchNorm) continue;
     const Distribution& channels = *state(index).distributions.channels;
     const Region region = channels.owned(program.rank);
-    state(index).running = add_flat(layer(index).name + ".running", TensorClass::Parameter, 2 * region.elements(), index);
+    state(index).running = add_flat(layer(index).name + ".running", TensorClass::Parameter,
+                                    2 * region.elements(), index);
     program.buffer(state(index).running).persistent = true;
     program.running.push_back({index, region, channels.shape, state(index).running});
-    const std::vector<int> ranks = channels.grid.group(program.rank, channels.dims_with(Role::Gathered));
-    auto group = std::find_if(running_groups_.begin(), running_groups_.end(), [&](const RunningGroup& each) { return each.ranks == ranks; });
-    if (group == running_groups_.end()) group = running_groups_.insert(group, RunningGroup{ranks, {}, -1});
+    const std::vector<int> ranks =
+        channels.grid.group(program.rank, channels.dims_with(Role::Gathered));
+    auto group = std::find_if(running_groups_.begin(), running_groups_.end(),
+                              [&](const RunningGroup& each) { return each.ranks == ranks; });
+    if (group == running_groups_.end())
+      group = running_groups_.insert(group, RunningGroup{ranks, {}, -1});
     group->layers.push_back(index);
   }
   if (infers_) return;
   for (RunningGroup& group : running_groups_) {
-    const auto elements = [&](LayerIndex index) { return program.buffer(state(index).running).region.elements(); };
+    const auto elements = [&](LayerIndex index) {
+      return program.buffer(state(index).running).region.elements();
+    };
     std::int64_t all = 0;
     for (const LayerIndex index : group.layers) all += elements(index);
     group.moments = add_flat("moments", TensorClass::Statistics, all, -1, DataType::F64);
     std::int64_t element = 0;
     for (const LayerIndex index : group.layers) {
-      state(index).moments = add_slice(group.moments, element, layer(index).name + ".moments", program.buffer(state(index).running).region, index);
+      state(index).moments = add_slice(group.moments, element, layer(index).name + ".moments",
+                                       program.buffer(state(index).running).region, index);
       element += elements(index);
     }
   }
@@ -45,11 +52,15 @@ void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
 void Lowering::contribute_moments(LayerIndex index, const StatisticsSets& sets) {
   Kernel kernel = kernel_of(index, KernelKind::BatchNormMoments);
   kernel.sets = sets;
-  const double all = static_cast<double>(layer(index).input.elements() / layer(index).input[Axis::C] * network_.training.micro_batches);
-  kernel.scalar = network_.local_statistics ? sets.terms(0) / all : 1 / static_cast<double>(network_.statistics_sets());
+  const double all =
+      static_cast<double>(layer(index).input.elements() / layer(index).input[Axis::C] *
+                          network_.training.micro_batches);
+  kernel.scalar = network_.local_statistics ? sets.terms(0) / all
+                                            : 1 / static_cast<double>(network_.statistics_sets());
   const BufferId moments = state(index).moments;
   if (micro_batch_ == 0) return add_kernel(index, kernel, {state(index).sums}, {moments});
-  const BufferId more = add_flat(layer(index).name + ".moments", TensorClass::Statistics, 2 * kernel.x[Axis::C], index, DataType::F64);
+  const BufferId more = add_flat(layer(index).name + ".moments", TensorClass::Statistics,
+                                 2 * kernel.x[Axis::C], index, DataType::F64);
   add_kernel(index, kernel, {state(index).sums}, {more});
   copy(index, more, moments, program.buffer(moments).region, true);
 }
@@ -57,12 +68,18 @@ void Lowering::contribute_moments(LayerIndex index, const StatisticsSets& sets) 
 void Lowering::update_running() {
   for (const RunningGroup& group : running_groups_) {
     const LayerIndex last = group.layers.back();
-    CollectiveStep collective{Collective::AllReduce, group.ranks, DataType::F64, 0, program.buffer(group.moments).region.elements(), {}};
+    CollectiveStep collective{Collective::AllReduce,
+                              group.ranks,
+                              DataType::F64,
+                              0,
+                              program.buffer(group.moments).region.elements(),
+                              {}};
     add_collective(last, Track::Gradient, std::move(collective), group.moments, group.moments);
     for (const LayerIndex index : group.layers) {
       Kernel kernel = kernel_of(index, KernelKind::RunningAverage);
       kernel.scalar = network_.running_momentum;
-      add_update(index, kernel, {state(index).moments, state(index).running}, {state(index).running});
+      add_update(index, kernel, {state(index).moments, state(index).running},
+                 {state(index).running});
     }
   }
 }
@@ -70,9 +87,11 @@ void Lowering::update_running() {
 void Lowering::infer_batch_norm(LayerIndex index) {
   using What = ParameterSlice::What;
   State& at = state(index);
-  SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics", layer(index).name);
-  finish_normalization(index, kernel_of(index, KernelKind::BatchNormInference),
-                       {at.needed.front(), at.running, value_of(index, What::Scale), value_of(index, What::Shift)});
+  SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics",
+            layer(index).name);
+  finish_normalization(
+      index, kernel_of(index, KernelKind::BatchNormInference),
+      {at.needed.front(), at.running, value_of(index, What::Scale), value_of(index, What::Shift)});
 }
 
 }  // namespace stratplan

@@ -7,13 +7,15 @@ void Lowering::unpack_arrived(LayerIndex index) {
   State& at = state(index);
   if (at.arriving.empty()) return;
   producer_ = layer(index).inputs.front();
-  for (const auto& [part, buffer] : at.arriving) copy(index, buffer, at.needed.front(), part, false);
+  for (const auto& [part, buffer] : at.arriving)
+    copy(index, buffer, at.needed.front(), part, false);
   at.arriving.clear();
   producer_ = -1;
 }
 
 /// The kernel that makes a contraction's output; in slabs, once for each.
-void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vector<BufferId>& reads, BufferId output) {
+void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vector<BufferId>& reads,
+                        BufferId output) {
   const Slabs& slabs = state(index).slabs;
   if (slabs.interior.empty()) return add_kernel(index, kernel, reads, {output});
   for (const Slab& slab : slabs.interior) contract(index, slab, kernel, reads, output);
@@ -21,7 +23,8 @@ void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vecto
   for (const Slab& slab : slabs.boundary) contract(index, slab, kernel, reads, output);
 }
 
-void Lowering::contract(LayerIndex index, const Slab& slab, Kernel kernel, std::vector<BufferId> reads, BufferId output) {
+void Lowering::contract(LayerIndex index, const Slab& slab, Kernel kernel,
+                        std::vector<BufferId> reads, BufferId output) {
   const auto slice = [&](BufferId of, const Region& region) {
     const Buffer& all = program.buffer(of);
     return add_slice(of, elements_before(region, all.region), all.name, region, index);

@@ -9,7 +9,9 @@ namespace stratplan {
 
 /// Slices start at multiples of 64 bytes.
 inline constexpr std::int64_t slice_elements = 16;
-constexpr std::int64_t padded_slice(std::int64_t elements) { return (elements + slice_elements - 1) / slice_elements * slice_elements; }
+constexpr std::int64_t padded_slice(std::int64_t elements) {
+  return (elements + slice_elements - 1) / slice_elements * slice_elements;
+}
 
 /// A kernel over a flat buffer.
 Kernel flat_kernel(KernelKind kind, std::int64_t elements);

@@ -54,11 +54,16 @@ namespace {
 
 /// One "H12" of a grid's text.
 std::pair<Dim, int> parse_factor(std::string_view word) {
-  const auto letter = std::find(dim_letters.begin(), dim_letters.end(), static_cast<char>(std::toupper(word[0])));
+  const auto letter =
+      std::find(dim_letters.begin(), dim_letters.end(), static_cast<char>(std::toupper(word[0])));
   const std::string number(word.substr(1));
-  const bool numeric = !number.empty() && number.size() <= 6 && std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c); });
+  const bool numeric =
+      !number.empty() && number.size() <= 6 &&
+      std::all_of(number.begin(), number.end(), [](unsigned char c) { return std::isdigit(c); });
   if (letter == dim_letters.end() || !numeric || std::stoi(number) < 1)
-    throw std::invalid_argument(fmt::format("'{}' is not one of N, F, C, D, H, W, R followed by a number of parts, as in \"N2 H2\"", word));
+    throw std::invalid_argument(fmt::format(
+        "'{}' is not one of N, F, C, D, H, W, R followed by a number of parts, as in \"N2 H2\"",
+        word));
   return {static_cast<Dim>(letter - dim_letters.begin()), std::stoi(number)};
 }
 
@@ -68,7 +73,9 @@ ProcessGrid ProcessGrid::parse(std::string_view text) {
   ProcessGrid grid;
   bool named = false;  // whether this level names a dimension yet
   const auto require_named = [&] {
-    if (!named) throw std::invalid_argument(fmt::format("\"{}\" has a level that names no dimension; expected, for example, \"N2 | H2\"", text));
+    if (!named)
+      throw std::invalid_argument(fmt::format(
+          "\"{}\" has a level that names no dimension; expected, for example, \"N2 | H2\"", text));
   };
   std::int64_t ranks = 1;
   int level = 0;
@@ -82,7 +89,8 @@ ProcessGrid ProcessGrid::parse(std::string_view text) {
     }
     const std::size_t end = std::min(text.find_first_of(" \t|", at), text.size());
     const auto [dim, parts] = parse_factor(text.substr(at, end - at));
-    if ((ranks *= parts) > (1 << 24)) throw std::invalid_argument(fmt::format("\"{}\" has more than 2^24 ranks", text));
+    if ((ranks *= parts) > (1 << 24))
+      throw std::invalid_argument(fmt::format("\"{}\" has more than 2^24 ranks", text));
     if (parts > 1) grid.digits_.push_back({level, dim, parts});
     named = true;
     at = end;
@@ -112,7 +120,8 @@ int ProcessGrid::parts_from(Dim dim, int level) const {
 std::vector<GridDigit> ProcessGrid::digits() const {
   std::vector<GridDigit> digits;
   int stride = ranks_;
-  for (const Digit& digit : digits_) digits.push_back({digit.dim, digit.parts, stride /= digit.parts});
+  for (const Digit& digit : digits_)
+    digits.push_back({digit.dim, digit.parts, stride /= digit.parts});
   return digits;
 }
 
@@ -136,7 +145,8 @@ int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
     index /= digit->parts;
     weight *= digit->parts;
   }
-  SP_ASSERT(std::all_of(rest.begin(), rest.end(), [](int left) { return left == 0; }), "an index exceeds the parts of {}", text());
+  SP_ASSERT(std::all_of(rest.begin(), rest.end(), [](int left) { return left == 0; }),
+            "an index exceeds the parts of {}", text());
   return rank;
 }
 
@@ -159,13 +169,16 @@ std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   for (auto digit = varying.rbegin(); digit != varying.rend(); ++digit) {
     const std::size_t known = members.size();
     for (int i = 1; i < digit->second; ++i)
-      for (std::size_t member = 0; member < known; ++member) members.push_back(members[member] + i * digit->first);
+      for (std::size_t member = 0; member < known; ++member)
+        members.push_back(members[member] + i * digit->first);
   }
   return members;
 }
 
 int ProcessGrid::nearest(int holder, const DimList& dims, int rank) const {
-  const auto varies = [&](const Digit& digit) { return std::find(dims.begin(), dims.end(), digit.dim) != dims.end(); };
+  const auto varies = [&](const Digit& digit) {
+    return std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
+  };
   // Up to the level at which a digit that does not vary differs, the nearest have the digits of `rank`; from there on all are alike.
   int apart = levels(), below = ranks_;
   for (const Digit& digit : digits_) {
@@ -209,7 +222,8 @@ std::string ProcessGrid::text() const {
   bool named = false;
   for (const Digit& digit : digits_) {
     for (; level < digit.level; ++level, named = false) text += named ? " | " : "N1 | ";
-    text += fmt::format("{}{}{}", named ? " " : "", dim_letters[static_cast<std::size_t>(digit.dim)], digit.parts);
+    text += fmt::format("{}{}{}", named ? " " : "",
+                        dim_letters[static_cast<std::size_t>(digit.dim)], digit.parts);
     named = true;
   }
   return text;
@@ -218,7 +232,8 @@ std::string ProcessGrid::text() const {
 namespace {
 
 /// All ways to write `ranks` as an ordered product over dims[next...].
-void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next, ProcessGrid::Factors& factors, std::vector<ProcessGrid::Factors>& found) {
+void factorize(int ranks, const std::vector<Dim>& dims, std::size_t next,
+               ProcessGrid::Factors& factors, std::vector<ProcessGrid::Factors>& found) {
   if (next == dims.size()) {
     if (ranks == 1) found.push_back(factors);
     return;

@@ -23,7 +23,8 @@ namespace stratplan {
 /// width, or nothing (R: the work is repeated). The order is the order of digits within a level.
 enum class Dim : int { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
-inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
+                                                     Dim::H, Dim::W, Dim::R};
 inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H', 'W', 'R'};
 
 /// A few dimensions, in order. Lives on the stack: distributions are made by the million.
@@ -45,7 +46,9 @@ class DimList {
   constexpr Dim front() const { return dims_[0]; }
   constexpr Dim back() const { return dims_[size_ - 1]; }
   constexpr Dim operator[](std::size_t i) const { return dims_[i]; }
-  friend constexpr bool operator==(const DimList& a, const DimList& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+  friend constexpr bool operator==(const DimList& a, const DimList& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
 
  private:
   std::array<Dim, 2 * dim_count> dims_{};
@@ -98,8 +101,12 @@ class ProcessGrid {
   /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse.
   std::string text() const;
 
-  friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) { return a.digits_ == b.digits_; }
-  friend auto operator<=>(const ProcessGrid& a, const ProcessGrid& b) { return a.digits_ <=> b.digits_; }
+  friend bool operator==(const ProcessGrid& a, const ProcessGrid& b) {
+    return a.digits_ == b.digits_;
+  }
+  friend auto operator<=>(const ProcessGrid& a, const ProcessGrid& b) {
+    return a.digits_ <=> b.digits_;
+  }
 
  private:
   struct Digit {

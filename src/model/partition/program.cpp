@@ -11,7 +11,9 @@
 namespace stratplan {
 
 std::string_view name_of(TensorClass tensor_class) {
-  constexpr std::array<std::string_view, 7> names{"activations", "activation gradients", "parameters", "parameter gradients", "optimizer state", "statistics", "messages"};
+  constexpr std::array<std::string_view, 7> names{
+      "activations",     "activation gradients", "parameters", "parameter gradients",
+      "optimizer state", "statistics",           "messages"};
   return names[static_cast<std::size_t>(tensor_class)];
 }
 
@@ -37,7 +39,9 @@ std::vector<LoadStep> loads_of(const Program& program) {
 namespace {
 
 constexpr std::int64_t alignment = 64;
-constexpr std::int64_t aligned(std::int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
 
 std::vector<BufferId> messages_of(const Step& step) {
   std::vector<BufferId> buffers;
@@ -49,7 +53,8 @@ std::vector<BufferId> messages_of(const Step& step) {
 
 int last_of_its_layer(const Program& program, int step) {
   const auto same = [&](int other) {
-    const Step &a = program.steps[static_cast<std::size_t>(step)], &b = program.steps[static_cast<std::size_t>(other)];
+    const Step &a = program.steps[static_cast<std::size_t>(step)],
+               &b = program.steps[static_cast<std::size_t>(other)];
     return a.layer == b.layer && a.phase == b.phase;
   };
   while (step + 1 < static_cast<int>(program.steps.size()) && same(step + 1)) ++step;
@@ -72,7 +77,8 @@ void find_lifetimes(Program& program) {
   }
   if (program.concurrent_tracks)
     for (int i = 0; i < static_cast<int>(program.steps.size()); ++i)
-      for (const BufferId id : messages_of(program.steps[static_cast<std::size_t>(i)])) touch(id, last_of_its_layer(program, i));
+      for (const BufferId id : messages_of(program.steps[static_cast<std::size_t>(i)]))
+        touch(id, last_of_its_layer(program, i));
   // The loss is read after the last step.
   if (program.loss >= 0) touch(program.loss, static_cast<int>(program.steps.size()));
 }
@@ -111,12 +117,15 @@ void plan_buffers(Program& program) {
       transient.push_back(id);
     }
   }
-  std::stable_sort(transient.begin(), transient.end(), [&](BufferId a, BufferId b) { return program.buffer(a).bytes() > program.buffer(b).bytes(); });
+  std::stable_sort(transient.begin(), transient.end(), [&](BufferId a, BufferId b) {
+    return program.buffer(a).bytes() > program.buffer(b).bytes();
+  });
   std::vector<Placed> placed;
   for (const BufferId id : transient) {
     Buffer& buffer = program.buffer(id);
     buffer.offset = {lowest_offset(placed, buffer)};
-    const Placed here{buffer.offset.value, buffer.offset.value + aligned(buffer.bytes().value), buffer.first_step, buffer.last_step};
+    const Placed here{buffer.offset.value, buffer.offset.value + aligned(buffer.bytes().value),
+                      buffer.first_step, buffer.last_step};
     program.arena = std::max(program.arena, Bytes{here.end});
     placed.insert(std::ranges::upper_bound(placed, here.offset, {}, &Placed::offset), here);
   }
@@ -150,7 +159,8 @@ class History {
   void read(const Access& access, int step, std::vector<int>& after) {
     each_segment(access, [&](Segment& segment) {
       if (segment.writer >= 0) after.push_back(segment.writer);
-      if (segment.readers.empty() || segment.readers.back() != step) segment.readers.push_back(step);
+      if (segment.readers.empty() || segment.readers.back() != step)
+        segment.readers.push_back(step);
     });
   }
   void write(const Access& access, int step, std::vector<int>& after) {
@@ -181,7 +191,9 @@ class History {
     if (access.begin >= access.end) return;
     split_at(access.begin);
     split_at(access.end);
-    for (auto at = segments_.find(access.begin); at != segments_.end() && at->first < access.end; ++at) visit(at->second);
+    for (auto at = segments_.find(access.begin); at != segments_.end() && at->first < access.end;
+         ++at)
+      visit(at->second);
   }
 
   std::map<std::int64_t, Segment> segments_{{0, {}}};

@@ -12,7 +12,15 @@
 
 namespace stratplan {
 
-enum class TensorClass : int { Activation, ActivationGradient, Parameter, ParameterGradient, OptimizerState, Statistics, Message };
+enum class TensorClass : int {
+  Activation,
+  ActivationGradient,
+  Parameter,
+  ParameterGradient,
+  OptimizerState,
+  Statistics,
+  Message
+};
 std::string_view name_of(TensorClass tensor_class);
 
 using BufferId = int;
@@ -22,11 +30,13 @@ struct Buffer {
   std::string name;  ///< "conv1.y", "conv1.y->relu1" (what a consumer needs), "d conv1.y"
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
-  Region region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
+  Region
+      region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
   LayerIndex layer = -1;
-  bool persistent = false;  ///< lives from step to step (parameters, optimizer state, their gradients)
-  BufferId inside = -1;     ///< a slice of that buffer, at `offset` bytes from its start
-  int first_step = -1;      ///< lifetime within an iteration, from plan_buffers
+  bool persistent =
+      false;             ///< lives from step to step (parameters, optimizer state, their gradients)
+  BufferId inside = -1;  ///< a slice of that buffer, at `offset` bytes from its start
+  int first_step = -1;   ///< lifetime within an iteration, from plan_buffers
   int last_step = -1;
   Bytes offset{};  ///< in the arena (or within `inside`), from plan_buffers
 
@@ -97,7 +107,8 @@ struct Step {
 };
 
 inline bool communicates(const Step& step) {
-  return std::holds_alternative<ExchangeStep>(step.body) || std::holds_alternative<CollectiveStep>(step.body);
+  return std::holds_alternative<ExchangeStep>(step.body) ||
+         std::holds_alternative<CollectiveStep>(step.body);
 }
 
 /// A parameter tensor of a layer as one rank holds it.
@@ -133,13 +144,16 @@ struct Program {
   std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
   std::map<std::string, std::string> implementations;  ///< Execution's
   std::vector<std::string> ways{std::string()};        ///< by WayId
-  int sharding = 0;                                    ///< Execution's: from which stage on what of a parameter is shared out
-  bool concurrent_tracks = false;  ///< communication goes on beside the kernels, up to the step that depends on it
+  int sharding = 0;  ///< Execution's: from which stage on what of a parameter is shared out
+  bool concurrent_tracks =
+      false;  ///< communication goes on beside the kernels, up to the step that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
-  BufferId loss_scale = -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many steps (runtime/loss_scaling.hpp)
-  BufferId loss = -1;                  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
-  Bytes arena{};                       ///< bytes for the buffers that are not persistent, from plan_buffers
+  BufferId loss_scale =
+      -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many steps (runtime/loss_scaling.hpp)
+  BufferId loss =
+      -1;  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
+  Bytes arena{};  ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};
 
   const Buffer& buffer(BufferId id) const { return buffers[static_cast<std::size_t>(id)]; }

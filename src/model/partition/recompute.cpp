@@ -10,15 +10,19 @@ namespace {
 /// Whether the only consumer of a layer is in its block.
 bool follows(const Network& network, LayerIndex index, LayerIndex consumer) {
   const Layer& next = network.layer(consumer);
-  return network.layer(index).kind != LayerKind::Input && is_point_wise(next.kind) && std::ranges::max(next.inputs) == index;
+  return network.layer(index).kind != LayerKind::Input && is_point_wise(next.kind) &&
+         std::ranges::max(next.inputs) == index;
 }
 
-bool reads_data(const Network& network, const Layer& layer) { return network.layer(layer.inputs.front()).kind == LayerKind::Input; }
+bool reads_data(const Network& network, const Layer& layer) {
+  return network.layer(layer.inputs.front()).kind == LayerKind::Input;
+}
 
 }  // namespace
 
 bool backward_reads_input(const Layer& layer) {
-  return is_contraction(layer.kind) || has_statistics(layer.kind) || layer.kind == LayerKind::PReLU || layer.kind == LayerKind::LocalResponseNorm;
+  return is_contraction(layer.kind) || has_statistics(layer.kind) ||
+         layer.kind == LayerKind::PReLU || layer.kind == LayerKind::LocalResponseNorm;
 }
 
 bool backward_reads_output(const Network& network, LayerIndex index) {
@@ -30,7 +34,8 @@ bool backward_reads_output(const Network& network, LayerIndex index) {
     case LayerKind::ELU:
     case LayerKind::Clip:
     case LayerKind::Softmax:
-    case LayerKind::MaxPool: return !reads_data(network, network.layer(index));  // to data there is no gradient
+    case LayerKind::MaxPool:
+      return !reads_data(network, network.layer(index));  // to data there is no gradient
     default: return false;
   }
 }
@@ -42,7 +47,8 @@ Recomputation::Recomputation(const Network& network, const std::set<std::string>
   for (LayerIndex index = network.size() - 1; index >= 0; --index) {
     const Layer& layer = network.layer(index);
     Mark& here = marks_[static_cast<std::size_t>(index)];
-    const bool next_is_dropped = here.consumers == 1 && follows(network, index, here.consumer) && dropped(here.consumer);
+    const bool next_is_dropped =
+        here.consumers == 1 && follows(network, index, here.consumer) && dropped(here.consumer);
     here.dropped = names.contains(layer.name) || next_is_dropped;
     here.remade = here.dropped && (here.is_read || backward_reads_output(network, index));
     here.reads_input = here.remade || backward_reads_input(layer);
@@ -62,7 +68,8 @@ bool Recomputation::brings_again(LayerIndex consumer, LayerIndex producer) const
 std::optional<Rejection> check_recompute(const Network& network, LayerIndex index) {
   const Layer& layer = network.layer(index);
   if (!is_loss(layer.kind)) return {};
-  return Rejection{fmt::format("layer {} cannot be made again: a loss makes its gradient in the forward phase", layer.name)};
+  return Rejection{fmt::format(
+      "layer {} cannot be made again: a loss makes its gradient in the forward phase", layer.name)};
 }
 
 /// A block may make its last output again if no other reads that in its backward phase, nor to make something again in its turn.
@@ -73,15 +80,18 @@ std::vector<LayerIndex> recomputable(const Network& network, const std::vector<B
     for (const LayerIndex layer : blocks[b].layers) block_of[static_cast<std::size_t>(layer)] = b;
   for (std::size_t b = blocks.size(); b-- > 0;) {
     const auto kept_for = [&](LayerIndex consumer) {
-      return backward_reads_input(network.layer(consumer)) || found[block_of[static_cast<std::size_t>(consumer)]] >= 0;
+      return backward_reads_input(network.layer(consumer)) ||
+             found[block_of[static_cast<std::size_t>(consumer)]] >= 0;
     };
     std::vector<LayerIndex> layers = blocks[b].layers;
     while (!layers.empty() && is_loss(network.layer(layers.back()).kind)) layers.pop_back();
     if (layers.empty()) continue;
     const bool ends_here = layers.back() == blocks[b].last();
-    if (ends_here && std::ranges::any_of(network.consumers(layers.back()), kept_for)) layers.pop_back();
+    if (ends_here && std::ranges::any_of(network.consumers(layers.back()), kept_for))
+      layers.pop_back();
     const auto is_read = [&](LayerIndex layer) {
-      const bool by_next = layer != blocks[b].last() && backward_reads_input(network.layer(network.consumers(layer).front()));
+      const bool by_next = layer != blocks[b].last() &&
+                           backward_reads_input(network.layer(network.consumers(layer).front()));
       return by_next || backward_reads_output(network, layer);
     };
     while (!layers.empty() && !is_read(layers.back())) layers.pop_back();
@@ -94,9 +104,12 @@ std::set<std::string> layers_to_recompute(const Network& network) {
   std::set<std::string> names;
   for (const LayerIndex layer : recomputable(network, fold(network)))
     if (layer >= 0) names.insert(network.layer(layer).name);
-  const auto reads = [&](LayerIndex consumer) { return backward_reads_input(network.layer(consumer)); };
+  const auto reads = [&](LayerIndex consumer) {
+    return backward_reads_input(network.layer(consumer));
+  };
   for (LayerIndex index = 0; index < network.size(); ++index)
-    if (network.layer(index).kind == LayerKind::Input && std::ranges::any_of(network.consumers(index), reads))
+    if (network.layer(index).kind == LayerKind::Input &&
+        std::ranges::any_of(network.consumers(index), reads))
       names.insert(network.layer(index).name);
   return names;
 }

@@ -25,9 +25,13 @@ class Recomputation {
   Recomputation(const Network& network, const std::set<std::string>& names);
 
   /// Its output is not kept.
-  bool dropped(LayerIndex layer) const { return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].dropped; }
+  bool dropped(LayerIndex layer) const {
+    return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].dropped;
+  }
   /// Dropped, and something that the backward phase does reads it.
-  bool remade(LayerIndex layer) const { return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].remade; }
+  bool remade(LayerIndex layer) const {
+    return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].remade;
+  }
   /// What the layer reads of this producer is brought again for the backward phase.
   bool brings_again(LayerIndex consumer, LayerIndex producer) const;
 

@@ -37,10 +37,12 @@ struct Slabs {
 Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank);
 
 /// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing that is received.
-std::optional<Rejection> check_slabs(const Network& network, const LayerDecompositions& decompositions, LayerIndex layer);
+std::optional<Rejection> check_slabs(const Network& network,
+                                     const LayerDecompositions& decompositions, LayerIndex layer);
 
 /// The names of all layers that check_slabs() admits.
-std::set<std::string> layers_for_slabs(const Network& network, const LayerDecompositions& decompositions);
+std::set<std::string> layers_for_slabs(const Network& network,
+                                       const LayerDecompositions& decompositions);
 
 /// Elements from the start of a dense buffer over `all` to that of a contiguous region in it.
 std::int64_t elements_before(const Region& part, const Region& all);

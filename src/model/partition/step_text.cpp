@@ -32,12 +32,16 @@ std::string load_to_text(LoadStep::What what) {
 std::string to_text(const Step& step, const Network& network, int rank) {
   const std::string phase = phases[static_cast<std::size_t>(step.phase)];
   const std::string layer = step.layer >= 0 ? network.layer(step.layer).name : "all layers";
-  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) return fmt::format("{} of {} ({})", name_of(compute->kernel.kind), layer, phase);
-  if (const auto* load = std::get_if<LoadStep>(&step.body)) return fmt::format("{} for {}", load_to_text(load->what), layer);
+  if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    return fmt::format("{} of {} ({})", name_of(compute->kernel.kind), layer, phase);
+  if (const auto* load = std::get_if<LoadStep>(&step.body))
+    return fmt::format("{} for {}", load_to_text(load->what), layer);
   if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-    return fmt::format("exchange with {} for {} ({})", ranks_to_text(peers(*exchange), rank), layer, phase);
+    return fmt::format("exchange with {} for {} ({})", ranks_to_text(peers(*exchange), rank), layer,
+                       phase);
   const auto& collective = std::get<CollectiveStep>(step.body);
-  return fmt::format("{} with {} for {} ({})", name_of(collective.op), ranks_to_text({collective.group.begin(), collective.group.end()}, rank), layer,
+  return fmt::format("{} with {} for {} ({})", name_of(collective.op),
+                     ranks_to_text({collective.group.begin(), collective.group.end()}, rank), layer,
                      phase);
 }
 

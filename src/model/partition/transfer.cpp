@@ -32,11 +32,15 @@ std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wa
       const Interval inside = intersect(outer.overlap, wanted);
       if (inside.empty()) continue;
       const std::int64_t extent = outer.overlap.size(), parts = home.grid.parts(dim);
-      const std::int64_t first = block_of(extent, parts, inside.begin - outer.overlap.begin, split.quantum);
-      const std::int64_t last = block_of(extent, parts, inside.end - 1 - outer.overlap.begin, split.quantum);
+      const std::int64_t first =
+          block_of(extent, parts, inside.begin - outer.overlap.begin, split.quantum);
+      const std::int64_t last =
+          block_of(extent, parts, inside.end - 1 - outer.overlap.begin, split.quantum);
       for (std::int64_t i = first; i <= last; ++i) {
         const Interval inner = block(extent, parts, i, split.quantum);
-        Piece piece{outer.index, {outer.overlap.begin + inner.begin, outer.overlap.begin + inner.end}, split.by};
+        Piece piece{outer.index,
+                    {outer.overlap.begin + inner.begin, outer.overlap.begin + inner.end},
+                    split.by};
         at(piece.index, dim) = static_cast<int>(i);
         finer.push_back(piece);
       }
@@ -53,16 +57,22 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
   if (!is_spatial(axis)) {
     // The tensor's own axis, or a stretch of a longer one.
     const std::int64_t before = axis == Axis::C ? needed_by.first_channel : 0;
-    std::vector<Piece> pieces = owners_along(needed_by.iteration, axis, {owned.begin + before, owned.end + before});
-    for (Piece& piece : pieces) piece.overlap = {piece.overlap.begin - before, piece.overlap.end - before};
+    std::vector<Piece> pieces =
+        owners_along(needed_by.iteration, axis, {owned.begin + before, owned.end + before});
+    for (Piece& piece : pieces)
+      piece.overlap = {piece.overlap.begin - before, piece.overlap.end - before};
     return pieces;
   }
   const DimList& by = needed_by.iteration.split(axis).by;
-  SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)], by.size());
-  const std::int64_t extent = needed_by.iteration.shape[axis], quantum = needed_by.iteration.split(axis).quantum;
+  SP_ASSERT(by.size() <= 1, "axis {} split {} times", axis_names[static_cast<std::size_t>(axis)],
+            by.size());
+  const std::int64_t extent = needed_by.iteration.shape[axis],
+                     quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
   // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the first that ends behind owned.begin.
-  const auto needs = [&](int i) { return needed_by.unclipped(axis, block(extent, parts, i, quantum)); };
+  const auto needs = [&](int i) {
+    return needed_by.unclipped(axis, block(extent, parts, i, quantum));
+  };
   int first = 0;
   for (int count = parts; count > 0;) {
     const int half = count / 2;
@@ -85,17 +95,17 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
 /// Calls `visit(indices, region)` for each combination of one piece per axis.
 template <class Visit>
 void for_each_combination(const Pieces& pieces, Visit&& visit) {
-  const std::function<void(std::size_t, const Indices&, const Region&)> descend = [&](std::size_t axis, const Indices& indices,
-                                                                                      const Region& region) {
-    if (axis == axis_count) return visit(indices, region);
-    for (const Piece& piece : pieces[axis]) {
-      Indices extended = indices;
-      for (std::size_t d = 0; d < dim_count; ++d) extended[d] += piece.index[d];
-      Region narrowed = region;
-      narrowed.interval[axis] = piece.overlap;
-      descend(axis + 1, extended, narrowed);
-    }
-  };
+  const std::function<void(std::size_t, const Indices&, const Region&)> descend =
+      [&](std::size_t axis, const Indices& indices, const Region& region) {
+        if (axis == axis_count) return visit(indices, region);
+        for (const Piece& piece : pieces[axis]) {
+          Indices extended = indices;
+          for (std::size_t d = 0; d < dim_count; ++d) extended[d] += piece.index[d];
+          Region narrowed = region;
+          narrowed.interval[axis] = piece.overlap;
+          descend(axis + 1, extended, narrowed);
+        }
+      };
   descend(0, Indices{}, Region{});
 }
 
@@ -108,21 +118,26 @@ int nearest_copy(const ProcessGrid& grid, Indices block_index, const DimList& co
 
 Pieces owners(const Distribution& home, const Region& wanted) {
   Pieces pieces;
-  for (const Axis axis : all_axes) pieces[static_cast<std::size_t>(axis)] = owners_along(home, axis, wanted[axis]);
+  for (const Axis axis : all_axes)
+    pieces[static_cast<std::size_t>(axis)] = owners_along(home, axis, wanted[axis]);
   return pieces;
 }
 
 Pieces readers(const Needed& needed, const Region& owned) {
   Pieces pieces;
-  for (const Axis axis : all_axes) pieces[static_cast<std::size_t>(axis)] = readers_along(needed, axis, owned[axis]);
+  for (const Axis axis : all_axes)
+    pieces[static_cast<std::size_t>(axis)] = readers_along(needed, axis, owned[axis]);
   return pieces;
 }
 
 /// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant ranks each.
 template <class Visit>
-void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies, Visit&& visit) {
+void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies,
+                     Visit&& visit) {
   for_each_combination(readers(needed, owned), [&](const Indices& indices, const Region& region) {
-    for (const int rank : needed.iteration.grid.group(needed.iteration.grid.rank_at(indices), copies)) visit(rank, region);
+    for (const int rank :
+         needed.iteration.grid.group(needed.iteration.grid.rank_at(indices), copies))
+      visit(rank, region);
   });
 }
 
@@ -132,14 +147,18 @@ DimList joined(DimList a, const DimList& b) {
 }
 
 void check_ranks(const Distribution& home, const Needed& needed) {
-  SP_ASSERT(home.grid.ranks() == needed.iteration.grid.ranks(), "home {} needed {}", home.grid.text(), needed.iteration.grid.text());
+  SP_ASSERT(home.grid.ranks() == needed.iteration.grid.ranks(), "home {} needed {}",
+            home.grid.text(), needed.iteration.grid.text());
   SP_ASSERT(home.shape == needed.tensor);
-  SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(), "home {}", home.text());
+  SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(),
+            "home {}", home.text());
 }
 
 void sort(TransferList& list) {
-  std::sort(list.receives.begin(), list.receives.end(), [](const Transfer& a, const Transfer& b) { return a.from < b.from; });
-  std::sort(list.sends.begin(), list.sends.end(), [](const Transfer& a, const Transfer& b) { return a.to < b.to; });
+  std::sort(list.receives.begin(), list.receives.end(),
+            [](const Transfer& a, const Transfer& b) { return a.from < b.from; });
+  std::sort(list.sends.begin(), list.sends.end(),
+            [](const Transfer& a, const Transfer& b) { return a.to < b.to; });
 }
 
 }  // namespace
@@ -148,14 +167,17 @@ TransferList enumerate(const Distribution& home, const Needed& needed, int rank)
   check_ranks(home, needed);
   const DimList copies = home.dims_with(Role::Redundant);
   TransferList list;
-  for_each_combination(owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
-    list.receives.push_back({nearest_copy(home.grid, indices, copies, rank), rank, region});
-  });
+  for_each_combination(
+      owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
+        list.receives.push_back({nearest_copy(home.grid, indices, copies, rank), rank, region});
+      });
   Indices own{};
   for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, rank);
-  const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered), needed.iteration.dims_with(Role::Redundant));
+  const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered),
+                                    needed.iteration.dims_with(Role::Redundant));
   for_each_reader(needed, home.owned(rank), all_copies, [&](int reader, const Region& region) {
-    if (nearest_copy(home.grid, own, copies, reader) == rank) list.sends.push_back({rank, reader, region});
+    if (nearest_copy(home.grid, own, copies, reader) == rank)
+      list.sends.push_back({rank, reader, region});
   });
   sort(list);
   return list;
@@ -175,10 +197,12 @@ TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, i
   for_each_reader(needed, home.owned(rank), terms, [&](int member, const Region& region) {
     list.receives.push_back({contributor(member, rank), rank, region});
   });
-  for_each_combination(owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
-    for (const int owner : home.grid.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
-      if (contributor(rank, owner) == rank) list.sends.push_back({rank, owner, region});
-  });
+  for_each_combination(
+      owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
+        for (const int owner :
+             home.grid.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
+          if (contributor(rank, owner) == rank) list.sends.push_back({rank, owner, region});
+      });
   sort(list);
   return list;
 }
@@ -188,7 +212,8 @@ namespace {
 /// What one rank receives from the pieces laid out on `grid`, by the outermost level that lies between it and the sender. A sender agrees with the rank on
 /// the outer levels exactly if each of its indices does, so agreeing pieces are counted along each axis and multiplied. Redundant copies agree at every
 /// level, since the nearest one serves; of the `terms` of a sum each is received.
-std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid, const DimList& terms, int rank) {
+std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid,
+                                                  const DimList& terms, int rank) {
   const auto agreeing = [&](int levels) {
     Traffic::Direction sum{1, 1};
     for (const Dim dim : terms) sum.messages *= grid.parts_from(dim, levels);
@@ -225,8 +250,10 @@ Traffic sum_up(const ProcessGrid& grid, const DimList& terms, PiecesOf&& pieces_
   for (int rank = 0; rank < grid.ranks(); ++rank) {
     const auto received = received_by_level(pieces_of(rank), grid, terms, rank);
     for (std::size_t level = 0; level < received.size(); ++level) {
-      traffic.received[level].messages = std::max(traffic.received[level].messages, received[level].messages);
-      traffic.received[level].elements = std::max(traffic.received[level].elements, received[level].elements);
+      traffic.received[level].messages =
+          std::max(traffic.received[level].messages, received[level].messages);
+      traffic.received[level].elements =
+          std::max(traffic.received[level].elements, received[level].elements);
       traffic.total_messages += received[level].messages;
       traffic.total_elements += received[level].elements;
     }
@@ -243,7 +270,8 @@ Traffic summarize(const Distribution& home, const Needed& needed) {
 
 Traffic summarize_adjoint(const Distribution& home, const Needed& needed) {
   check_ranks(home, needed);
-  return sum_up(needed.iteration.grid, needed.iteration.dims_with(Role::Gathered), [&](int rank) { return readers(needed, home.owned(rank)); });
+  return sum_up(needed.iteration.grid, needed.iteration.dims_with(Role::Gathered),
+                [&](int rank) { return readers(needed, home.owned(rank)); });
 }
 
 }  // namespace stratplan

@@ -27,13 +27,19 @@ Connection::Connection(int socket, int rank, int peer) : socket_(socket), rank_(
 
 Connection::~Connection() { ::close(socket_); }
 
-void Connection::gone(const std::string& why) const { throw CommunicationError(fmt::format("rank {} has lost rank {}: {}", rank_, peer_, why)); }
+void Connection::gone(const std::string& why) const {
+  throw CommunicationError(fmt::format("rank {} has lost rank {}: {}", rank_, peer_, why));
+}
 
 void Connection::check(const Header& found, const Header& wanted) const {
-  if (found.call != wanted.call) throw CommunicationError(fmt::format("rank {} calls another collective than rank {}", rank_, peer_));
+  if (found.call != wanted.call)
+    throw CommunicationError(
+        fmt::format("rank {} calls another collective than rank {}", rank_, peer_));
   if (found.bytes != wanted.bytes)
-    throw CommunicationError(fmt::format("rank {} expects {} bytes{} from rank {}, which sends {}", rank_, wanted.bytes,
-                                         wanted.channel & collective_bit ? "" : fmt::format(" with tag {}", wanted.channel), peer_, found.bytes));
+    throw CommunicationError(fmt::format(
+        "rank {} expects {} bytes{} from rank {}, which sends {}", rank_, wanted.bytes,
+        wanted.channel & collective_bit ? "" : fmt::format(" with tag {}", wanted.channel), peer_,
+        found.bytes));
 }
 
 void Connection::send(const Header& header, const void* data) {
@@ -43,8 +49,9 @@ void Connection::send(const Header& header, const void* data) {
 
 void Connection::receive(const Header& header, void* data) {
   expected_.push_back({header, static_cast<std::byte*>(data)});
-  const auto early =
-      std::find_if(early_.begin(), early_.end(), [&](const Early& frame) { return frame.complete && frame.header.channel == header.channel; });
+  const auto early = std::find_if(early_.begin(), early_.end(), [&](const Early& frame) {
+    return frame.complete && frame.header.channel == header.channel;
+  });
   if (early != early_.end())
     deliver(early, std::prev(expected_.end()));
   else if (closed_)
@@ -59,16 +66,21 @@ void Connection::deliver(std::list<Early>::iterator early, std::vector<Expected>
 }
 
 std::vector<Connection::Expected>::iterator Connection::waiting_for(std::uint32_t channel) {
-  return std::find_if(expected_.begin(), expected_.end(), [&](const Expected& wanted) { return wanted.header.channel == channel; });
+  return std::find_if(expected_.begin(), expected_.end(),
+                      [&](const Expected& wanted) { return wanted.header.channel == channel; });
 }
 
 void Connection::write_some() {
   while (!outgoing_.empty()) {
     Outgoing& frame = outgoing_.front();
     const bool in_header = frame.done < header_bytes;
-    const std::byte* from = in_header ? reinterpret_cast<const std::byte*>(&frame.header) + frame.done : frame.data + (frame.done - header_bytes);
-    const std::int64_t count = in_header ? header_bytes - frame.done : frame.header.bytes + header_bytes - frame.done;
-    const auto sent = count > 0 ? ::send(socket_, from, static_cast<std::size_t>(count), MSG_NOSIGNAL) : 0;
+    const std::byte* from = in_header
+                                ? reinterpret_cast<const std::byte*>(&frame.header) + frame.done
+                                : frame.data + (frame.done - header_bytes);
+    const std::int64_t count =
+        in_header ? header_bytes - frame.done : frame.header.bytes + header_bytes - frame.done;
+    const auto sent =
+        count > 0 ? ::send(socket_, from, static_cast<std::size_t>(count), MSG_NOSIGNAL) : 0;
     if (sent < 0 && would_block()) return;
     if (sent < 0) gone(std::strerror(errno));
     frame.done += sent;

@@ -12,8 +12,9 @@ namespace stratplan {
 class Connection {
  public:
   struct Header {
-    std::uint32_t channel = 0;  ///< a tag, or a group: frames of one channel arrive in the order in which they were sent
-    std::uint32_t call = 0;     ///< what both sides mean by it: a hash of the collective's arguments
+    std::uint32_t channel =
+        0;  ///< a tag, or a group: frames of one channel arrive in the order in which they were sent
+    std::uint32_t call = 0;  ///< what both sides mean by it: a hash of the collective's arguments
     std::int64_t bytes = 0;
   };
 
@@ -75,7 +76,8 @@ class Connection {
   std::int64_t header_done_ = 0, done_ = 0;
   Header header_;
   std::byte* into_ = nullptr;
-  std::ptrdiff_t taken_ = 0;  ///< the place among the expected ones, if it was expected: only later ones go before it does
+  std::ptrdiff_t taken_ =
+      0;  ///< the place among the expected ones, if it was expected: only later ones go before it does
   bool was_expected_ = false;
 };
 

@@ -12,7 +12,8 @@ struct CommunicationCounts {
   std::int64_t message_bytes = 0;
   std::int64_t received_messages = 0;  ///< parcels received from other ranks
   std::int64_t received_bytes = 0;
-  std::vector<std::pair<Collective, std::int64_t>> collectives;  ///< operation and bytes of the longer buffer, in order of issue
+  std::vector<std::pair<Collective, std::int64_t>>
+      collectives;  ///< operation and bytes of the longer buffer, in order of issue
   friend bool operator==(const CommunicationCounts&, const CommunicationCounts&) = default;
 };
 
@@ -22,10 +23,13 @@ class CountingCommunicator final : public CommunicatorDecorator {
   const CommunicationCounts& counts() const { return counts_; }
   void reset() { counts_ = {}; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override;
 
  private:
   CommunicationCounts counts_;

@@ -9,13 +9,17 @@ namespace stratplan {
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
   /// Both must outlive this; the addresses are those of `backend`, which `inner` can read and write.
-  DirectCommunicator(Communicator& inner, Backend& backend) : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
+  DirectCommunicator(Communicator& inner, Backend& backend)
+      : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override;
   void synchronize(Track track) override { staged_.synchronize(track); }
   void overlap(bool wanted) override { staged_.overlap(wanted); }
   bool poll(Track track) override { return staged_.poll(track); }

@@ -25,7 +25,9 @@ struct Call {
   enum class Verb { AllReduce, ReduceScatter, AllGather, Barrier } verb = Verb::Barrier;
   std::span<const std::int64_t> counts;
   DataType type = DataType::F32;
-  friend bool operator==(const Call& a, const Call& b) { return a.verb == b.verb && a.type == b.type && std::ranges::equal(a.counts, b.counts); }
+  friend bool operator==(const Call& a, const Call& b) {
+    return a.verb == b.verb && a.type == b.type && std::ranges::equal(a.counts, b.counts);
+  }
 };
 
 /// A collective in the making: members leave their buffers, the last one to arrive does the work for all.
@@ -68,7 +70,8 @@ void perform(const Meeting& meeting) {
     void* output = meeting.outputs[member];
     switch (meeting.call.verb) {
       case Call::Verb::Barrier: break;
-      case Call::Verb::AllReduce:  // in place: the first member's buffer takes the sum, then the others copy it
+      case Call::Verb::
+          AllReduce:  // in place: the first member's buffer takes the sum, then the others copy it
         if (member == 0)
           sum(meeting, 0, meeting.call.counts[0], output);
         else
@@ -80,7 +83,8 @@ void perform(const Meeting& meeting) {
         break;
       case Call::Verb::AllGather:
         for (std::size_t from = 0, at = 0; from < meeting.ranks.size(); ++from) {
-          copy(static_cast<std::byte*>(output) + at, meeting.inputs[from], meeting.call.counts[from] * size);
+          copy(static_cast<std::byte*>(output) + at, meeting.inputs[from],
+               meeting.call.counts[from] * size);
           at += static_cast<std::size_t>(meeting.call.counts[from] * size);
         }
         break;
@@ -112,30 +116,36 @@ class World {
     return place->second;
   }
 
-  void exchange(int rank, std::span<const Communicator::Parcel> sends, std::span<const Communicator::Parcel> receives, int tag) {
+  void exchange(int rank, std::span<const Communicator::Parcel> sends,
+                std::span<const Communicator::Parcel> receives, int tag) {
     std::unique_lock lock(mutex_);
     for (const auto& parcel : sends) {
-      SP_ASSERT(!posted(rank, parcel.peer, tag), "two parcels from {} to {} with tag {}", rank, parcel.peer, tag);
+      SP_ASSERT(!posted(rank, parcel.peer, tag), "two parcels from {} to {} with tag {}", rank,
+                parcel.peer, tag);
       posts_.push_back({rank, tag, parcel});
     }
     changed();
     for (const auto& parcel : receives) receive(lock, rank, parcel, tag);
     for (const auto& parcel : sends)
       wait(
-          lock, rank, [&] { return fmt::format("for rank {} to receive tag {}", parcel.peer, tag); },
+          lock, rank,
+          [&] { return fmt::format("for rank {} to receive tag {}", parcel.peer, tag); },
           [&] { return !posted(rank, parcel.peer, tag); });
   }
 
   void meet(int rank, int group, const Call& call, const void* input, void* output) {
     std::unique_lock lock(mutex_);
     Meeting& meeting = meetings_.at(group);
-    const auto member = std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) - meeting.ranks.begin();
-    SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank, meeting.ranks);
+    const auto member =
+        std::find(meeting.ranks.begin(), meeting.ranks.end(), rank) - meeting.ranks.begin();
+    SP_ASSERT(member < std::ssize(meeting.ranks), "rank {} is not in its group {}", rank,
+              meeting.ranks);
     const auto what = [&] { return fmt::format("in a collective of ranks {}", meeting.ranks); };
     check_failure(rank, what);  // what those have left here who have given up is gone
     if (meeting.arrived == 0) meeting.call = call;
     if (meeting.call != call)
-      throw CommunicationError(fmt::format("rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
+      throw CommunicationError(fmt::format(
+          "rank {} calls another collective than the rest of ranks {}", rank, meeting.ranks));
     meeting.inputs[static_cast<std::size_t>(member)] = input;
     meeting.outputs[static_cast<std::size_t>(member)] = output;
     const std::int64_t held = meeting.held;
@@ -181,8 +191,9 @@ class World {
   };
 
   const Post* posted(int sender, int receiver, int tag) const {
-    const auto post =
-        std::ranges::find_if(posts_, [&](const Post& other) { return other.sender == sender && other.parcel.peer == receiver && other.tag == tag; });
+    const auto post = std::ranges::find_if(posts_, [&](const Post& other) {
+      return other.sender == sender && other.parcel.peer == receiver && other.tag == tag;
+    });
     return post == posts_.end() ? nullptr : &*post;
   }
 
@@ -194,7 +205,8 @@ class World {
     const auto [peer, data, bytes] = post->parcel;
     if (bytes != parcel.bytes)
       throw CommunicationError(
-          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank, parcel.bytes.value, tag, parcel.peer, bytes.value));
+          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank,
+                      parcel.bytes.value, tag, parcel.peer, bytes.value));
     copy(parcel.data, data, bytes.value);
     posts_.erase(posts_.begin() + (post - posts_.data()));
     changed();
@@ -208,12 +220,15 @@ class World {
 
   /// A rank is stuck while what it waits for did not hold at the latest version of the shared state. If all are, nothing will ever change.
   bool all_stuck() const {
-    return std::all_of(stuck_at_.begin(), stuck_at_.end(), [this](std::int64_t at) { return at == version_ || at == finished; });
+    return std::all_of(stuck_at_.begin(), stuck_at_.end(),
+                       [this](std::int64_t at) { return at == version_ || at == finished; });
   }
 
   template <class What>
   void check_failure(int rank, What what) const {
-    if (error_) throw CommunicationError(fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what(), failed_rank_));
+    if (error_)
+      throw CommunicationError(
+          fmt::format("rank {} gives up waiting {}: rank {} failed", rank, what(), failed_rank_));
   }
 
   /// `what`: says what for, if it comes to that.
@@ -223,7 +238,9 @@ class World {
       check_failure(rank, what);
       if (ready()) return;
       stuck_at_[static_cast<std::size_t>(rank)] = version_;
-      if (all_stuck()) throw CommunicationError(fmt::format("all ranks wait for each other, rank {} {}", rank, what()));
+      if (all_stuck())
+        throw CommunicationError(
+            fmt::format("all ranks wait for each other, rank {} {}", rank, what()));
       condition_.wait(lock);
     }
   }
@@ -231,7 +248,8 @@ class World {
   std::mutex mutex_;
   std::condition_variable condition_;
   std::int64_t version_ = 1;
-  std::vector<std::int64_t> stuck_at_;  ///< per rank: the version at which its wait last looked in vain
+  std::vector<std::int64_t>
+      stuck_at_;  ///< per rank: the version at which its wait last looked in vain
   std::vector<Post> posts_;
   std::map<std::vector<int>, int> groups_;
   std::map<int, Meeting> meetings_;
@@ -246,16 +264,19 @@ class LoopbackCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks(); }
   Group group(const std::vector<int>& ranks) override { return world_.group(ranks); }
-  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
+  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
     world_.exchange(rank_, sends, receives, tag);
   }
   void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::AllReduce, {&count, 1}, type}, data, data);
   }
-  void reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void reduce_scatter(Track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::ReduceScatter, counts, type}, input, output);
   }
-  void all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void all_gather(Track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::AllGather, counts, type}, input, output);
   }
   void barrier() override { world_.meet(rank_, 0, {}, nullptr, nullptr); }

@@ -12,7 +12,8 @@ namespace stratplan {
 
 struct NcclOptions {
   Seconds timeout{300};  ///< without an answer, after which all is given up
-  int most_ctas = 16;    ///< of a kernel of NCCL's, each of which takes a multiprocessor away from the kernels beside it
+  int most_ctas =
+      16;  ///< of a kernel of NCCL's, each of which takes a multiprocessor away from the kernels beside it
 };
 
 /// Verbs on the addresses of `backend`, on its streams (Backend::native_stream): a verb follows what is enqueued on Track::Compute, the host waits for nothing,
@@ -25,7 +26,8 @@ struct NcclOptions {
 ///
 /// A failure, or none to answer within the timeout, is a CommunicationError that names the verb and the ranks, and aborts what is under way; so does destruction
 /// while an exception passes. Throws EnvironmentError: a backend without streams of CUDA, a device or a library that is not there.
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups,
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend,
+                                                     const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options = {});
 
 }  // namespace stratplan

@@ -67,7 +67,8 @@ std::vector<std::string> environment_of(int rank, const std::vector<int>& socket
   std::vector<std::string> result;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view text = *entry;
-    if (!text.starts_with("OMP_NUM_THREADS=") && !text.starts_with("STRATPLAN_RANK=") && !text.starts_with("STRATPLAN_SOCKETS="))
+    if (!text.starts_with("OMP_NUM_THREADS=") && !text.starts_with("STRATPLAN_RANK=") &&
+        !text.starts_with("STRATPLAN_SOCKETS="))
       result.emplace_back(text);
   }
   result.push_back(fmt::format("OMP_NUM_THREADS={}", threads));
@@ -77,7 +78,8 @@ std::vector<std::string> environment_of(int rank, const std::vector<int>& socket
 }
 
 /// Runs in the child between fork and exec: only calls that are safe there.
-[[noreturn]] void become(const char* program, char** command, char** environment, const std::vector<int>& sockets) {
+[[noreturn]] void become(const char* program, char** command, char** environment,
+                         const std::vector<int>& sockets) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   for (const int socket : sockets)
     if (socket >= 0) fcntl(socket, F_SETFD, 0);
@@ -99,11 +101,16 @@ struct Mesh {
 class Children {
  public:
   ~Children() { end_all(); }
-  void start(const std::vector<std::string>& command, const std::vector<std::string>& environment, const std::vector<int>& sockets) {
+  void start(const std::vector<std::string>& command, const std::vector<std::string>& environment,
+             const std::vector<int>& sockets) {
     const auto arguments = pointers(command), variables = pointers(environment);
     const pid_t child = fork();
-    if (child == 0) become("/proc/self/exe", const_cast<char**>(arguments.data()), const_cast<char**>(variables.data()), sockets);
-    if (child < 0) throw EnvironmentError(fmt::format("cannot start rank {}: {}", children_.size(), std::strerror(errno)));
+    if (child == 0)
+      become("/proc/self/exe", const_cast<char**>(arguments.data()),
+             const_cast<char**>(variables.data()), sockets);
+    if (child < 0)
+      throw EnvironmentError(
+          fmt::format("cannot start rank {}: {}", children_.size(), std::strerror(errno)));
     children_.push_back(child);
   }
 
@@ -168,8 +175,10 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
     if (rank >= 0 && status != 0) {
       end = end_of(rank, status);
       if (signal_seen != 0 && end.killed_by != 0) return {128 + signal_seen, true, 0, -1};
-      if (end.exit_code == static_cast<int>(ExitCode::Communication)) return end.killed_by ? end : find_cause(children, end);
-      if (end.exit_code != static_cast<int>(ExitCode::Checkpointed)) break;  // those that checkpoint do so together
+      if (end.exit_code == static_cast<int>(ExitCode::Communication))
+        return end.killed_by ? end : find_cause(children, end);
+      if (end.exit_code != static_cast<int>(ExitCode::Checkpointed))
+        break;  // those that checkpoint do so together
     } else if (rank < 0) {
       if (hangs && hangs()) return {static_cast<int>(ExitCode::Communication), false, 0, -1};
       std::this_thread::sleep_for(look_interval);
@@ -180,7 +189,9 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
 
 }  // namespace
 
-ProcessesEnd run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments, const std::function<bool()>& hangs) {
+ProcessesEnd run_processes(int ranks, int threads_per_rank,
+                           const std::vector<std::string>& arguments,
+                           const std::function<bool()>& hangs) {
   std::vector<std::string> command{"stratplan"};
   command.insert(command.end(), arguments.begin(), arguments.end());
   const SignalNotes notes;
@@ -200,7 +211,8 @@ bool launched_by_processes() { return std::getenv(rank_variable) && std::getenv(
 std::unique_ptr<Communicator> make_process_communicator() {
   std::vector<int> sockets;
   std::istringstream list(std::getenv(sockets_variable));
-  for (std::string socket; std::getline(list, socket, ',');) sockets.push_back(std::atoi(socket.c_str()));
+  for (std::string socket; std::getline(list, socket, ',');)
+    sockets.push_back(std::atoi(socket.c_str()));
   return make_socket_communicator(std::atoi(std::getenv(rank_variable)), sockets);
 }
 

@@ -10,7 +10,8 @@
 namespace stratplan {
 
 struct ProcessesEnd {
-  int exit_code = 0;         ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
+  int exit_code =
+      0;  ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
   bool interrupted = false;  ///< this process was asked to stop meanwhile
   int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
   int rank = -1;             ///< that failed; -1: none
@@ -19,7 +20,9 @@ struct ProcessesEnd {
 /// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or `hangs`, asked all the time, says so (exit code 6), the
 /// others are ended. SIGINT, SIGTERM and SIGUSR1 are passed on, and interrupt unless the ranks answer with a code of their own. Requires that this process
 /// has no other children. Throws EnvironmentError if they cannot be started.
-ProcessesEnd run_processes(int ranks, int threads_per_rank, const std::vector<std::string>& arguments, const std::function<bool()>& hangs = {});
+ProcessesEnd run_processes(int ranks, int threads_per_rank,
+                           const std::vector<std::string>& arguments,
+                           const std::function<bool()>& hangs = {});
 
 /// Whether run_processes started this process.
 bool launched_by_processes();

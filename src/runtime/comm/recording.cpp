@@ -21,24 +21,27 @@ Communicator::Group RecordingCommunicator::group(const std::vector<int>& ranks) 
   return inner_.group(ranks);
 }
 
-void RecordingCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+void RecordingCommunicator::exchange(Track track, std::span<const Parcel> sends,
+                                     std::span<const Parcel> receives, int tag) {
   const Waiting waiting(recorder_);
   inner_.exchange(track, sends, receives, tag);
 }
 
-void RecordingCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
+void RecordingCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+                                       DataType type) {
   const Waiting waiting(recorder_);
   inner_.all_reduce(track, group, data, count, type);
 }
 
-void RecordingCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
+void RecordingCommunicator::reduce_scatter(Track track, Group group, const void* input,
+                                           void* output, std::span<const std::int64_t> counts,
                                            DataType type) {
   const Waiting waiting(recorder_);
   inner_.reduce_scatter(track, group, input, output, counts, type);
 }
 
-void RecordingCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
-                                       DataType type) {
+void RecordingCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+                                       std::span<const std::int64_t> counts, DataType type) {
   const Waiting waiting(recorder_);
   inner_.all_gather(track, group, input, output, counts, type);
 }

@@ -8,13 +8,17 @@ namespace stratplan {
 class RecordingCommunicator final : public CommunicatorDecorator {
  public:
   /// `inner` must outlive this.
-  RecordingCommunicator(Communicator& inner, FlightRecorder recorder) : CommunicatorDecorator(inner), recorder_(std::move(recorder)) {}
+  RecordingCommunicator(Communicator& inner, FlightRecorder recorder)
+      : CommunicatorDecorator(inner), recorder_(std::move(recorder)) {}
 
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override;
   void synchronize(Track track) override;
 

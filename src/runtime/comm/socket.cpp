@@ -38,7 +38,8 @@ std::uint32_t channel_of(const std::vector<int>& ranks) {
 }
 
 std::uint32_t call_of(Verb verb, DataType type, std::span<const std::int64_t> counts) {
-  std::uint32_t hash = mixed(mixed(hash_start, static_cast<std::uint64_t>(verb)), static_cast<std::uint64_t>(type));
+  std::uint32_t hash =
+      mixed(mixed(hash_start, static_cast<std::uint64_t>(verb)), static_cast<std::uint64_t>(type));
   for (const std::int64_t count : counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
   return hash;
 }
@@ -53,7 +54,8 @@ void sum(const std::vector<const std::byte*>& terms, std::int64_t count, std::by
   }
 }
 
-void sum(const std::vector<const std::byte*>& terms, std::int64_t count, DataType type, std::byte* result) {
+void sum(const std::vector<const std::byte*>& terms, std::int64_t count, DataType type,
+         std::byte* result) {
   switch (type) {
     case DataType::F32: return sum<float>(terms, count, result);
     case DataType::F64: return sum<double>(terms, count, result);
@@ -67,7 +69,10 @@ class SocketCommunicator final : public Communicator {
  public:
   SocketCommunicator(int rank, const std::vector<int>& sockets) : rank_(rank) {
     for (std::size_t peer = 0; peer < sockets.size(); ++peer)
-      connections_.push_back(static_cast<int>(peer) == rank ? nullptr : std::make_unique<Connection>(sockets[peer], rank, static_cast<int>(peer)));
+      connections_.push_back(
+          static_cast<int>(peer) == rank
+              ? nullptr
+              : std::make_unique<Connection>(sockets[peer], rank, static_cast<int>(peer)));
     std::vector<int> all(sockets.size());
     std::iota(all.begin(), all.end(), 0);
     group(all);
@@ -80,17 +85,24 @@ class SocketCommunicator final : public Communicator {
     const auto [place, fresh] = handles_.try_emplace(ranks, static_cast<Group>(groups_.size()));
     if (fresh) {
       const auto member = std::find(ranks.begin(), ranks.end(), rank_);
-      SP_ASSERT(member != ranks.end() && std::is_sorted(ranks.begin(), ranks.end()), "rank {} in a group of {}", rank_, ranks.size());
-      groups_.push_back({ranks, static_cast<std::size_t>(member - ranks.begin()), channel_of(ranks)});
+      SP_ASSERT(member != ranks.end() && std::is_sorted(ranks.begin(), ranks.end()),
+                "rank {} in a group of {}", rank_, ranks.size());
+      groups_.push_back(
+          {ranks, static_cast<std::size_t>(member - ranks.begin()), channel_of(ranks)});
     }
     return place->second;
   }
 
-  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override {
-    const auto header = [&](const Parcel& parcel) { return Connection::Header{static_cast<std::uint32_t>(tag), 0, parcel.bytes.value}; };
+  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override {
+    const auto header = [&](const Parcel& parcel) {
+      return Connection::Header{static_cast<std::uint32_t>(tag), 0, parcel.bytes.value};
+    };
     for (const Parcel& parcel : receives)
       if (parcel.peer != rank_) connection(parcel.peer).receive(header(parcel), parcel.data);
-    for (const Parcel& parcel : sends) parcel.peer == rank_ ? keep(parcel, receives, tag) : connection(parcel.peer).send(header(parcel), parcel.data);
+    for (const Parcel& parcel : sends)
+      parcel.peer == rank_ ? keep(parcel, receives, tag)
+                           : connection(parcel.peer).send(header(parcel), parcel.data);
     finish();
   }
 
@@ -105,13 +117,15 @@ class SocketCommunicator final : public Communicator {
     collect_pieces(members, values, counts_, type, call);
   }
 
-  void reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void reduce_scatter(Track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override {
     const Members& members = groups_[static_cast<std::size_t>(group)];
-    add_pieces(members, static_cast<const std::byte*>(input), static_cast<std::byte*>(output), counts, type,
-               call_of(Verb::ReduceScatter, type, counts));
+    add_pieces(members, static_cast<const std::byte*>(input), static_cast<std::byte*>(output),
+               counts, type, call_of(Verb::ReduceScatter, type, counts));
   }
 
-  void all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override {
+  void all_gather(Track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override {
     const Members& members = groups_[static_cast<std::size_t>(group)];
     const std::int64_t bytes = counts[members.index] * size_of(type);
     auto* values = static_cast<std::byte*>(output);
@@ -122,7 +136,8 @@ class SocketCommunicator final : public Communicator {
 
   void barrier() override {
     counts_.assign(connections_.size(), 0);
-    collect_pieces(groups_[0], nullptr, counts_, DataType::I32, call_of(Verb::Barrier, DataType::I32, {}));
+    collect_pieces(groups_[0], nullptr, counts_, DataType::I32,
+                   call_of(Verb::Barrier, DataType::I32, {}));
   }
   void synchronize(Track) override {}
 
@@ -134,28 +149,39 @@ class SocketCommunicator final : public Communicator {
   };
 
   Connection& connection(int peer) {
-    if (peer < 0 || peer >= size()) throw CommunicationError(fmt::format("rank {} sends to rank {}, but there are {}", rank_, peer, size()));
+    if (peer < 0 || peer >= size())
+      throw CommunicationError(
+          fmt::format("rank {} sends to rank {}, but there are {}", rank_, peer, size()));
     return *connections_[static_cast<std::size_t>(peer)];
   }
 
   /// Where this rank's piece begins, in bytes.
-  static std::int64_t begin_of(const Members& members, std::span<const std::int64_t> counts, DataType type) {
-    return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(members.index), std::int64_t{0}) * size_of(type);
+  static std::int64_t begin_of(const Members& members, std::span<const std::int64_t> counts,
+                               DataType type) {
+    return std::accumulate(counts.begin(),
+                           counts.begin() + static_cast<std::ptrdiff_t>(members.index),
+                           std::int64_t{0}) *
+           size_of(type);
   }
 
   /// A parcel to this rank itself.
   void keep(const Parcel& sent, std::span<const Parcel> receives, int tag) const {
-    const auto received = std::find_if(receives.begin(), receives.end(), [&](const Parcel& parcel) { return parcel.peer == rank_; });
+    const auto received = std::find_if(receives.begin(), receives.end(),
+                                       [&](const Parcel& parcel) { return parcel.peer == rank_; });
     if (received == receives.end() || received->bytes != sent.bytes)
-      throw CommunicationError(fmt::format("rank {} does not receive the {} bytes that it sends itself with tag {}", rank_, sent.bytes.value, tag));
-    if (sent.bytes.value > 0) std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
+      throw CommunicationError(
+          fmt::format("rank {} does not receive the {} bytes that it sends itself with tag {}",
+                      rank_, sent.bytes.value, tag));
+    if (sent.bytes.value > 0)
+      std::memcpy(received->data, sent.data, static_cast<std::size_t>(sent.bytes.value));
   }
 
   /// Each member gets everybody's term of its piece and adds them up.
-  void add_pieces(const Members& members, const std::byte* input, std::byte* output, std::span<const std::int64_t> counts, DataType type,
-                  std::uint32_t call) {
+  void add_pieces(const Members& members, const std::byte* input, std::byte* output,
+                  std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type), mine = counts[members.index];
-    scratch_.resize(std::max(scratch_.size(), static_cast<std::size_t>(mine * size) * members.ranks.size()));
+    scratch_.resize(
+        std::max(scratch_.size(), static_cast<std::size_t>(mine * size) * members.ranks.size()));
     terms_.clear();
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < members.ranks.size(); ++i) {
@@ -163,7 +189,8 @@ class SocketCommunicator final : public Communicator {
       terms_.push_back(i == members.index ? input + begin * size : term);
       if (i != members.index) {
         connection(members.ranks[i]).receive({members.channel, call, mine * size}, term);
-        connection(members.ranks[i]).send({members.channel, call, counts[i] * size}, input + begin * size);
+        connection(members.ranks[i])
+            .send({members.channel, call, counts[i] * size}, input + begin * size);
       }
       begin += counts[i];
     }
@@ -172,28 +199,35 @@ class SocketCommunicator final : public Communicator {
   }
 
   /// Each member's piece, in its place, to all others.
-  void collect_pieces(const Members& members, std::byte* values, std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
+  void collect_pieces(const Members& members, std::byte* values,
+                      std::span<const std::int64_t> counts, DataType type, std::uint32_t call) {
     const std::int64_t size = size_of(type);
     const std::byte* mine = values + begin_of(members, counts, type);
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < members.ranks.size(); begin += counts[i++]) {
       if (i == members.index) continue;
-      connection(members.ranks[i]).receive({members.channel, call, counts[i] * size}, values + begin * size);
-      connection(members.ranks[i]).send({members.channel, call, counts[members.index] * size}, mine);
+      connection(members.ranks[i])
+          .receive({members.channel, call, counts[i] * size}, values + begin * size);
+      connection(members.ranks[i])
+          .send({members.channel, call, counts[members.index] * size}, mine);
     }
     finish();
   }
 
   /// Moves what can be moved until all that was asked for has been. Whatever arrives is taken in, or two ranks that both send much would wait for each other.
   void finish() {
-    while (!std::all_of(connections_.begin(), connections_.end(), [](const auto& connection) { return !connection || connection->idle(); })) {
+    while (!std::all_of(connections_.begin(), connections_.end(),
+                        [](const auto& connection) { return !connection || connection->idle(); })) {
       polled_.clear();
       for (const auto& connection : connections_) {
         const bool used = connection && connection->open();
-        polled_.push_back({used ? connection->socket() : -1, static_cast<short>(POLLIN | (used && connection->wants_to_write() ? POLLOUT : 0)), 0});
+        polled_.push_back(
+            {used ? connection->socket() : -1,
+             static_cast<short>(POLLIN | (used && connection->wants_to_write() ? POLLOUT : 0)), 0});
       }
       if (::poll(polled_.data(), polled_.size(), -1) < 0 && errno != EINTR)
-        throw CommunicationError(fmt::format("rank {} can not wait for the others: {}", rank_, std::strerror(errno)));
+        throw CommunicationError(
+            fmt::format("rank {} can not wait for the others: {}", rank_, std::strerror(errno)));
       for (std::size_t peer = 0; peer < polled_.size(); ++peer) {
         if (polled_[peer].revents & (POLLIN | POLLHUP | POLLERR)) connections_[peer]->read_some();
         if (polled_[peer].revents & POLLOUT) connections_[peer]->write_some();
@@ -224,7 +258,8 @@ std::vector<std::vector<int>> connect_all(int ranks) {
     for (std::size_t b = a + 1; b < count; ++b) {
       int ends[2] = {-1, -1};
       if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-        throw EnvironmentError(fmt::format("cannot connect {} ranks: {}", ranks, std::strerror(errno)));
+        throw EnvironmentError(
+            fmt::format("cannot connect {} ranks: {}", ranks, std::strerror(errno)));
       sockets[a][b] = ends[0];
       sockets[b][a] = ends[1];
     }

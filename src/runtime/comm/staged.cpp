@@ -17,7 +17,9 @@ Bytes room_for(std::span<const Communicator::Parcel> parcels) {
   return room;
 }
 
-std::int64_t total(std::span<const std::int64_t> counts) { return std::accumulate(counts.begin(), counts.end(), std::int64_t{0}); }
+std::int64_t total(std::span<const std::int64_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
 
 /// A piece of a call's memory.
 template <class Call>
@@ -29,7 +31,8 @@ std::byte* take(Call& call, Bytes bytes) {
 
 }  // namespace
 
-StagedCommunicator::StagedCommunicator(Communicator& inner, Backend& backend) : CommunicatorDecorator(inner), backend_(backend) {}
+StagedCommunicator::StagedCommunicator(Communicator& inner, Backend& backend)
+    : CommunicatorDecorator(inner), backend_(backend) {}
 
 StagedCommunicator::~StagedCommunicator() = default;
 
@@ -37,7 +40,8 @@ Communicator::Group StagedCommunicator::group(const std::vector<int>& ranks) {
   const Group handle = inner_.group(ranks);
   const auto place = static_cast<std::size_t>(handle);
   indices_.resize(std::max(indices_.size(), place + 1));
-  indices_[place] = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+  indices_[place] =
+      static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
   return handle;
 }
 
@@ -53,7 +57,8 @@ StagedCommunicator::Call& StagedCommunicator::begin(Track track, Bytes bytes) {
     call.memory = {static_cast<std::byte*>(backend_.allocate_host(bytes)), Release{&backend_}};
     call.capacity = bytes;
   }
-  if (track != Track::Compute) backend_.wait(track, of_track.ready = backend_.record(Track::Compute, of_track.ready));
+  if (track != Track::Compute)
+    backend_.wait(track, of_track.ready = backend_.record(Track::Compute, of_track.ready));
   return call;
 }
 
@@ -63,7 +68,8 @@ std::byte* StagedCommunicator::download(Track track, Call& call, const void* dev
   return host;
 }
 
-void StagedCommunicator::upload_later(Call& call, void* device, const std::byte* host, Bytes bytes) {
+void StagedCommunicator::upload_later(Call& call, void* device, const std::byte* host,
+                                      Bytes bytes) {
   if (bytes.value > 0) call.uploads.push_back({device, host, bytes});
 }
 
@@ -71,9 +77,11 @@ void StagedCommunicator::end(Track track) {
   if (!overlap_) synchronize(track);
 }
 
-void StagedCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+void StagedCommunicator::exchange(Track track, std::span<const Parcel> sends,
+                                  std::span<const Parcel> receives, int tag) {
   Call& call = begin(track, room_for(sends) + room_for(receives));
-  for (const auto& [peer, device, bytes] : sends) call.sends.push_back({peer, download(track, call, device, bytes), bytes});
+  for (const auto& [peer, device, bytes] : sends)
+    call.sends.push_back({peer, download(track, call, device, bytes), bytes});
   for (const auto& [peer, device, bytes] : receives) {
     std::byte* host = take(call, bytes);
     call.receives.push_back({peer, host, bytes});
@@ -84,7 +92,8 @@ void StagedCommunicator::exchange(Track track, std::span<const Parcel> sends, st
   end(track);
 }
 
-void StagedCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
+void StagedCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+                                    DataType type) {
   const Bytes bytes{count * size_of(type)};
   Call& call = begin(track, aligned(bytes));
   std::byte* host = download(track, call, data, bytes);
@@ -94,8 +103,8 @@ void StagedCommunicator::all_reduce(Track track, Group group, void* data, std::i
   end(track);
 }
 
-void StagedCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
-                                        DataType type) {
+void StagedCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output,
+                                        std::span<const std::int64_t> counts, DataType type) {
   const Bytes whole{total(counts) * size_of(type)}, mine{counts[index_in(group)] * size_of(type)};
   Call& call = begin(track, aligned(whole) + aligned(mine));
   const std::byte* terms = download(track, call, input, whole);
@@ -107,7 +116,8 @@ void StagedCommunicator::reduce_scatter(Track track, Group group, const void* in
 }
 
 /// In place on the host, whether or not it is on the device.
-void StagedCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void StagedCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+                                    std::span<const std::int64_t> counts, DataType type) {
   const std::size_t index = index_in(group);
   const Bytes whole{total(counts) * size_of(type)}, mine{counts[index] * size_of(type)};
   Call& call = begin(track, aligned(whole));
@@ -124,7 +134,8 @@ void StagedCommunicator::synchronize(Track track) {
   inner_.synchronize(track);
   Calls& of_track = calls(track);
   for (std::size_t i = 0; i < of_track.used; ++i)
-    for (const auto& [device, host, bytes] : of_track.all[i]->uploads) backend_.upload(track, device, host, bytes);
+    for (const auto& [device, host, bytes] : of_track.all[i]->uploads)
+      backend_.upload(track, device, host, bytes);
   of_track.used = 0;
   backend_.synchronize(track);
 }

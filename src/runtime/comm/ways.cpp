@@ -17,7 +17,9 @@ void WaysCommunicator::each(const Call& call) {
 Communicator& WaysCommunicator::way(const std::string& name) {
   if (name.empty()) return inner_;
   const auto known = ways_.find(name);
-  if (known == ways_.end()) throw EnvironmentError(fmt::format("the plan sends by {}, which is not to be had here; --communicator decides for all", name));
+  if (known == ways_.end())
+    throw EnvironmentError(fmt::format(
+        "the plan sends by {}, which is not to be had here; --communicator decides for all", name));
   return *known->second;
 }
 

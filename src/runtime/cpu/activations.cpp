@@ -28,7 +28,8 @@ SP_CLONES void elu_run(const float* x, float* y, float alpha, std::int64_t count
   }
 }
 
-SP_CLONES void elu_gradient_run(const float* y, const float* dy, float* dx, float alpha, std::int64_t count) {
+SP_CLONES void elu_gradient_run(const float* y, const float* dy, float* dx, float alpha,
+                                std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : dy[i] * (y[i] + alpha);
 }
@@ -41,7 +42,8 @@ SP_CLONES void clip_run(const float* x, float* y, float low, float high, std::in
   }
 }
 
-SP_CLONES void clip_gradient_run(const float* y, const float* dy, float* dx, float low, float high, std::int64_t count) {
+SP_CLONES void clip_gradient_run(const float* y, const float* dy, float* dx, float low, float high,
+                                 std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
     const float below = y[i] < high ? dy[i] : 0;
@@ -50,7 +52,8 @@ SP_CLONES void clip_gradient_run(const float* y, const float* dy, float* dx, flo
 }
 
 /// PReLU both ways: the sign is x's, the value v (x or dy).
-SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y, std::int64_t rows, std::int64_t channels) {
+SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y,
+                          std::int64_t rows, std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, x += channels, v += channels, y += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) y[c] = x[c] > 0 ? v[c] : slope[c] * v[c];
@@ -66,12 +69,16 @@ struct SlopeTerm {
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
     const Float4 value = *reinterpret_cast<const Float4*>(x + i), zero{};
     const Float4 negative = value > zero ? zero : value;
-    sum += __builtin_convertvector(negative, Double4) * __builtin_convertvector(*reinterpret_cast<const Float4*>(dy + i), Double4);
+    sum += __builtin_convertvector(negative, Double4) *
+           __builtin_convertvector(*reinterpret_cast<const Float4*>(dy + i), Double4);
   }
-  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const { sums[c] += x[i] > 0 ? 0 : double{x[i]} * dy[i]; }
+  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {
+    sums[c] += x[i] > 0 ? 0 : double{x[i]} * dy[i];
+  }
 };
 
-SP_CLONES void sum_slopes(SlopeTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+SP_CLONES void sum_slopes(SlopeTerm term, std::int64_t rows, std::int64_t channels,
+                          std::int64_t begin, std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
 
@@ -89,7 +96,8 @@ SP_CLONES void softmax_rows(const float* x, float* y, std::int64_t rows, std::in
   }
 }
 
-SP_CLONES void softmax_gradient_rows(const float* y, const float* dy, float* dx, std::int64_t rows, std::int64_t channels) {
+SP_CLONES void softmax_gradient_rows(const float* y, const float* dy, float* dx, std::int64_t rows,
+                                     std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, y += channels, dy += channels, dx += channels) {
     double sum = 0;
     for (std::int64_t c = 0; c < channels; ++c) sum += double{y[c]} * dy[c];
@@ -107,60 +115,77 @@ void in_runs(const Kernel& kernel, Run run) {
 template <class Rows>
 void in_rows(const Kernel& kernel, Rows rows) {
   const std::int64_t channels = kernel.x[Axis::C];
-  in_parallel(kernel.x.elements() / channels, row_grain, [&](auto begin, auto end) { rows(begin * channels, end - begin, channels); });
+  in_parallel(kernel.x.elements() / channels, row_grain,
+              [&](auto begin, auto end) { rows(begin * channels, end - begin, channels); });
 }
 
 }  // namespace
 
 void tanh_forward(const Kernel& kernel, const KernelCall& call) {
-  in_runs(kernel, [&](auto i, auto count) { tanh_run(call.read(0) + i, call.write(0) + i, count); });
+  in_runs(kernel,
+          [&](auto i, auto count) { tanh_run(call.read(0) + i, call.write(0) + i, count); });
 }
 void tanh_backward(const Kernel& kernel, const KernelCall& call) {
-  in_runs(kernel, [&](auto i, auto count) { tanh_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, count); });
+  in_runs(kernel, [&](auto i, auto count) {
+    tanh_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, count);
+  });
 }
 
 void elu_forward(const Kernel& kernel, const KernelCall& call) {
   const float alpha = static_cast<float>(kernel.scalar);
-  in_runs(kernel, [&](auto i, auto count) { elu_run(call.read(0) + i, call.write(0) + i, alpha, count); });
+  in_runs(kernel,
+          [&](auto i, auto count) { elu_run(call.read(0) + i, call.write(0) + i, alpha, count); });
 }
 void elu_backward(const Kernel& kernel, const KernelCall& call) {
   const float alpha = static_cast<float>(kernel.scalar);
-  in_runs(kernel, [&](auto i, auto count) { elu_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, alpha, count); });
+  in_runs(kernel, [&](auto i, auto count) {
+    elu_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, alpha, count);
+  });
 }
 
 void clip_forward(const Kernel& kernel, const KernelCall& call) {
   const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  in_runs(kernel, [&](auto i, auto count) { clip_run(call.read(0) + i, call.write(0) + i, low, high, count); });
+  in_runs(kernel, [&](auto i, auto count) {
+    clip_run(call.read(0) + i, call.write(0) + i, low, high, count);
+  });
 }
 void clip_backward(const Kernel& kernel, const KernelCall& call) {
   const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  in_runs(kernel, [&](auto i, auto count) { clip_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, low, high, count); });
+  in_runs(kernel, [&](auto i, auto count) {
+    clip_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, low, high, count);
+  });
 }
 
 void prelu_forward(const Kernel& kernel, const KernelCall& call) {
-  in_rows(kernel,
-          [&](auto i, auto rows, auto channels) { prelu_rows(call.read(0) + i, call.read(0) + i, call.read(1), call.write(0) + i, rows, channels); });
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
+    prelu_rows(call.read(0) + i, call.read(0) + i, call.read(1), call.write(0) + i, rows, channels);
+  });
 }
 void prelu_backward(const Kernel& kernel, const KernelCall& call) {
-  in_rows(kernel,
-          [&](auto i, auto rows, auto channels) { prelu_rows(call.read(0) + i, call.read(1) + i, call.read(2), call.write(0) + i, rows, channels); });
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
+    prelu_rows(call.read(0) + i, call.read(1) + i, call.read(2), call.write(0) + i, rows, channels);
+  });
 }
 void prelu_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, channels, 0.0);
   in_parallel(channels, panel_columns, [&](auto begin, auto end) {
-    sum_slopes({call.read(0), call.read(1), sums}, kernel.x.elements() / channels, channels, begin, end);
+    sum_slopes({call.read(0), call.read(1), sums}, kernel.x.elements() / channels, channels, begin,
+               end);
   });
   for (std::int64_t c = 0; c < channels; ++c) call.write(0)[c] = static_cast<float>(sums[c]);
 }
 
 void softmax_forward(const Kernel& kernel, const KernelCall& call) {
-  in_rows(kernel, [&](auto i, auto rows, auto channels) { softmax_rows(call.read(0) + i, call.write(0) + i, rows, channels); });
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
+    softmax_rows(call.read(0) + i, call.write(0) + i, rows, channels);
+  });
 }
 void softmax_backward(const Kernel& kernel, const KernelCall& call) {
-  in_rows(kernel,
-          [&](auto i, auto rows, auto channels) { softmax_gradient_rows(call.read(0) + i, call.read(1) + i, call.write(0) + i, rows, channels); });
+  in_rows(kernel, [&](auto i, auto rows, auto channels) {
+    softmax_gradient_rows(call.read(0) + i, call.read(1) + i, call.write(0) + i, rows, channels);
+  });
 }
 
 }  // namespace stratplan::cpu

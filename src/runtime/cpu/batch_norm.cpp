@@ -12,7 +12,8 @@ struct MomentTerm {
   static constexpr int count = 2;
   const float* x;
   double* sums;
-  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4& square) const {
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum,
+                                  Double4& square) const {
     const Double4 value = __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
     sum += value;
     square += value * value;
@@ -39,8 +40,10 @@ struct GradientTerm {
   GradientSources from;
   const float* mean;
   double* sums;
-  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum, Double4& product) const {
-    const Float4 centered = *reinterpret_cast<const Float4*>(from.x + i) - *reinterpret_cast<const Float4*>(mean + c);
+  [[gnu::always_inline]] void add(std::int64_t i, std::int64_t c, Double4& sum,
+                                  Double4& product) const {
+    const Float4 centered =
+        *reinterpret_cast<const Float4*>(from.x + i) - *reinterpret_cast<const Float4*>(mean + c);
     Float4 dy = *reinterpret_cast<const Float4*>(from.dy + i);
     if (activated) dy = leak(*reinterpret_cast<const Float4*>(from.y + i), dy, from.slope);
     if (passes) *reinterpret_cast<Float4*>(from.passed + i) = dy;
@@ -64,19 +67,26 @@ struct SumTerm {
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
     sum += __builtin_convertvector(*reinterpret_cast<const Float4*>(x + i), Double4);
   }
-  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const { sums[c] += x[i]; }
+  [[gnu::always_inline]] void add_one(std::int64_t i, std::int64_t c, std::int64_t) const {
+    sums[c] += x[i];
+  }
 };
 
-SP_CLONES void sum_moments(MomentTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+SP_CLONES void sum_moments(MomentTerm term, std::int64_t rows, std::int64_t channels,
+                           std::int64_t begin, std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
-SP_CLONES void sum_gradients(GradientSources from, const float* mean, double* sums, std::int64_t rows, std::int64_t channels, std::int64_t begin,
+SP_CLONES void sum_gradients(GradientSources from, const float* mean, double* sums,
+                             std::int64_t rows, std::int64_t channels, std::int64_t begin,
                              std::int64_t end) {
-  if (from.passed) return sum_columns(GradientTerm<true, true>{from, mean, sums}, rows, channels, begin, end);
-  if (from.y) return sum_columns(GradientTerm<true, false>{from, mean, sums}, rows, channels, begin, end);
+  if (from.passed)
+    return sum_columns(GradientTerm<true, true>{from, mean, sums}, rows, channels, begin, end);
+  if (from.y)
+    return sum_columns(GradientTerm<true, false>{from, mean, sums}, rows, channels, begin, end);
   sum_columns(GradientTerm<false, false>{from, mean, sums}, rows, channels, begin, end);
 }
-SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+SP_CLONES void sum_plain(SumTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin,
+                         std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
 
@@ -90,7 +100,8 @@ struct Normalization {
 };
 
 template <bool adds, bool activates>
-[[gnu::always_inline]] inline void normalize(Normalization k, std::int64_t rows, std::int64_t channels) {
+[[gnu::always_inline]] inline void normalize(Normalization k, std::int64_t rows,
+                                             std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, k.x += channels, k.y += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
@@ -103,19 +114,31 @@ template <bool adds, bool activates>
 }
 
 SP_CLONES void normalize_rows(Normalization k, std::int64_t rows, std::int64_t channels) {
-  if (k.addend) return k.activates ? normalize<true, true>(k, rows, channels) : normalize<true, false>(k, rows, channels);
-  k.activates ? normalize<false, true>(k, rows, channels) : normalize<false, false>(k, rows, channels);
+  if (k.addend)
+    return k.activates ? normalize<true, true>(k, rows, channels)
+                       : normalize<true, false>(k, rows, channels);
+  k.activates ? normalize<false, true>(k, rows, channels)
+              : normalize<false, false>(k, rows, channels);
 }
 
 /// Where the kernel reads and writes from `start` on; its coefficients lie where the others are.
-Normalization normalization(const Kernel& kernel, const KernelCall& call, std::int64_t start, const float* mean, const float* factor) {
-  return {call.read(0) + start, kernel.addend ? call.read(4) + start : nullptr, call.write(0) + start, mean, factor, call.read(3),
-          kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
+Normalization normalization(const Kernel& kernel, const KernelCall& call, std::int64_t start,
+                            const float* mean, const float* factor) {
+  return {call.read(0) + start,
+          kernel.addend ? call.read(4) + start : nullptr,
+          call.write(0) + start,
+          mean,
+          factor,
+          call.read(3),
+          kernel.activation != Activation::None,
+          static_cast<float>(kernel.slope)};
 }
 
 /// `y`: which of the reads it is. `passed`: which of the writes, if any.
-GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start, std::size_t y, std::size_t passed) {
-  return {call.read(0) + start, call.read(1) + start, kernel.activation == Activation::None ? nullptr : call.read(y) + start,
+GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start,
+                                 std::size_t y, std::size_t passed) {
+  return {call.read(0) + start, call.read(1) + start,
+          kernel.activation == Activation::None ? nullptr : call.read(y) + start,
           static_cast<float>(kernel.slope), kernel.addend ? call.write(passed) + start : nullptr};
 }
 
@@ -125,8 +148,10 @@ struct GradientCoefficients {
 };
 
 template <bool activated>
-[[gnu::always_inline]] inline void gradient(GradientSources from, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
-  for (std::int64_t row = 0; row < rows; ++row, from.x += channels, from.dy += channels, dx += channels) {
+[[gnu::always_inline]] inline void gradient(GradientSources from, float* dx, GradientCoefficients k,
+                                            std::int64_t rows, std::int64_t channels) {
+  for (std::int64_t row = 0; row < rows;
+       ++row, from.x += channels, from.dy += channels, dx += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
       const float dy = activated ? leak(from.y[c], from.dy[c], from.slope) : from.dy[c];
@@ -136,8 +161,10 @@ template <bool activated>
   }
 }
 
-SP_CLONES void gradient_rows(GradientSources from, float* dx, GradientCoefficients k, std::int64_t rows, std::int64_t channels) {
-  from.y ? gradient<true>(from, dx, k, rows, channels) : gradient<false>(from, dx, k, rows, channels);
+SP_CLONES void gradient_rows(GradientSources from, float* dx, GradientCoefficients k,
+                             std::int64_t rows, std::int64_t channels) {
+  from.y ? gradient<true>(from, dx, k, rows, channels)
+         : gradient<false>(from, dx, k, rows, channels);
 }
 
 /// Consecutive local samples of one set: rows [first_row, first_row + rows) of x.
@@ -183,18 +210,20 @@ void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set
   }
 }
 
-
 /// This rank's share of each set: samples times positions, of all that the set has.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
-  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) / kernel.sets.terms(set);
+  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) /
+         kernel.sets.terms(set);
 }
 
 }  // namespace
 
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums) {
-  in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_plain({x, sums}, rows, channels, begin, end); });
+  in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+    sum_plain({x, sums}, rows, channels, begin, end);
+  });
 }
 
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
@@ -203,7 +232,8 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
   for_each_run(kernel, [&](const Run& run) {
     const MomentTerm term{call.read(0) + run.first_row * channels, sums + run.set * 2 * channels};
-    in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_moments(term, run.rows, channels, begin, end); });
+    in_parallel(channels, panel_columns,
+                [&](auto begin, auto end) { sum_moments(term, run.rows, channels, begin, end); });
   });
 }
 
@@ -212,10 +242,11 @@ void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
   float *mean = static_cast<float*>(call.workspace), *factor = mean + channels;
   const float* scale = call.read(2);
   for_each_run(kernel, [&](const Run& run) {
-    for_each_channel(kernel, call.read<double>(1) + run.set * 2 * channels, run.set, [&](std::int64_t c, const Moments& m) {
-      mean[c] = static_cast<float>(m.mean);
-      factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
-    });
+    for_each_channel(kernel, call.read<double>(1) + run.set * 2 * channels, run.set,
+                     [&](std::int64_t c, const Moments& m) {
+                       mean[c] = static_cast<float>(m.mean);
+                       factor[c] = static_cast<float>(scale[c] * m.reciprocal_deviation);
+                     });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
       normalize_rows(normalization(kernel, call, start, mean, factor), end - begin, channels);
@@ -233,14 +264,21 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
     const double* of_set = forward_sums + run.set * 2 * channels;
     const std::int64_t start = run.first_row * channels;
     double* sum = sums + run.set * 2 * channels;
-    for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) { mean[c] = static_cast<float>(m.mean); });
-    in_parallel(channels, panel_columns, [&](auto begin, auto end) {
-      sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels, begin, end);
+    for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) {
+      mean[c] = static_cast<float>(m.mean);
     });
-    for_each_channel(kernel, of_set, run.set,
-                     [&](std::int64_t c, const Moments& m) {  // what rounding the mean to float has left out, then to units of the deviation
-                       sum[channels + c] = (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
-                     });
+    in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+      sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels,
+                    begin, end);
+    });
+    for_each_channel(
+        kernel, of_set, run.set,
+        [&](std::int64_t c,
+            const Moments&
+                m) {  // what rounding the mean to float has left out, then to units of the deviation
+          sum[channels + c] =
+              (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
+        });
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     double dscale = 0, dshift = 0;
@@ -255,26 +293,33 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
 
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
-  float *mean = static_cast<float*>(call.workspace), *factor = mean + channels, *offset = factor + channels, *slope = offset + channels;
+  float *mean = static_cast<float*>(call.workspace), *factor = mean + channels,
+        *offset = factor + channels, *slope = offset + channels;
   const float* scale = call.read(4);
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
     const double terms = kernel.sets.terms(run.set);
-    const auto mean_of = [&](const double* sums, std::int64_t c) {  // over the group of c, each channel's with its scale
-      const std::int64_t group = kernel.sets.group_channels, first = c / group * group;
-      return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
-    };
-    for_each_channel(kernel, call.read<double>(2) + run.set * 2 * channels, run.set, [&](std::int64_t c, const Moments& m) {
-      const double r = m.reciprocal_deviation;
-      const bool first = c % kernel.sets.group_channels == 0;
-      mean[c] = static_cast<float>(m.mean);
-      factor[c] = static_cast<float>(scale[c] * r);
-      offset[c] = first ? static_cast<float>(r * mean_of(gradient_sums, c)) : offset[c - 1];
-      slope[c] = first ? static_cast<float>(r * r * mean_of(gradient_sums + channels, c)) : slope[c - 1];
-    });
+    const auto mean_of =
+        [&](const double* sums,
+            std::int64_t c) {  // over the group of c, each channel's with its scale
+          const std::int64_t group = kernel.sets.group_channels, first = c / group * group;
+          return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
+        };
+    for_each_channel(
+        kernel, call.read<double>(2) + run.set * 2 * channels, run.set,
+        [&](std::int64_t c, const Moments& m) {
+          const double r = m.reciprocal_deviation;
+          const bool first = c % kernel.sets.group_channels == 0;
+          mean[c] = static_cast<float>(m.mean);
+          factor[c] = static_cast<float>(scale[c] * r);
+          offset[c] = first ? static_cast<float>(r * mean_of(gradient_sums, c)) : offset[c - 1];
+          slope[c] = first ? static_cast<float>(r * r * mean_of(gradient_sums + channels, c))
+                           : slope[c - 1];
+        });
     in_parallel(run.rows, 16, [&](auto begin, auto end) {
       const std::int64_t start = (run.first_row + begin) * channels;
-      gradient_rows(gradient_sources(kernel, call, start, 5, 0), call.write(0) + start, {mean, factor, offset, slope}, end - begin, channels);
+      gradient_rows(gradient_sources(kernel, call, start, 5, 0), call.write(0) + start,
+                    {mean, factor, offset, slope}, end - begin, channels);
     });
   });
 }
@@ -305,9 +350,11 @@ void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   const float *mean = call.read(1), *variance = mean + channels, *scale = call.read(2);
   float* factor = static_cast<float*>(call.workspace);
-  for (std::int64_t c = 0; c < channels; ++c) factor[c] = static_cast<float>(scale[c] / std::sqrt(double{variance[c]} + kernel.scalar));
+  for (std::int64_t c = 0; c < channels; ++c)
+    factor[c] = static_cast<float>(scale[c] / std::sqrt(double{variance[c]} + kernel.scalar));
   in_parallel(kernel.x.elements() / channels, 16, [&](auto begin, auto end) {
-    normalize_rows(normalization(kernel, call, begin * channels, mean, factor), end - begin, channels);
+    normalize_rows(normalization(kernel, call, begin * channels, mean, factor), end - begin,
+                   channels);
   });
 }
 

@@ -6,14 +6,16 @@ namespace {
 
 constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
 
-SP_CLONES void add_to_rows(const float* y, const float* bias, float* sum, std::int64_t rows, std::int64_t channels) {
+SP_CLONES void add_to_rows(const float* y, const float* bias, float* sum, std::int64_t rows,
+                           std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, y += channels, sum += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) sum[c] = y[c] + bias[c];
   }
 }
 
-SP_CLONES void add_and_activate_rows(const float* y, const float* bias, float slope, float* sum, std::int64_t rows, std::int64_t channels) {
+SP_CLONES void add_and_activate_rows(const float* y, const float* bias, float slope, float* sum,
+                                     std::int64_t rows, std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, y += channels, sum += channels) {
 #pragma GCC ivdep
     for (std::int64_t c = 0; c < channels; ++c) {
@@ -36,7 +38,8 @@ struct ActivatedTerm {
   float* dx;
   double* sums;
   [[gnu::always_inline]] void add(std::int64_t i, std::int64_t, Double4& sum, Double4&) const {
-    const Float4 before = leak(*reinterpret_cast<const Float4*>(y + i), *reinterpret_cast<const Float4*>(dy + i), slope);
+    const Float4 before = leak(*reinterpret_cast<const Float4*>(y + i),
+                               *reinterpret_cast<const Float4*>(dy + i), slope);
     *reinterpret_cast<Float4*>(dx + i) = before;
     sum += __builtin_convertvector(before, Double4);
   }
@@ -46,7 +49,8 @@ struct ActivatedTerm {
   }
 };
 
-SP_CLONES void sum_activated(ActivatedTerm term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+SP_CLONES void sum_activated(ActivatedTerm term, std::int64_t rows, std::int64_t channels,
+                             std::int64_t begin, std::int64_t end) {
   sum_columns(term, rows, channels, begin, end);
 }
 
@@ -54,7 +58,9 @@ SP_CLONES void sum_activated(ActivatedTerm term, std::int64_t rows, std::int64_t
 
 void activate(const Kernel& kernel, float* y, std::int64_t count) {
   if (kernel.activation == Activation::None) return;
-  in_parallel(count, grain, [&](auto begin, auto end) { activate_run(y + begin, static_cast<float>(kernel.slope), end - begin); });
+  in_parallel(count, grain, [&](auto begin, auto end) {
+    activate_run(y + begin, static_cast<float>(kernel.slope), end - begin);
+  });
 }
 
 void bias_add(const Kernel& kernel, const KernelCall& call) {
@@ -77,8 +83,10 @@ void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   if (kernel.activation == Activation::None) {
     add_column_sums(call.read(0), rows, channels, sums);
   } else {
-    const ActivatedTerm term{call.read(0), call.read(1), static_cast<float>(kernel.slope), call.write(1), sums};
-    in_parallel(channels, panel_columns, [&](auto begin, auto end) { sum_activated(term, rows, channels, begin, end); });
+    const ActivatedTerm term{call.read(0), call.read(1), static_cast<float>(kernel.slope),
+                             call.write(1), sums};
+    in_parallel(channels, panel_columns,
+                [&](auto begin, auto end) { sum_activated(term, rows, channels, begin, end); });
   }
   for (std::int64_t c = 0; c < channels; ++c) call.write(0)[c] = static_cast<float>(sums[c]);
 }

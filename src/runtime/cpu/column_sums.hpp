@@ -16,11 +16,14 @@ using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 /// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element, column, first, last) those of four columns,
 /// add_one(element, column, channels) those of one, straight into term.sums, [count][channels].
 template <class Term>
-[[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row, std::int64_t last_row, std::int64_t column,
+[[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row,
+                                             std::int64_t last_row, std::int64_t column,
                                              std::int64_t channels) {
   Double4* const first = reinterpret_cast<Double4*>(term.sums + column);
-  Double4* const last = reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
-  Double4 a0 = first[0], a1 = first[1], a2 = first[2], a3 = first[3];  // named, so that they are registers
+  Double4* const last =
+      reinterpret_cast<Double4*>(term.sums + (Term::count - 1) * channels + column);
+  Double4 a0 = first[0], a1 = first[1], a2 = first[2],
+          a3 = first[3];  // named, so that they are registers
   Double4 b0 = last[0], b1 = last[1], b2 = last[2], b3 = last[3];
   for (std::int64_t row = first_row; row < last_row; ++row) {
     const std::int64_t element = row * channels + column;
@@ -43,12 +46,15 @@ template <class Term>
 
 /// Adds the terms of all rows in columns [begin, end) to term.sums.
 template <class Term>
-[[gnu::always_inline]] inline void sum_columns(const Term& term, std::int64_t rows, std::int64_t channels, std::int64_t begin, std::int64_t end) {
+[[gnu::always_inline]] inline void sum_columns(const Term& term, std::int64_t rows,
+                                               std::int64_t channels, std::int64_t begin,
+                                               std::int64_t end) {
   const std::int64_t block = std::max<std::int64_t>(4, 4096 / channels);
   for (std::int64_t first = 0; first < rows; first += block) {
     const std::int64_t last = std::min(rows, first + block);
     std::int64_t column = begin;
-    for (; column + panel_columns <= end; column += panel_columns) sum_panel(term, first, last, column, channels);
+    for (; column + panel_columns <= end; column += panel_columns)
+      sum_panel(term, first, last, column, channels);
     if (column == end) continue;
     for (std::int64_t row = first; row < last; ++row)
       for (std::int64_t c = column; c < end; ++c) term.add_one(row * channels + c, c, channels);

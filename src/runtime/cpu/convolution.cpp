@@ -23,24 +23,29 @@ void fill_rows(const float* row, float* rows, std::int64_t count, std::int64_t c
 void multiply_forward(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
   if (kernel.bias) fill_rows(call.read(2), call.write(0), m.rows, m.columns);
-  multiply({call.read(0), false}, {call.read(1), true}, call.write(0), m.rows, m.columns, m.inner, kernel.bias);
+  multiply({call.read(0), false}, {call.read(1), true}, call.write(0), m.rows, m.columns, m.inner,
+           kernel.bias);
   activate(kernel, call.write(0), kernel.y.elements());
 }
 
 void multiply_backward_data(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
-  multiply({call.read(0), false}, {call.read(1), false}, call.write(0), m.rows, m.inner, m.columns, false);
+  multiply({call.read(0), false}, {call.read(1), false}, call.write(0), m.rows, m.inner, m.columns,
+           false);
 }
 
 void multiply_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
-  multiply({call.read(1), true}, {call.read(0), false}, call.write(0), m.columns, m.inner, m.rows, false);
+  multiply({call.read(1), true}, {call.read(0), false}, call.write(0), m.columns, m.inner, m.rows,
+           false);
 }
 
 std::unique_ptr<HostKernel> matrix_kernel(const Kernel& kernel) {
   switch (kernel.kind) {
-    case KernelKind::ConvolutionForward: return std::make_unique<FunctionKernel>(kernel, multiply_forward, "gemm");
-    case KernelKind::ConvolutionBackwardData: return std::make_unique<FunctionKernel>(kernel, multiply_backward_data, "gemm");
+    case KernelKind::ConvolutionForward:
+      return std::make_unique<FunctionKernel>(kernel, multiply_forward, "gemm");
+    case KernelKind::ConvolutionBackwardData:
+      return std::make_unique<FunctionKernel>(kernel, multiply_backward_data, "gemm");
     default: return std::make_unique<FunctionKernel>(kernel, multiply_backward_filter, "gemm");
   }
 }
@@ -57,13 +62,16 @@ void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
-bool contains(const HostKernel& kernel, std::string_view word) { return kernel.implementation().find(word) != std::string::npos; }
+bool contains(const HostKernel& kernel, std::string_view word) {
+  return kernel.implementation().find(word) != std::string::npos;
+}
 
 /// Null where the route does not apply.
 std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   switch (route) {
     case Route::MatrixProduct: return as_matrix_product(kernel) ? matrix_kernel(kernel) : nullptr;
-    case Route::Winograd: return kernel.groups == 1 && suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
+    case Route::Winograd:
+      return kernel.groups == 1 && suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
     case Route::Unfolded: return kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
     default: return make_primitive(kernel, route);
   }
@@ -71,11 +79,13 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
 
 /// The library's other ways are plain loops and products of matrices that it unfolds sample by sample.
 bool is_fast(const HostKernel& kernel, Route route) {
-  const bool own = route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
+  const bool own =
+      route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
   return own || (!contains(kernel, "ref") && !contains(kernel, "gemm"));
 }
 
-constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded, Route::ChannelsLast, Route::Blocked, Route::Planar};
+constexpr std::array all_routes{Route::MatrixProduct, Route::Winograd, Route::Unfolded,
+                                Route::ChannelsLast,  Route::Blocked,  Route::Planar};
 
 /// The rule's, then all others.
 std::vector<Route> ordered_routes(const Kernel& kernel) {
@@ -100,11 +110,15 @@ std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
 }  // namespace
 
 std::unique_ptr<HostKernel> prepare_convolution(const Kernel& kernel, const std::string& choice) {
-  if (kernel.x.elements() == 0) return std::make_unique<FunctionKernel>(kernel, convolve_nothing, "own");
+  if (kernel.x.elements() == 0)
+    return std::make_unique<FunctionKernel>(kernel, convolve_nothing, "own");
   if (choice.empty()) return make_by_rule(kernel);
-  const auto route = std::find_if(all_routes.begin(), all_routes.end(), [&](Route known) { return name_of(known) == choice; });
+  const auto route = std::find_if(all_routes.begin(), all_routes.end(),
+                                  [&](Route known) { return name_of(known) == choice; });
   std::unique_ptr<HostKernel> made = route == all_routes.end() ? nullptr : make(kernel, *route);
-  if (!made) throw EnvironmentError(fmt::format("the plan wants {} as {}, which the cpu backend does not have here", kernel.key(), choice));
+  if (!made)
+    throw EnvironmentError(fmt::format(
+        "the plan wants {} as {}, which the cpu backend does not have here", kernel.key(), choice));
   return made;
 }
 

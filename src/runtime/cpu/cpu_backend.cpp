@@ -101,26 +101,34 @@ class CpuBackend : public HostBackend {
 
   std::vector<std::string> choices(const Kernel& kernel) override {
     omp_set_num_threads(threads_);
-    return is_contraction(kernel.kind) ? cpu::convolution_choices(kernel) : std::vector<std::string>();
+    return is_contraction(kernel.kind) ? cpu::convolution_choices(kernel)
+                                       : std::vector<std::string>();
   }
 
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
     omp_set_num_threads(threads_);  // a primitive remembers for how many threads it was made
     check_shapes(kernel);
     require_single_precision(kernel, name());
     if (is_contraction(kernel.kind)) return cpu::prepare_convolution(kernel, choice);
-    if (!choice.empty()) throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}", kernel.key(), choice));
+    if (!choice.empty())
+      throw EnvironmentError(fmt::format("the cpu backend has one implementation of {}, not {}",
+                                         kernel.key(), choice));
     switch (kernel.kind) {
       case KernelKind::CopyRegion: return cpu::prepare_copy(kernel);
       case KernelKind::UpsampleForward:
       case KernelKind::UpsampleBackward: return cpu::prepare_upsampling(kernel);
-      default: return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "own", workspace_of(kernel));
+      default:
+        return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "own",
+                                                workspace_of(kernel));
     }
   }
 
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
-    omp_set_num_threads(threads_);  // a setting of the calling thread; ranks may be threads of one process
+    omp_set_num_threads(
+        threads_);  // a setting of the calling thread; ranks may be threads of one process
     HostBackend::enqueue(stream, kernel, reads, writes, workspace, context);
   }
 
@@ -130,8 +138,13 @@ class CpuBackend : public HostBackend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int threads) { return std::make_unique<CpuBackend>(threads); }
+std::unique_ptr<Backend> make_cpu_backend(int threads) {
+  return std::make_unique<CpuBackend>(threads);
+}
 
-PartInfo cpu_part() { return {true, fmt::format("{}, kernels of revision {}", cpu::library_text(), cpu::kernels_revision)}; }
+PartInfo cpu_part() {
+  return {true,
+          fmt::format("{}, kernels of revision {}", cpu::library_text(), cpu::kernels_revision)};
+}
 
 }  // namespace stratplan

@@ -25,12 +25,14 @@ SP_CLONES void leaky_relu_run(const float* x, float* y, float slope, std::int64_
   for (std::int64_t i = 0; i < count; ++i) y[i] = leak(x[i], x[i], slope);
 }
 
-SP_CLONES void leaky_relu_gradient_run(const float* y, const float* dy, float* dx, float slope, std::int64_t count) {
+SP_CLONES void leaky_relu_gradient_run(const float* y, const float* dy, float* dx, float slope,
+                                       std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) dx[i] = leak(y[i], dy[i], slope);
 }
 
-SP_CLONES void sigmoid_gradient_run(const float* y, const float* dy, float* dx, std::int64_t count) {
+SP_CLONES void sigmoid_gradient_run(const float* y, const float* dy, float* dx,
+                                    std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
 }
@@ -44,7 +46,8 @@ struct SgdRates {
   float learning_rate, momentum, weight_decay;
 };
 
-SP_CLONES void sgd_run(const float* weights, const float* gradient, const float* velocity, float* new_weights, float* new_velocity, SgdRates rates,
+SP_CLONES void sgd_run(const float* weights, const float* gradient, const float* velocity,
+                       float* new_weights, float* new_velocity, SgdRates rates,
                        std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
@@ -55,7 +58,8 @@ SP_CLONES void sgd_run(const float* weights, const float* gradient, const float*
 }
 
 /// A run of `count` elements that starts at global element `first`; four elements share a block of random numbers.
-void dropout_run(const RandomStream& random, std::uint64_t first, double probability, const float* x, float* y, std::int64_t count) {
+void dropout_run(const RandomStream& random, std::uint64_t first, double probability,
+                 const float* x, float* y, std::int64_t count) {
   const float scale = static_cast<float>(1 / (1 - probability));
   PhiloxBlock words{};
   for (std::int64_t i = 0; i < count; ++i) {
@@ -68,43 +72,53 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 }  // namespace
 
 void relu_forward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) { relu_run(call.read(0) + begin, call.write(0) + begin, end - begin); });
+  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    relu_run(call.read(0) + begin, call.write(0) + begin, end - begin);
+  });
 }
 
 void relu_backward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain,
-              [&](auto begin, auto end) { relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
+  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
+                      end - begin);
+  });
 }
 
 void leaky_relu_forward(const Kernel& kernel, const KernelCall& call) {
   const float slope = static_cast<float>(kernel.scalar);
-  in_parallel(kernel.y.elements(), grain,
-              [&](auto begin, auto end) { leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin); });
+  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin);
+  });
 }
 
 void leaky_relu_backward(const Kernel& kernel, const KernelCall& call) {
   const float slope = static_cast<float>(kernel.scalar);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    leaky_relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, slope, end - begin);
+    leaky_relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
+                            slope, end - begin);
   });
 }
 
 void sigmoid_forward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    for (std::int64_t i = begin; i < end; ++i) call.write(0)[i] = 1 / (1 + std::exp(-call.read(0)[i]));
+    for (std::int64_t i = begin; i < end; ++i)
+      call.write(0)[i] = 1 / (1 + std::exp(-call.read(0)[i]));
   });
 }
 
 void sigmoid_backward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain,
-              [&](auto begin, auto end) { sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
+  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
+                         end - begin);
+  });
 }
 
 /// Any of the reads may be the destination: the sum of a block is built in a small buffer of its own.
 void add(const Kernel& kernel, const KernelCall& call) {
   if (call.reads.size() == 2) {
-    in_parallel(kernel.y.elements(), grain,
-                [&](auto begin, auto end) { add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin); });
+    in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+      add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin);
+    });
     return;
   }
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
@@ -112,7 +126,8 @@ void add(const Kernel& kernel, const KernelCall& call) {
     for (std::int64_t start = begin; start < end; start += 1024) {
       const std::int64_t count = std::min<std::int64_t>(1024, end - start);
       std::copy_n(call.read(0) + start, count, sum);
-      for (std::size_t input = 1; input < call.reads.size(); ++input) add_run(sum, call.read(input) + start, sum, count);
+      for (std::size_t input = 1; input < call.reads.size(); ++input)
+        add_run(sum, call.read(input) + start, sum, count);
       std::copy_n(sum, count, call.write(0) + start);
     }
   });
@@ -120,17 +135,23 @@ void add(const Kernel& kernel, const KernelCall& call) {
 
 void dropout(const Kernel& kernel, const KernelCall& call) {
   const RandomStream random(call.context.seed, call.context.layer, call.context.now->step);
-  SP_ASSERT(call.context.region.shape() == kernel.x, "{} at {}", kernel.key(), to_string(call.context.region));
-  for_each_row(call.context.region, call.context.global, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-    dropout_run(random, static_cast<std::uint64_t>(global), kernel.scalar, call.read(0) + local, call.write(0) + local, count);
-  });
+  SP_ASSERT(call.context.region.shape() == kernel.x, "{} at {}", kernel.key(),
+            to_string(call.context.region));
+  for_each_row(call.context.region, call.context.global,
+               [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+                 dropout_run(random, static_cast<std::uint64_t>(global), kernel.scalar,
+                             call.read(0) + local, call.write(0) + local, count);
+               });
 }
 
 void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
-  const SgdRates rates{static_cast<float>(context.now->learning_rate), static_cast<float>(context.momentum), static_cast<float>(context.weight_decay)};
+  const SgdRates rates{static_cast<float>(context.now->learning_rate),
+                       static_cast<float>(context.momentum),
+                       static_cast<float>(context.weight_decay)};
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    sgd_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin, call.write(1) + begin, rates, end - begin);
+    sgd_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin,
+            call.write(1) + begin, rates, end - begin);
   });
 }
 

@@ -16,7 +16,9 @@
 
 namespace stratplan::cpu {
 
-constexpr std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+constexpr std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
 
 /// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on as many threads as this one may use.
 template <class Body>
@@ -28,7 +30,8 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     return;
   }
 #pragma omp parallel for schedule(static) num_threads(static_cast <int>(pieces))
-  for (std::int64_t piece = 0; piece < pieces; ++piece) body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
+  for (std::int64_t piece = 0; piece < pieces; ++piece)
+    body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
 /// `value` where `sign` is positive, slope times it elsewhere: a leaky ReLU, and with slope 0 a ReLU. A sum of two, because compilers branch around products

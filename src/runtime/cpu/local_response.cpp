@@ -11,7 +11,9 @@ struct Rows {
   float *padded, *sums, *power;
 };
 
-std::int64_t thread_floats(const Kernel& kernel) { return (3 * kernel.x[Axis::C] + kernel.response.size + 15) / 16 * 16; }
+std::int64_t thread_floats(const Kernel& kernel) {
+  return (3 * kernel.x[Axis::C] + kernel.response.size + 15) / 16 * 16;
+}
 
 /// Of the calling thread, with the zeros in place.
 Rows rows_of_thread(const Kernel& kernel, void* workspace) {
@@ -28,7 +30,8 @@ SP_CLONES void square_row(const float* x, float* squares, std::int64_t channels)
 }
 
 /// sums[c] = sum of padded[c + t] over t below size.
-SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t channels, std::int64_t size) {
+SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t channels,
+                              std::int64_t size) {
   std::copy_n(padded, channels, sums);
   for (std::int64_t t = 1; t < size; ++t) {
 #pragma GCC ivdep
@@ -37,7 +40,8 @@ SP_CLONES void sum_neighbours(const float* padded, float* sums, std::int64_t cha
 }
 
 /// Sums of squares to scales, and to their powers of -beta.
-SP_CLONES void scale_row(float* sums, float* power, float k, float factor, float beta, std::int64_t channels) {
+SP_CLONES void scale_row(float* sums, float* power, float k, float factor, float beta,
+                         std::int64_t channels) {
 #pragma GCC ivdep
   for (std::int64_t c = 0; c < channels; ++c) {
     sums[c] = k + factor * sums[c];
@@ -50,12 +54,14 @@ SP_CLONES void multiply_row(const float* a, const float* b, float* product, std:
   for (std::int64_t c = 0; c < channels; ++c) product[c] = a[c] * b[c];
 }
 
-SP_CLONES void ratio_row(const float* x, const float* dy, const float* scale, const float* power, float* ratio, std::int64_t channels) {
+SP_CLONES void ratio_row(const float* x, const float* dy, const float* scale, const float* power,
+                         float* ratio, std::int64_t channels) {
 #pragma GCC ivdep
   for (std::int64_t c = 0; c < channels; ++c) ratio[c] = dy[c] * x[c] * power[c] / scale[c];
 }
 
-SP_CLONES void gradient_row(const float* x, const float* dy, const float* power, const float* sums, float factor, float* dx, std::int64_t channels) {
+SP_CLONES void gradient_row(const float* x, const float* dy, const float* power, const float* sums,
+                            float factor, float* dx, std::int64_t channels) {
 #pragma GCC ivdep
   for (std::int64_t c = 0; c < channels; ++c) dx[c] = dy[c] * power[c] - factor * x[c] * sums[c];
 }
@@ -66,7 +72,8 @@ void find_scales(const Kernel& kernel, const float* x, const Rows& rows) {
   const std::int64_t channels = kernel.x[Axis::C];
   square_row(x, rows.padded + response.size / 2, channels);
   sum_neighbours(rows.padded, rows.sums, channels, response.size);
-  scale_row(rows.sums, rows.power, static_cast<float>(response.k), static_cast<float>(response.alpha / static_cast<double>(response.size)),
+  scale_row(rows.sums, rows.power, static_cast<float>(response.k),
+            static_cast<float>(response.alpha / static_cast<double>(response.size)),
             static_cast<float>(response.beta), channels);
 }
 
@@ -81,7 +88,9 @@ void for_each_row(const Kernel& kernel, const KernelCall& call, Row row) {
 
 }  // namespace
 
-Bytes local_response_workspace(const Kernel& kernel) { return {omp_get_max_threads() * thread_floats(kernel) * size_of(DataType::F32)}; }
+Bytes local_response_workspace(const Kernel& kernel) {
+  return {omp_get_max_threads() * thread_floats(kernel) * size_of(DataType::F32)};
+}
 
 void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_row(kernel, call, [&](const Rows& rows, std::int64_t i) {
@@ -92,7 +101,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
 
 void local_response_backward(const Kernel& kernel, const KernelCall& call) {
   const LocalResponse& response = kernel.response;
-  const float factor = static_cast<float>(2 * response.alpha * response.beta / static_cast<double>(response.size));
+  const float factor =
+      static_cast<float>(2 * response.alpha * response.beta / static_cast<double>(response.size));
   const std::int64_t channels = kernel.x[Axis::C];
   for_each_row(kernel, call, [&](const Rows& rows, std::int64_t i) {
     const float *x = call.read(0) + i, *dy = call.read(1) + i;

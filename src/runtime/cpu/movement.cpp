@@ -13,7 +13,8 @@ void copy_run(const T* source, T* destination, const CopyLoop& run) {
       for (std::int64_t i = 0; i < run.count; ++i) destination[i] = source[i];
     }
   } else {
-    for (std::int64_t i = 0; i < run.count; ++i) destination[i * run.destination_stride] = source[i * run.source_stride];
+    for (std::int64_t i = 0; i < run.count; ++i)
+      destination[i * run.destination_stride] = source[i * run.source_stride];
   }
 }
 
@@ -21,7 +22,8 @@ template <class T>
 void add_run(const T* source, T* destination, const CopyLoop& run) {
   if (run.source_stride == 1 && run.destination_stride == 1) {
 #pragma GCC ivdep
-    for (std::int64_t i = 0; i < run.count; ++i) destination[i] = static_cast<T>(destination[i] + source[i]);
+    for (std::int64_t i = 0; i < run.count; ++i)
+      destination[i] = static_cast<T>(destination[i] + source[i]);
   } else {
     for (std::int64_t i = 0; i < run.count; ++i) {
       T& place = destination[i * run.destination_stride];
@@ -33,7 +35,10 @@ void add_run(const T* source, T* destination, const CopyLoop& run) {
 class CopyKernel : public HostKernel {
  public:
   explicit CopyKernel(const Kernel& kernel)
-      : type_(kernel.type), accumulate_(kernel.accumulate), elements_(kernel.region.elements()), copy_(copy_loops(kernel)) {}
+      : type_(kernel.type),
+        accumulate_(kernel.accumulate),
+        elements_(kernel.region.elements()),
+        copy_(copy_loops(kernel)) {}
   std::string implementation() const override { return "own"; }
   void run(const KernelCall& call) override {
     switch (type_) {
@@ -51,13 +56,15 @@ class CopyKernel : public HostKernel {
     if (elements_ == 0) return;
     const CopyLoop& outer = copy_.loops.front();
     const std::int64_t grain = std::max<std::int64_t>(1, 16384 * outer.count / elements_);
-    in_parallel(outer.count, grain,
-                [&](auto begin, auto end) { walk(call.read<T>(0) + copy_.source, call.write<T>(0) + copy_.destination, 0, begin, end); });
+    in_parallel(outer.count, grain, [&](auto begin, auto end) {
+      walk(call.read<T>(0) + copy_.source, call.write<T>(0) + copy_.destination, 0, begin, end);
+    });
   }
 
   /// Iterations [begin, end) of loop `depth` and all inside it.
   template <class T>
-  void walk(const T* source, T* destination, std::size_t depth, std::int64_t begin, std::int64_t end) const {
+  void walk(const T* source, T* destination, std::size_t depth, std::int64_t begin,
+            std::int64_t end) const {
     const CopyLoop& loop = copy_.loops[depth];
     source += begin * loop.source_stride;
     destination += begin * loop.destination_stride;
@@ -65,7 +72,8 @@ class CopyKernel : public HostKernel {
       const CopyLoop run{end - begin, loop.source_stride, loop.destination_stride};
       return accumulate_ ? add_run(source, destination, run) : copy_run(source, destination, run);
     }
-    for (std::int64_t i = begin; i < end; ++i, source += loop.source_stride, destination += loop.destination_stride)
+    for (std::int64_t i = begin; i < end;
+         ++i, source += loop.source_stride, destination += loop.destination_stride)
       walk(source, destination, depth + 1, 0, copy_.loops[depth + 1].count);
   }
 
@@ -77,11 +85,15 @@ class CopyKernel : public HostKernel {
 
 }  // namespace
 
-std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel) { return std::make_unique<CopyKernel>(kernel); }
+std::unique_ptr<HostKernel> prepare_copy(const Kernel& kernel) {
+  return std::make_unique<CopyKernel>(kernel);
+}
 
 void fill(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
-  in_parallel(bytes, 65536, [&](auto begin, auto end) { std::memset(call.write<char>(0) + begin, 0, static_cast<std::size_t>(end - begin)); });
+  in_parallel(bytes, 65536, [&](auto begin, auto end) {
+    std::memset(call.write<char>(0) + begin, 0, static_cast<std::size_t>(end - begin));
+  });
 }
 
 }  // namespace stratplan::cpu

@@ -16,15 +16,19 @@ const dnnl::engine& engine() {
   return the_engine;
 }
 
-memory::desc described(const memory::dims& dims, Tag tag) { return {dims, memory::data_type::f32, tag}; }
+memory::desc described(const memory::dims& dims, Tag tag) {
+  return {dims, memory::data_type::f32, tag};
+}
 
 /// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups ([G,] F, C, [D,] H, W), dilation counted from 0.
 struct Problem {
   explicit Problem(const Kernel& kernel)
-      : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1), grouped(kernel.groups > 1) {
+      : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1),
+        grouped(kernel.groups > 1) {
     x = {kernel.x[Axis::N], kernel.x[Axis::C]};
     if (grouped) weights = {kernel.groups};
-    weights.insert(weights.end(), {kernel.y[Axis::C] / kernel.groups, kernel.x[Axis::C] / kernel.groups});
+    weights.insert(weights.end(),
+                   {kernel.y[Axis::C] / kernel.groups, kernel.x[Axis::C] / kernel.groups});
     y = {kernel.y[Axis::N], kernel.y[Axis::C]};
     for (Axis axis : spatial_axes) {
       if (axis == Axis::D && !three_d) continue;
@@ -36,7 +40,8 @@ struct Problem {
       dilates.push_back(w.dilation - 1);
       pad_before.push_back(w.pad_before);
       // The library wants the padding that gives just these outputs: less where the last elements of x are not reached.
-      pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] - w.pad_before);
+      pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] -
+                          w.pad_before);
     }
     if (kernel.bias && kernel.kind == KernelKind::ConvolutionForward) bias = {kernel.y[Axis::C]};
   }
@@ -46,7 +51,11 @@ struct Problem {
     if (grouped) return three_d ? Tag::abdefc : Tag::abdec;
     return three_d ? Tag::acdeb : Tag::acdb;
   }
-  Tag activations(Route route) const { return route == Route::ChannelsLast ? channels_last() : route == Route::Planar ? planar() : Tag::any; }
+  Tag activations(Route route) const {
+    return route == Route::ChannelsLast ? channels_last()
+           : route == Route::Planar     ? planar()
+                                        : Tag::any;
+  }
 
   bool three_d, grouped;
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
@@ -66,7 +75,8 @@ dnnl::primitive_attr attributes(const Kernel& kernel) {
 #if DNNL_VERSION_MAJOR >= 3
   behind.append_eltwise(dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope), 0.0F);
 #else
-  behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope), 0.0F);
+  behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope),
+                        0.0F);
 #endif
   attr.set_post_ops(behind);
   return attr;
@@ -88,24 +98,39 @@ struct Passes {
   static constexpr auto direct = dnnl::algorithm::convolution_direct;
 #if DNNL_VERSION_MAJOR >= 3
   Forward::primitive_desc forward() const {
-    return {engine(), dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward_attributes};
+    return {engine(),    dnnl::prop_kind::forward_training,
+            direct,      x,
+            weights,     bias,
+            y,           p.strides,
+            p.dilates,   p.pad_before,
+            p.pad_after, forward_attributes};
   }
   BackwardData::primitive_desc backward_data() const {
-    return {engine(), direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
+    return {engine(),  direct,       x,           weights,   y,           p.strides,
+            p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
   }
   BackwardFilter::primitive_desc backward_filter() const {
-    return {engine(), direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
+    return {engine(),  direct,       x,           weights,   y,           p.strides,
+            p.dilates, p.pad_before, p.pad_after, forward(), attributes()};
   }
 #else
   Forward::primitive_desc forward() const {
-    return {
-        {dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates, p.pad_before, p.pad_after}, forward_attributes, engine()};
+    return {{dnnl::prop_kind::forward_training, direct, x, weights, bias, y, p.strides, p.dilates,
+             p.pad_before, p.pad_after},
+            forward_attributes,
+            engine()};
   }
   BackwardData::primitive_desc backward_data() const {
-    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
+    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after},
+            attributes(),
+            engine(),
+            forward()};
   }
   BackwardFilter::primitive_desc backward_filter() const {
-    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after}, attributes(), engine(), forward()};
+    return {{direct, x, weights, y, p.strides, p.dilates, p.pad_before, p.pad_after},
+            attributes(),
+            engine(),
+            forward()};
   }
 #endif
 
@@ -119,7 +144,8 @@ class ConvolutionPrimitive : public HostKernel {
   ConvolutionPrimitive(const Kernel& kernel, Route route) : stream_(engine()) {
     const Problem problem(kernel);
     const Passes passes(kernel, problem, route);
-    const memory::desc x = described(problem.x, problem.channels_last()), y = described(problem.y, problem.channels_last());
+    const memory::desc x = described(problem.x, problem.channels_last()),
+                       y = described(problem.y, problem.channels_last());
     const memory::desc weights = described(problem.weights, problem.plain_weights());
     switch (kernel.kind) {
       case KernelKind::ConvolutionForward: {
@@ -171,7 +197,8 @@ class ConvolutionPrimitive : public HostKernel {
 
     void execute(const dnnl::stream& stream) const {
       if (!primitive) return;
-      const dnnl_status_t status = dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.data());
+      const dnnl_status_t status = dnnl_primitive_execute(
+          primitive.get(), stream.get(), static_cast<int>(arguments.size()), arguments.data());
       SP_ASSERT(status == dnnl_success, "status={}", static_cast<int>(status));
     }
   };
@@ -202,17 +229,28 @@ class ConvolutionPrimitive : public HostKernel {
     main_.arguments.push_back({DNNL_ARG_SCRATCHPAD, scratchpad_.get()});
   }
 
-  void read(int argument, const memory::desc& outside, const memory::desc& inside) { add(reads_, argument, outside, inside, true); }
-  void write(int argument, const memory::desc& outside, const memory::desc& inside) { add(writes_, argument, outside, inside, false); }
+  void read(int argument, const memory::desc& outside, const memory::desc& inside) {
+    add(reads_, argument, outside, inside, true);
+  }
+  void write(int argument, const memory::desc& outside, const memory::desc& inside) {
+    add(writes_, argument, outside, inside, false);
+  }
 
-  void add(std::vector<Port>& ports, int argument, const memory::desc& outside, const memory::desc& inside, bool inwards) {
+  void add(std::vector<Port>& ports, int argument, const memory::desc& outside,
+           const memory::desc& inside, bool inwards) {
     Port port{ports.size(), memory(outside, engine(), DNNL_MEMORY_NONE), {}, outside != inside};
     if (port.is_reordered) {
-      const dnnl::reorder::primitive_desc description(engine(), inwards ? outside : inside, engine(), inwards ? inside : outside, attributes());
-      SP_ASSERT(description.scratchpad_desc().get_size() == 0, "a reorder of {} bytes needs scratch memory", outside.get_size());
+      const dnnl::reorder::primitive_desc description(
+          engine(), inwards ? outside : inside, engine(), inwards ? inside : outside, attributes());
+      SP_ASSERT(description.scratchpad_desc().get_size() == 0,
+                "a reorder of {} bytes needs scratch memory", outside.get_size());
       port.inside = memory(inside, engine(), DNNL_MEMORY_NONE);
-      const memory &from = inwards ? port.outside : port.inside, &to = inwards ? port.inside : port.outside;
-      port.reorder = {dnnl::reorder(description), {{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}}};
+      const memory &from = inwards ? port.outside : port.inside,
+                   &to = inwards ? port.inside : port.outside;
+      port.reorder = {dnnl::reorder(description),
+                      {{DNNL_ARG_FROM, from.get()},
+                       {DNNL_ARG_TO, to.get()},
+                       {DNNL_ARG_SCRATCHPAD, scratchpad_.get()}}};
       port.offset = workspace_;
       workspace_ += aligned(inside.get_size());
     } else {
@@ -233,22 +271,27 @@ class ConvolutionPrimitive : public HostKernel {
 }  // namespace
 
 bool has_avx512() {
-  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), wide = static_cast<int>(dnnl::cpu_isa::avx512_core);
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()),
+            wide = static_cast<int>(dnnl::cpu_isa::avx512_core);
   return (isa & wide) == wide;
 }
 
 std::string library_text() {
   const dnnl_version_t* version = dnnl_version();
-  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()), avx2 = static_cast<int>(dnnl::cpu_isa::avx2);
+  const int isa = static_cast<int>(dnnl::get_effective_cpu_isa()),
+            avx2 = static_cast<int>(dnnl::cpu_isa::avx2);
   return fmt::format("oneDNN {}.{}.{}, {}", version->major, version->minor, version->patch,
                      has_avx512()           ? "AVX-512"
                      : (isa & avx2) == avx2 ? "AVX2"
                                             : "SSE4.1");
 }
 
-void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns, std::int64_t inner, bool accumulate) {
-  const dnnl_status_t status = dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1, a.data,
-                                          a.transposed ? rows : inner, b.data, b.transposed ? inner : columns, accumulate ? 1 : 0, c, columns);
+void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns,
+              std::int64_t inner, bool accumulate) {
+  const dnnl_status_t status =
+      dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1,
+                 a.data, a.transposed ? rows : inner, b.data, b.transposed ? inner : columns,
+                 accumulate ? 1 : 0, c, columns);
   SP_ASSERT(status == dnnl_success, "rows={} columns={} inner={}", rows, columns, inner);
 }
 
@@ -256,7 +299,8 @@ std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route) {
   try {
     return std::make_unique<ConvolutionPrimitive>(kernel, route);
   } catch (const dnnl::error& error) {
-    if (error.status == dnnl_out_of_memory) throw EnvironmentError("out of memory while preparing " + kernel.key());
+    if (error.status == dnnl_out_of_memory)
+      throw EnvironmentError("out of memory while preparing " + kernel.key());
     return nullptr;
   }
 }

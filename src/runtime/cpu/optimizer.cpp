@@ -16,12 +16,16 @@ struct Rates {
   float learning_rate, momentum, weight_decay;
 };
 
-SP_CLONES void sgd_run(const float* weights, const float* gradient, float* new_weights, Rates rates, std::int64_t count) {
+SP_CLONES void sgd_run(const float* weights, const float* gradient, float* new_weights, Rates rates,
+                       std::int64_t count) {
 #pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) new_weights[i] = weights[i] - rates.learning_rate * (gradient[i] + rates.weight_decay * weights[i]);
+  for (std::int64_t i = 0; i < count; ++i)
+    new_weights[i] =
+        weights[i] - rates.learning_rate * (gradient[i] + rates.weight_decay * weights[i]);
 }
 
-SP_CLONES void nesterov_run(const float* weights, const float* gradient, const float* velocity, float* new_weights, float* new_velocity, Rates rates,
+SP_CLONES void nesterov_run(const float* weights, const float* gradient, const float* velocity,
+                            float* new_weights, float* new_velocity, Rates rates,
                             std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
@@ -32,11 +36,13 @@ SP_CLONES void nesterov_run(const float* weights, const float* gradient, const f
   }
 }
 
-SP_CLONES void lars_run(const float* weights, const float* gradient, const float* velocity, float* new_weights, float* new_velocity, Rates rates,
-                        float scale, std::int64_t count) {
+SP_CLONES void lars_run(const float* weights, const float* gradient, const float* velocity,
+                        float* new_weights, float* new_velocity, Rates rates, float scale,
+                        std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
-    const float next = rates.momentum * velocity[i] + scale * (gradient[i] + rates.weight_decay * weights[i]);
+    const float next =
+        rates.momentum * velocity[i] + scale * (gradient[i] + rates.weight_decay * weights[i]);
     new_weights[i] = weights[i] - rates.learning_rate * next;
     new_velocity[i] = next;
   }
@@ -59,14 +65,16 @@ struct AdamRates {
   float kept, decay, beta1, fresh1, beta2, fresh2, rate, root_scale, epsilon;
 };
 
-SP_CLONES void adam_run(const float* weights, const float* gradient, const float* mean, const float* mean_square, float* new_weights, float* new_mean,
+SP_CLONES void adam_run(const float* weights, const float* gradient, const float* mean,
+                        const float* mean_square, float* new_weights, float* new_mean,
                         float* new_square, AdamRates rates, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) {
     const float g = gradient[i] + rates.decay * weights[i];
     const float m = rates.beta1 * mean[i] + rates.fresh1 * g;
     const float u = rates.beta2 * mean_square[i] + rates.fresh2 * g * g;
-    new_weights[i] = rates.kept * weights[i] - rates.rate * m / (std::sqrt(u) * rates.root_scale + rates.epsilon);
+    new_weights[i] = rates.kept * weights[i] -
+                     rates.rate * m / (std::sqrt(u) * rates.root_scale + rates.epsilon);
     new_mean[i] = m;
     new_square[i] = u;
   }
@@ -75,8 +83,9 @@ SP_CLONES void adam_run(const float* weights, const float* gradient, const float
 void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const AdamRates rates(call.context, decoupled);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    adam_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.read(3) + begin, call.write(0) + begin, call.write(1) + begin,
-             call.write(2) + begin, rates, end - begin);
+    adam_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.read(3) + begin,
+             call.write(0) + begin, call.write(1) + begin, call.write(2) + begin, rates,
+             end - begin);
   });
 }
 
@@ -86,7 +95,8 @@ SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
   double sums[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes)
-    for (std::int64_t lane = 0; lane < lanes; ++lane) sums[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
+    for (std::int64_t lane = 0; lane < lanes; ++lane)
+      sums[lane] += static_cast<double>(values[i + lane]) * values[i + lane];
   double sum = 0;
   for (; i < count; ++i) sum += static_cast<double>(values[i]) * values[i];
   for (const double part : sums) sum += part;
@@ -97,14 +107,16 @@ SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
 
 void sgd(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
-  in_parallel(kernel.y.elements(), grain,
-              [&](auto begin, auto end) { sgd_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, rates, end - begin); });
+  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    sgd_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, rates, end - begin);
+  });
 }
 
 void sgd_nesterov(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    nesterov_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin, call.write(1) + begin, rates, end - begin);
+    nesterov_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin,
+                 call.write(0) + begin, call.write(1) + begin, rates, end - begin);
   });
 }
 
@@ -112,15 +124,16 @@ void adam(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call
 void adamw(const Kernel& kernel, const KernelCall& call) { adam_step(kernel, call, true); }
 
 void squared_norms(const Kernel& kernel, const KernelCall& call) {
-  for (std::size_t tensor = 0; tensor < 2; ++tensor) call.write<double>(0)[tensor] = sum_of_squares(call.read(tensor), kernel.y.elements());
+  for (std::size_t tensor = 0; tensor < 2; ++tensor)
+    call.write<double>(0)[tensor] = sum_of_squares(call.read(tensor), kernel.y.elements());
 }
 
 void lars(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   const float scale = static_cast<float>(lars_scale(call.read<double>(3), call.context));
   in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    lars_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin, call.write(1) + begin, rates, scale,
-             end - begin);
+    lars_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin,
+             call.write(0) + begin, call.write(1) + begin, rates, scale, end - begin);
   });
 }
 

@@ -16,7 +16,8 @@ struct TapRows {
 };
 
 /// best and index of what they hold and of all rows; of equal elements the first stays.
-SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index, std::int64_t channels) {
+SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index,
+                        std::int64_t channels) {
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
     Float8 largest = *reinterpret_cast<const Float8*>(best + c);
@@ -40,11 +41,13 @@ SP_CLONES void max_rows(const TapRows& rows, float* best, std::int32_t* index, s
 }
 
 /// sum += factor * (sum of all rows)
-SP_CLONES void add_scaled_rows(const TapRows& rows, float factor, float* sum, std::int64_t channels) {
+SP_CLONES void add_scaled_rows(const TapRows& rows, float factor, float* sum,
+                               std::int64_t channels) {
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
     Float8 partial{};
-    for (int i = 0; i < rows.count; ++i) partial += *reinterpret_cast<const Float8*>(rows.row[i] + c);
+    for (int i = 0; i < rows.count; ++i)
+      partial += *reinterpret_cast<const Float8*>(rows.row[i] + c);
     *reinterpret_cast<Float8*>(sum + c) += factor * partial;
   }
   for (; c < channels; ++c) {
@@ -54,7 +57,8 @@ SP_CLONES void add_scaled_rows(const TapRows& rows, float factor, float* sum, st
   }
 }
 
-SP_CLONES void scatter_row(const float* dy, const std::int32_t* index, std::int32_t tap, float* dx, std::int64_t channels) {
+SP_CLONES void scatter_row(const float* dy, const std::int32_t* index, std::int32_t tap, float* dx,
+                           std::int64_t channels) {
 #pragma GCC ivdep
   for (std::int64_t c = 0; c < channels; ++c) dx[c] += index[c] == tap ? dy[c] : 0;
 }
@@ -69,17 +73,20 @@ struct Place {
 };
 
 template <class Visit>
-void for_each_output(const Kernel& kernel, std::int64_t first_sample, std::int64_t last_sample, Visit visit) {
+void for_each_output(const Kernel& kernel, std::int64_t first_sample, std::int64_t last_sample,
+                     Visit visit) {
   Place at{};
   for (at.n = first_sample; at.n < last_sample; ++at.n)
     for (at.d = 0; at.d < kernel.y[Axis::D]; ++at.d)
       for (at.h = 0; at.h < kernel.y[Axis::H]; ++at.h)
-        for (at.w = 0; at.w < kernel.y[Axis::W]; ++at.w) visit(at, row_begin(kernel.y, at.n, at.d, at.h, at.w));
+        for (at.w = 0; at.w < kernel.y[Axis::W]; ++at.w)
+          visit(at, row_begin(kernel.y, at.n, at.d, at.h, at.w));
 }
 
 /// The taps [first, last) of a window that lie inside [0, extent), and the input position of tap 0.
 struct Taps {
-  Taps(const Window& window, std::int64_t output, std::int64_t extent) : origin(output * window.stride - window.pad_before), step(window.dilation) {
+  Taps(const Window& window, std::int64_t output, std::int64_t extent)
+      : origin(output * window.stride - window.pad_before), step(window.dilation) {
     first = origin < 0 ? (-origin + step - 1) / step : 0;
     last = std::min(window.kernel, origin >= extent ? 0 : (extent - 1 - origin) / step + 1);
   }
@@ -90,7 +97,9 @@ struct Taps {
 
 struct WindowTaps {
   WindowTaps(const Kernel& kernel, const Place& at)
-      : d(kernel.windows[0], at.d, kernel.x[Axis::D]), h(kernel.windows[1], at.h, kernel.x[Axis::H]), w(kernel.windows[2], at.w, kernel.x[Axis::W]) {}
+      : d(kernel.windows[0], at.d, kernel.x[Axis::D]),
+        h(kernel.windows[1], at.h, kernel.x[Axis::H]),
+        w(kernel.windows[2], at.w, kernel.x[Axis::W]) {}
   std::int64_t count() const { return d.count() * h.count() * w.count(); }
   Taps d, h, w;
 };
@@ -101,13 +110,15 @@ void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps,
   for (std::int64_t kd = taps.d.first; kd < taps.d.last; ++kd)
     for (std::int64_t kh = taps.h.first; kh < taps.h.last; ++kh)
       for (std::int64_t kw = taps.w.first; kw < taps.w.last; ++kw)
-        visit(static_cast<std::int32_t>((kd * kernel.windows[1].kernel + kh) * kernel.windows[2].kernel + kw),
+        visit(static_cast<std::int32_t>(
+                  (kd * kernel.windows[1].kernel + kh) * kernel.windows[2].kernel + kw),
               row_begin(kernel.x, at.n, taps.d.at(kd), taps.h.at(kh), taps.w.at(kw)));
 }
 
 /// Calls visit(TapRows) for the input rows under a window, in order.
 template <class Visit>
-void for_taps_together(const Kernel& kernel, const float* x, const Place& at, const WindowTaps& taps, Visit visit) {
+void for_taps_together(const Kernel& kernel, const float* x, const Place& at,
+                       const WindowTaps& taps, Visit visit) {
   TapRows rows;
   for_each_tap(kernel, at, taps, [&](std::int32_t tap, std::int64_t input) {
     rows.row[rows.count] = x + input;
@@ -121,7 +132,10 @@ void for_taps_together(const Kernel& kernel, const float* x, const Place& at, co
 
 /// 1 / divisor of an average window; 0 for one of nothing but padding.
 float share(const Kernel& kernel, const WindowTaps& taps) {
-  const std::int64_t count = kernel.count_padding ? kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel : taps.count();
+  const std::int64_t count =
+      kernel.count_padding
+          ? kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel
+          : taps.count();
   return count == 0 ? 0 : 1 / static_cast<float>(count);
 }
 
@@ -165,8 +179,9 @@ void max_pool_backward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.x[Axis::N], 1, [&](auto begin, auto end) {
     clear_samples(kernel, call.write(0), begin, end);
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
-      for_each_tap(kernel, at, WindowTaps(kernel, at),
-                   [&](std::int32_t tap, std::int64_t input) { scatter_row(dy + output, index + output, tap, call.write(0) + input, channels); });
+      for_each_tap(kernel, at, WindowTaps(kernel, at), [&](std::int32_t tap, std::int64_t input) {
+        scatter_row(dy + output, index + output, tap, call.write(0) + input, channels);
+      });
     });
   });
 }
@@ -178,8 +193,9 @@ void average_pool_forward(const Kernel& kernel, const KernelCall& call) {
       const WindowTaps taps(kernel, at);
       const float factor = share(kernel, taps);
       std::fill_n(call.write(0) + output, channels, 0.0F);
-      for_taps_together(kernel, call.read(0), at, taps,
-                        [&](const TapRows& rows) { add_scaled_rows(rows, factor, call.write(0) + output, channels); });
+      for_taps_together(kernel, call.read(0), at, taps, [&](const TapRows& rows) {
+        add_scaled_rows(rows, factor, call.write(0) + output, channels);
+      });
     });
   });
 }
@@ -191,8 +207,9 @@ void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
     for_each_output(kernel, begin, end, [&](const Place& at, std::int64_t output) {
       const WindowTaps taps(kernel, at);
       const float factor = share(kernel, taps);
-      for_each_tap(kernel, at, taps,
-                   [&](std::int32_t, std::int64_t input) { add_scaled_row(call.read(0) + output, factor, call.write(0) + input, channels); });
+      for_each_tap(kernel, at, taps, [&](std::int32_t, std::int64_t input) {
+        add_scaled_row(call.read(0) + output, factor, call.write(0) + input, channels);
+      });
     });
   });
 }
@@ -203,7 +220,8 @@ void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
     std::fill_n(sums, channels, 0.0);
     add_column_sums(call.read(0) + n * rows * channels, rows, channels, sums);
-    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[n * channels + c] = static_cast<float>(sums[c] / kernel.scalar);
+    for (std::int64_t c = 0; c < channels; ++c)
+      call.write(0)[n * channels + c] = static_cast<float>(sums[c] / kernel.scalar);
   }
 }
 
@@ -211,8 +229,10 @@ void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
     float* first = call.write(0) + n * rows * channels;
-    for (std::int64_t c = 0; c < channels; ++c) first[c] = static_cast<float>(call.read(0)[n * channels + c] / kernel.scalar);
-    for (std::int64_t row = 1; row < rows; ++row) std::copy_n(first, channels, first + row * channels);
+    for (std::int64_t c = 0; c < channels; ++c)
+      first[c] = static_cast<float>(call.read(0)[n * channels + c] / kernel.scalar);
+    for (std::int64_t row = 1; row < rows; ++row)
+      std::copy_n(first, channels, first + row * channels);
   }
 }
 

@@ -9,14 +9,18 @@ namespace stratplan::cpu {
 namespace {
 
 bool is_padded(const Kernel& kernel) {
-  return std::any_of(kernel.windows.begin(), kernel.windows.end(), [](const Window& w) { return w.pad_before != 0 || w.pad_after != 0; });
+  return std::any_of(kernel.windows.begin(), kernel.windows.end(),
+                     [](const Window& w) { return w.pad_before != 0 || w.pad_after != 0; });
 }
 
 bool is_strided(const Kernel& kernel) {
-  return std::any_of(kernel.windows.begin(), kernel.windows.end(), [](const Window& w) { return w.stride != 1; });
+  return std::any_of(kernel.windows.begin(), kernel.windows.end(),
+                     [](const Window& w) { return w.stride != 1; });
 }
 
-std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
 
 bool covers_input(const Kernel& kernel) {
   if (kernel.groups > 1 || is_padded(kernel) || positions(kernel.y) != 1) return false;
@@ -27,7 +31,8 @@ bool covers_input(const Kernel& kernel) {
 }
 
 bool is_point(const Kernel& kernel) {
-  return std::all_of(kernel.windows.begin(), kernel.windows.end(), [](const Window& w) { return w.kernel == 1; });
+  return std::all_of(kernel.windows.begin(), kernel.windows.end(),
+                     [](const Window& w) { return w.kernel == 1; });
 }
 
 // The rules below were read off measurements of oneDNN 2.6.3 on a Zen 3 core (AVX2), one thread, ResNet-50 at 4 samples and a dozen other shapes,
@@ -43,7 +48,8 @@ bool is_point(const Kernel& kernel) {
 
 /// Point convolutions do least per element, so reorders of activations hardly ever pay, except for the filter's gradient over many channels.
 Route point_route(const Kernel& kernel) {
-  const std::int64_t rows = kernel.y.elements() / kernel.y[Axis::C], c = kernel.x[Axis::C], f = kernel.y[Axis::C];
+  const std::int64_t rows = kernel.y.elements() / kernel.y[Axis::C], c = kernel.x[Axis::C],
+                     f = kernel.y[Axis::C];
   const bool strided = is_strided(kernel);
   switch (kernel.kind) {
     case KernelKind::ConvolutionBackwardData:
@@ -61,7 +67,8 @@ Route point_route(const Kernel& kernel) {
 /// for each plane, which must be worth it.
 bool winograd_pays(const Kernel& kernel) {
   const std::int64_t plane = kernel.y[Axis::N] * kernel.y[Axis::H] * kernel.y[Axis::W];
-  return plane * kernel.y[Axis::D] >= 320 && (kernel.kind != KernelKind::ConvolutionBackwardFilter || plane >= 256);
+  return plane * kernel.y[Axis::D] >= 320 &&
+         (kernel.kind != KernelKind::ConvolutionBackwardFilter || plane >= 256);
 }
 
 Route window_route(const Kernel& kernel) {
@@ -72,28 +79,34 @@ Route window_route(const Kernel& kernel) {
   for (const Window& window : kernel.windows) columns *= window.kernel;
   switch (kernel.kind) {
     case KernelKind::ConvolutionForward:
-      if (c >= 16 && columns >= 128 && (is_strided(kernel) || (c >= 64 && kernel.y[Axis::W] < 8))) return Route::Unfolded;
+      if (c >= 16 && columns >= 128 && (is_strided(kernel) || (c >= 64 && kernel.y[Axis::W] < 8)))
+        return Route::Unfolded;
       return whole_blocks && c >= 64 ? Route::Blocked : Route::ChannelsLast;
-    case KernelKind::ConvolutionBackwardData: return whole_blocks && f >= 64 ? Route::Blocked : Route::ChannelsLast;
+    case KernelKind::ConvolutionBackwardData:
+      return whole_blocks && f >= 64 ? Route::Blocked : Route::ChannelsLast;
     default:
       if (columns >= 128) return Route::Unfolded;
       // The channels-last kernel takes whole rows of outputs at a time, and long ones fall out of the cache.
-      return kernel.x[Axis::D] == 1 && kernel.y[Axis::W] >= 192 ? Route::Blocked : Route::ChannelsLast;
+      return kernel.x[Axis::D] == 1 && kernel.y[Axis::W] >= 192 ? Route::Blocked
+                                                                : Route::ChannelsLast;
   }
 }
 
 }  // namespace
 
 std::string_view name_of(Route route) {
-  constexpr std::array<std::string_view, 6> names{"matrix_product", "winograd", "unfolded", "channels_last", "blocked", "planar"};
+  constexpr std::array<std::string_view, 6> names{"matrix_product", "winograd", "unfolded",
+                                                  "channels_last",  "blocked",  "planar"};
   return names[static_cast<std::size_t>(route)];
 }
 
 std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
   const std::int64_t f = kernel.y[Axis::C];
-  if (covers_input(kernel)) return MatrixShape{kernel.x[Axis::N], kernel.x.elements() / kernel.x[Axis::N], f};
-  if (kernel.groups == 1 && is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] &&
-      kernel.x[Axis::H] == kernel.y[Axis::H] && kernel.x[Axis::W] == kernel.y[Axis::W])
+  if (covers_input(kernel))
+    return MatrixShape{kernel.x[Axis::N], kernel.x.elements() / kernel.x[Axis::N], f};
+  if (kernel.groups == 1 && is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) &&
+      kernel.x[Axis::D] == kernel.y[Axis::D] && kernel.x[Axis::H] == kernel.y[Axis::H] &&
+      kernel.x[Axis::W] == kernel.y[Axis::W])
     return MatrixShape{kernel.y.elements() / f, kernel.x[Axis::C], f};
   return std::nullopt;
 }
@@ -101,7 +114,8 @@ std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
 std::vector<Route> routes(const Kernel& kernel, bool wide_vectors) {
   if (covers_input(kernel)) return {Route::MatrixProduct};
   Route first = Route::ChannelsLast;
-  if (!wide_vectors && kernel.groups == 1) first = is_point(kernel) ? point_route(kernel) : window_route(kernel);
+  if (!wide_vectors && kernel.groups == 1)
+    first = is_point(kernel) ? point_route(kernel) : window_route(kernel);
   if (first == Route::MatrixProduct && !as_matrix_product(kernel)) first = Route::ChannelsLast;
   std::vector<Route> order{first};
   for (Route other : {Route::ChannelsLast, Route::Blocked, Route::Planar})

@@ -14,11 +14,11 @@ constexpr int kernels_revision = 5;
 
 enum class Route : int {
   MatrixProduct,  ///< the buffers as they lie are matrices
-  Winograd,       ///< 3 x 3 windows of stride 1 through a transform that leaves a quarter of the products
-  Unfolded,       ///< windows unfolded into rows, then a product of matrices
-  ChannelsLast,   ///< x and y as they lie, weights reordered
-  Blocked,        ///< the library's own blocks of channels, x, y and weights reordered
-  Planar,         ///< plain (N, C, D, H, W), likewise: the library takes it where it takes nothing else
+  Winograd,  ///< 3 x 3 windows of stride 1 through a transform that leaves a quarter of the products
+  Unfolded,      ///< windows unfolded into rows, then a product of matrices
+  ChannelsLast,  ///< x and y as they lie, weights reordered
+  Blocked,       ///< the library's own blocks of channels, x, y and weights reordered
+  Planar,  ///< plain (N, C, D, H, W), likewise: the library takes it where it takes nothing else
 };
 
 std::string_view name_of(Route route);

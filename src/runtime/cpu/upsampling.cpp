@@ -16,11 +16,13 @@ using Gather = std::vector<std::vector<Source>>;
 Gather gather_along(const Scale& scale, std::int64_t inputs, std::int64_t outputs, bool backward) {
   Gather gather(static_cast<std::size_t>(backward ? inputs : outputs));
   const auto add = [&](std::int64_t output, std::int64_t input, double share) {
-    gather[static_cast<std::size_t>(backward ? input : output)].push_back({backward ? output : input, static_cast<float>(share)});
+    gather[static_cast<std::size_t>(backward ? input : output)].push_back(
+        {backward ? output : input, static_cast<float>(share)});
   };
   for (std::int64_t output = 0; output < outputs; ++output) {
     const Mixture mix = mixture(scale, output);
-    const std::int64_t before = std::clamp<std::int64_t>(mix.before, 0, inputs - 1), after = std::clamp<std::int64_t>(mix.after, 0, inputs - 1);
+    const std::int64_t before = std::clamp<std::int64_t>(mix.before, 0, inputs - 1),
+                       after = std::clamp<std::int64_t>(mix.after, 0, inputs - 1);
     if (before == after) {
       add(output, before, 1);
     } else {
@@ -46,7 +48,8 @@ SP_CLONES void add_rows(const SharedRows& rows, float* sum, std::int64_t channel
   std::int64_t c = 0;
   for (; c + 8 <= channels; c += 8) {
     Float8 partial = *reinterpret_cast<const Float8*>(sum + c);
-    for (int i = 0; i < rows.count; ++i) partial += rows.share[i] * *reinterpret_cast<const Float8*>(rows.row[i] + c);
+    for (int i = 0; i < rows.count; ++i)
+      partial += rows.share[i] * *reinterpret_cast<const Float8*>(rows.row[i] + c);
     *reinterpret_cast<Float8*>(sum + c) = partial;
   }
   for (; c < channels; ++c)
@@ -68,7 +71,8 @@ class UpsamplingKernel : public HostKernel {
 
   void run(const KernelCall& call) override {
     const std::int64_t lines = written_[Axis::N] * written_[Axis::D] * written_[Axis::H];
-    const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, written_[Axis::W] * written_[Axis::C]));
+    const std::int64_t grain = std::max<std::int64_t>(
+        1, 16384 / std::max<std::int64_t>(1, written_[Axis::W] * written_[Axis::C]));
     in_parallel(lines, grain, [&](auto begin, auto end) {
       for (std::int64_t line = begin; line < end; ++line) write_line(call, line);
     });
@@ -77,8 +81,10 @@ class UpsamplingKernel : public HostKernel {
  private:
   /// All positions along W at one (n, d, h).
   void write_line(const KernelCall& call, std::int64_t line) const {
-    const std::int64_t h = line % written_[Axis::H], d = line / written_[Axis::H] % written_[Axis::D];
-    const std::int64_t n = line / written_[Axis::H] / written_[Axis::D], channels = written_[Axis::C];
+    const std::int64_t h = line % written_[Axis::H],
+                       d = line / written_[Axis::H] % written_[Axis::D];
+    const std::int64_t n = line / written_[Axis::H] / written_[Axis::D],
+                       channels = written_[Axis::C];
     for (std::int64_t w = 0; w < written_[Axis::W]; ++w) {
       float* sum = call.write(0) + row_begin(written_, n, d, h, w);
       std::fill_n(sum, channels, 0.0F);
@@ -90,7 +96,8 @@ class UpsamplingKernel : public HostKernel {
               add_rows(rows, sum, channels);
               rows.count = 0;
             }
-            rows.row[rows.count] = call.read(0) + row_begin(read_, n, from_d.position, from_h.position, from_w.position);
+            rows.row[rows.count] = call.read(0) + row_begin(read_, n, from_d.position,
+                                                            from_h.position, from_w.position);
             rows.share[rows.count++] = from_d.share * from_h.share * from_w.share;
           }
       add_rows(rows, sum, channels);
@@ -103,6 +110,8 @@ class UpsamplingKernel : public HostKernel {
 
 }  // namespace
 
-std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel) { return std::make_unique<UpsamplingKernel>(kernel); }
+std::unique_ptr<HostKernel> prepare_upsampling(const Kernel& kernel) {
+  return std::make_unique<UpsamplingKernel>(kernel);
+}
 
 }  // namespace stratplan::cpu

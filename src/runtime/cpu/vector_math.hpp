@@ -9,7 +9,8 @@ namespace stratplan::cpu {
 /// e^x for x of at most 88; below -87 it is e^-87, 1.6e-38.
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
-  constexpr float rounder = 12582912;  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
+  constexpr float rounder =
+      12582912;  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
   const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
   float p = 1.9875691500e-4F;
@@ -18,7 +19,8 @@ namespace stratplan::cpu {
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
-  const float scale = std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3F800000U);
+  const float scale =
+      std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3F800000U);
   return (p * r * r + r + 1) * scale;
 }
 

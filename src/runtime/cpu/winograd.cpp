@@ -29,8 +29,10 @@ struct Pass {
         tiles_h((out[Axis::H] + outputs - 1) / outputs),
         tiles_w((out[Axis::W] + outputs - 1) / outputs),
         planes_held(std::min(depth.span(), in[Axis::D])) {
-    const std::int64_t wanted = std::max<std::int64_t>(64, (std::int64_t{3} << 17) / (points * (in[Axis::C] + out[Axis::C])));
-    rows_of_tiles = std::clamp<std::int64_t>((wanted + tiles_w - 1) / tiles_w, 1, out[Axis::N] * tiles_h);
+    const std::int64_t wanted = std::max<std::int64_t>(
+        64, (std::int64_t{3} << 17) / (points * (in[Axis::C] + out[Axis::C])));
+    rows_of_tiles =
+        std::clamp<std::int64_t>((wanted + tiles_w - 1) / tiles_w, 1, out[Axis::N] * tiles_h);
   }
 
   /// The plane of `in` that plane `plane` of `out` reads through a tap along D; -1 if that is padding, or skipped by the stride.
@@ -47,17 +49,24 @@ struct Pass {
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
   std::int64_t filters_size() const { return depth.kernel * points * in[Axis::C] * out[Axis::C]; }
-  std::int64_t floats() const { return planes_held * inputs_size() + outputs_size() + filters_size(); }
+  std::int64_t floats() const {
+    return planes_held * inputs_size() + outputs_size() + filters_size();
+  }
   /// Behind the floats, which are an even number, a count per plane that is held and one per tap along D.
-  Bytes workspace() const { return {floats() * size_of(DataType::F32) + (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}}; }
+  Bytes workspace() const {
+    return {floats() * size_of(DataType::F32) +
+            (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}};
+  }
 
   bool turned;
   Shape in, out;
   Window depth;
   std::int64_t pad_h, pad_w;
   std::int64_t tiles_h, tiles_w;
-  std::int64_t planes_held;    ///< transformed inputs are kept until the last output plane that reads them
-  std::int64_t rows_of_tiles;  ///< in a band: as much as stays in a cache, but enough for the filters to be worth reading
+  std::int64_t
+      planes_held;  ///< transformed inputs are kept until the last output plane that reads them
+  std::int64_t
+      rows_of_tiles;  ///< in a band: as much as stays in a cache, but enough for the filters to be worth reading
 };
 
 /// Rows of tiles [begin, end), counted through N and H, that are worked on at once.
@@ -79,19 +88,24 @@ struct Plane {
   std::int64_t height, width, channels;
   std::int64_t offset;
   Plane(const Shape& shape, std::int64_t n, std::int64_t d)
-      : height(shape[Axis::H]), width(shape[Axis::W]), channels(shape[Axis::C]), offset((n * shape[Axis::D] + d) * height * width * channels) {}
+      : height(shape[Axis::H]),
+        width(shape[Axis::W]),
+        channels(shape[Axis::C]),
+        offset((n * shape[Axis::D] + d) * height * width * channels) {}
 };
 
 // ---------------------------------------------------------------- transforms
 
 /// A square of `size` positions from (h, w), zeros outside.
 template <int size>
-SP_INLINE void load_square(const float* data, const Plane& plane, std::int64_t h, std::int64_t w, std::int64_t channel,
-                           Float8 (&square)[size][size]) {
+SP_INLINE void load_square(const float* data, const Plane& plane, std::int64_t h, std::int64_t w,
+                           std::int64_t channel, Float8 (&square)[size][size]) {
   for (int i = 0; i < size; ++i) {
     for (int j = 0; j < size; ++j) {
       const bool inside = h + i >= 0 && h + i < plane.height && w + j >= 0 && w + j < plane.width;
-      square[i][j] = inside ? load8(data + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel) : Float8{};
+      square[i][j] = inside ? load8(data + plane.offset +
+                                    ((h + i) * plane.width + w + j) * plane.channels + channel)
+                            : Float8{};
     }
   }
 }
@@ -120,8 +134,9 @@ Layout as_panels(std::int64_t tiles) { return {panel_columns, tiles * panel_colu
 
 /// One tile of `size` x `size` positions to 36 points, `stride` apart.
 template <int size, class Transform>
-SP_INLINE void transform_positions(const float* data, const Plane& plane, std::int64_t h, std::int64_t w, std::int64_t index, Layout layout,
-                                   float* to, std::int64_t stride, Transform transform) {
+SP_INLINE void transform_positions(const float* data, const Plane& plane, std::int64_t h,
+                                   std::int64_t w, std::int64_t index, Layout layout, float* to,
+                                   std::int64_t stride, Transform transform) {
   for (std::int64_t channel = 0; channel < plane.channels; channel += 8) {
     Float8 square[size][size], result[inputs][inputs];
     load_square<size>(data, plane, h, w, channel, square);
@@ -130,14 +145,16 @@ SP_INLINE void transform_positions(const float* data, const Plane& plane, std::i
   }
 }
 
-SP_CLONES void transform_input(const float* in, const Plane& plane, std::int64_t h, std::int64_t w, std::int64_t index, Layout layout, float* to,
-                               std::int64_t stride) {
+SP_CLONES void transform_input(const float* in, const Plane& plane, std::int64_t h, std::int64_t w,
+                               std::int64_t index, Layout layout, float* to, std::int64_t stride) {
   transform_positions<inputs>(in, plane, h, w, index, layout, to, stride, TransformInput{});
 }
 
-SP_CLONES void transform_output_gradient(const float* dy, const Plane& plane, std::int64_t h, std::int64_t w, std::int64_t index, Layout layout,
+SP_CLONES void transform_output_gradient(const float* dy, const Plane& plane, std::int64_t h,
+                                         std::int64_t w, std::int64_t index, Layout layout,
                                          float* to, std::int64_t stride) {
-  transform_positions<outputs>(dy, plane, h, w, index, layout, to, stride, TransformOutputGradient{});
+  transform_positions<outputs>(dy, plane, h, w, index, layout, to, stride,
+                               TransformOutputGradient{});
 }
 
 /// What is done to outputs on their way out.
@@ -148,8 +165,10 @@ struct Finish {
 };
 
 /// 36 points of one tile to its outputs.
-SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish finish, const Plane& plane, std::int64_t h, std::int64_t w, float* out) {
-  const std::int64_t rows = std::min<std::int64_t>(outputs, plane.height - h), columns = std::min<std::int64_t>(outputs, plane.width - w);
+SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish finish,
+                                const Plane& plane, std::int64_t h, std::int64_t w, float* out) {
+  const std::int64_t rows = std::min<std::int64_t>(outputs, plane.height - h),
+                     columns = std::min<std::int64_t>(outputs, plane.width - w);
   for (std::int64_t channel = 0; channel < plane.channels; channel += 8) {
     Float8 values[inputs][inputs], square[outputs][outputs];
     load_points<inputs>(from + channel, stride, values);
@@ -159,19 +178,24 @@ SP_CLONES void transform_output(const float* from, std::int64_t stride, Finish f
       for (std::int64_t j = 0; j < columns; ++j) {
         Float8 value = square[i][j] + added;
         if (finish.activates) value = leak(value, value, finish.slope);
-        store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel, value);
+        store8(out + plane.offset + ((h + i) * plane.width + w + j) * plane.channels + channel,
+               value);
       }
   }
 }
 
 /// Eight input channels of one filter: weights lie as (F, kD, 3, 3, C).
-SP_INLINE void load_filter(const float* weights, std::int64_t channels, bool turned, Float8 (&filter)[taps][taps]) {
+SP_INLINE void load_filter(const float* weights, std::int64_t channels, bool turned,
+                           Float8 (&filter)[taps][taps]) {
   for (int i = 0; i < taps; ++i)
-    for (int j = 0; j < taps; ++j) filter[i][j] = load8(weights + ((turned ? taps - 1 - i : i) * taps + (turned ? taps - 1 - j : j)) * channels);
+    for (int j = 0; j < taps; ++j)
+      filter[i][j] = load8(
+          weights + ((turned ? taps - 1 - i : i) * taps + (turned ? taps - 1 - j : j)) * channels);
 }
 
 /// Filters [f, f + 8) by channels [c, c + 8) of the forward pass: panels of filters, a row per channel.
-SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filter_size, std::int64_t channels, std::int64_t f, std::int64_t c,
+SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filter_size,
+                                         std::int64_t channels, std::int64_t f, std::int64_t c,
                                          float* to, std::int64_t stride) {
   Float8 values[8][inputs][inputs];
   for (int i = 0; i < 8; ++i) {
@@ -183,23 +207,29 @@ SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filt
     Float8 rows[8];
     for (int i = 0; i < 8; ++i) rows[i] = values[i][point / inputs][point % inputs];
     transpose(rows);
-    float* const panel = to + point * stride + f / panel_columns * channels * panel_columns + f % panel_columns;
+    float* const panel =
+        to + point * stride + f / panel_columns * channels * panel_columns + f % panel_columns;
     for (int i = 0; i < 8; ++i) store8(panel + (c + i) * panel_columns, rows[i]);
   }
 }
 
 /// One filter, all its channels, of backward data: panels of channels, a row per filter.
-SP_CLONES void transform_turned_filter(const float* weights, std::int64_t channels, std::int64_t filters, std::int64_t f, float* to,
+SP_CLONES void transform_turned_filter(const float* weights, std::int64_t channels,
+                                       std::int64_t filters, std::int64_t f, float* to,
                                        std::int64_t stride) {
   for (std::int64_t c = 0; c < channels; c += 8) {
     Float8 filter[taps][taps], values[inputs][inputs];
     load_filter(weights + c, channels, true, filter);
     transform_tile<taps, inputs>(filter, values, TransformFilter{});
-    store_points<inputs>(values, to + c / panel_columns * filters * panel_columns + f * panel_columns + c % panel_columns, stride);
+    store_points<inputs>(
+        values,
+        to + c / panel_columns * filters * panel_columns + f * panel_columns + c % panel_columns,
+        stride);
   }
 }
 
-SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::int64_t channels, float* dweights) {
+SP_CLONES void add_filter_gradient(const float* from, std::int64_t stride, std::int64_t channels,
+                                   float* dweights) {
   for (std::int64_t c = 0; c < channels; c += 8) {
     Float8 values[inputs][inputs], filter[taps][taps];
     load_points<inputs>(from + c, stride, values);
@@ -220,7 +250,8 @@ class Scratch {
   Scratch(const Pass& pass, void* workspace)
       : pass_(pass),
         inputs_(static_cast<float*>(workspace)),
-        held_(reinterpret_cast<std::int64_t*>(inputs_ + pass.floats()), static_cast<std::size_t>(pass.planes_held)) {}
+        held_(reinterpret_cast<std::int64_t*>(inputs_ + pass.floats()),
+              static_cast<std::size_t>(pass.planes_held)) {}
 
   void begin_band(const Band& band) {
     band_ = band;
@@ -229,7 +260,9 @@ class Scratch {
   std::int64_t tiles() const { return (band_.end - band_.begin) * pass_.tiles_w; }
   float* transformed_outputs() const { return inputs_ + pass_.planes_held * pass_.inputs_size(); }
   float* transformed_filters() const { return transformed_outputs() + pass_.outputs_size(); }
-  std::span<std::int64_t> counts_of_taps() const { return {held_.data() + held_.size(), static_cast<std::size_t>(pass_.depth.kernel)}; }
+  std::span<std::int64_t> counts_of_taps() const {
+    return {held_.data() + held_.size(), static_cast<std::size_t>(pass_.depth.kernel)};
+  }
 
   /// The band's tiles of a plane of the input, transformed if they are not at hand.
   const float* transformed_input(const float* in, std::int64_t plane, Layout layout) {
@@ -239,7 +272,8 @@ class Scratch {
     in_parallel(tiles(), 1, [&](auto begin, auto end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const Tile tile = tile_at(pass_, band_, i);
-        transform_input(in, Plane(pass_.in, tile.n, plane), tile.h - pass_.pad_h, tile.w - pass_.pad_w, i, layout, to, tiles() * channels);
+        transform_input(in, Plane(pass_.in, tile.n, plane), tile.h - pass_.pad_h,
+                        tile.w - pass_.pad_w, i, layout, to, tiles() * channels);
       }
     });
     return to;
@@ -263,7 +297,8 @@ void for_each_band(const Pass& pass, Scratch& scratch, Visit visit) {
 }
 
 void transform_filters(const Kernel& kernel, const Pass& pass, const float* weights, float* to) {
-  const std::int64_t channels = kernel.x[Axis::C], filters = kernel.y[Axis::C], depth = pass.depth.kernel, of_tap = taps * taps * channels;
+  const std::int64_t channels = kernel.x[Axis::C], filters = kernel.y[Axis::C],
+                     depth = pass.depth.kernel, of_tap = taps * taps * channels;
   for (std::int64_t tap = 0; tap < depth; ++tap, to += points * channels * filters) {
     const float* const from = weights + tap * of_tap;
     in_parallel(filters / 8, 1, [&](auto begin, auto end) {
@@ -273,7 +308,8 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
           transform_turned_filter(filter, channels, filters, f, to, channels * filters);
         } else {
           for (std::int64_t c = 0; c < channels; c += 8)
-            transform_forward_filters(filter + c, depth * of_tap, channels, f, c, to, channels * filters);
+            transform_forward_filters(filter + c, depth * of_tap, channels, f, c, to,
+                                      channels * filters);
         }
       }
     });
@@ -284,7 +320,8 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
 void convolve(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
-  const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr, kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
+  const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr,
+                      kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
   float* const products = scratch.transformed_outputs();
   const std::int64_t channels = pass.in[Axis::C], filters = pass.out[Axis::C];
   transform_filters(kernel, pass, call.read(1), scratch.transformed_filters());
@@ -296,11 +333,12 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
         const std::int64_t from = pass.plane_of(plane, tap);
         if (from < 0) continue;
         const float* const input = scratch.transformed_input(call.read(0), from, as_rows(channels));
-        const float* const filter = scratch.transformed_filters() + tap * points * channels * filters;
+        const float* const filter =
+            scratch.transformed_filters() + tap * points * channels * filters;
         in_parallel(points, 1, [&](auto begin, auto end) {
           for (std::int64_t p = begin; p < end; ++p)
-            multiply({input + p * tiles * channels, channels, 1, filter + p * channels * filters, products + p * tiles * filters, filters, tiles,
-                      filters, channels, begun});
+            multiply({input + p * tiles * channels, channels, 1, filter + p * channels * filters,
+                      products + p * tiles * filters, filters, tiles, filters, channels, begun});
         });
         begun = true;
       }
@@ -308,7 +346,8 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
       in_parallel(tiles, 1, [&](auto begin, auto end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const Tile tile = tile_at(pass, band, i);
-          transform_output(products + i * filters, tiles * filters, finish, Plane(pass.out, tile.n, plane), tile.h, tile.w, call.write(0));
+          transform_output(products + i * filters, tiles * filters, finish,
+                           Plane(pass.out, tile.n, plane), tile.h, tile.w, call.write(0));
         }
       });
     }
@@ -320,7 +359,10 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
 class FilterGradient {
  public:
   FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)
-      : pass_(pass), sums_(scratch.transformed_filters()), dweights_(dweights), pending_(scratch.counts_of_taps()) {
+      : pass_(pass),
+        sums_(scratch.transformed_filters()),
+        dweights_(dweights),
+        pending_(scratch.counts_of_taps()) {
     std::ranges::fill(pending_, 0);
     std::fill_n(dweights_, filters() * pass_.depth.kernel * size_of_tap(), 0.0F);
   }
@@ -332,7 +374,8 @@ class FilterGradient {
     in_parallel(points, 1, [&](auto begin, auto end) {
       for (std::int64_t p = begin; p < end; ++p)
         for (std::int64_t f = 0; f < filters(); f += panel_columns)
-          multiply({gradient + (p * filters() + f) * tiles, 1, panel_columns, input + p * channels() * tiles, to + (p * filters() + f) * channels(),
+          multiply({gradient + (p * filters() + f) * tiles, 1, panel_columns,
+                    input + p * channels() * tiles, to + (p * filters() + f) * channels(),
                     channels(), panel_columns, channels(), tiles, pending > 0});
     });
     pending += tiles;
@@ -355,7 +398,8 @@ class FilterGradient {
     const float* const from = sums_ + tap * points * channels() * filters();
     in_parallel(filters(), 1, [&](auto begin, auto end) {
       for (std::int64_t f = begin; f < end; ++f)
-        add_filter_gradient(from + f * channels(), filters() * channels(), channels(), dweights_ + (f * pass_.depth.kernel + tap) * size_of_tap());
+        add_filter_gradient(from + f * channels(), filters() * channels(), channels(),
+                            dweights_ + (f * pass_.depth.kernel + tap) * size_of_tap());
     });
   }
 
@@ -376,12 +420,15 @@ void backward_filter(const Kernel& kernel, const KernelCall& call) {
       in_parallel(tiles, 1, [&](auto begin, auto end) {
         for (std::int64_t i = begin; i < end; ++i) {
           const Tile tile = tile_at(pass, band, i);
-          transform_output_gradient(call.read(1), Plane(pass.out, tile.n, plane), tile.h, tile.w, i, as_panels(tiles), gradient, tiles * filters);
+          transform_output_gradient(call.read(1), Plane(pass.out, tile.n, plane), tile.h, tile.w, i,
+                                    as_panels(tiles), gradient, tiles * filters);
         }
       });
       for (std::int64_t tap = 0; tap < pass.depth.kernel; ++tap) {
         const std::int64_t from = pass.plane_of(plane, tap);
-        if (from >= 0) sums.add(tap, gradient, scratch.transformed_input(call.read(0), from, as_panels(tiles)), tiles);
+        if (from >= 0)
+          sums.add(tap, gradient, scratch.transformed_input(call.read(0), from, as_panels(tiles)),
+                   tiles);
       }
     }
   });
@@ -392,15 +439,19 @@ void backward_filter(const Kernel& kernel, const KernelCall& call) {
 
 bool suits_winograd(const Kernel& kernel) {
   const auto suits = [](const Window& window) {
-    return window.kernel == taps && window.stride == 1 && window.dilation == 1 && window.pad_before < taps;
+    return window.kernel == taps && window.stride == 1 && window.dilation == 1 &&
+           window.pad_before < taps;
   };
-  return suits(kernel.windows[1]) && suits(kernel.windows[2]) && kernel.x[Axis::C] % panel_columns == 0 && kernel.y[Axis::C] % panel_columns == 0;
+  return suits(kernel.windows[1]) && suits(kernel.windows[2]) &&
+         kernel.x[Axis::C] % panel_columns == 0 && kernel.y[Axis::C] % panel_columns == 0;
 }
 
 std::unique_ptr<HostKernel> make_winograd(const Kernel& kernel) {
   SP_ASSERT(suits_winograd(kernel), "{}", kernel.key());
-  const auto function = kernel.kind == KernelKind::ConvolutionBackwardFilter ? backward_filter : convolve;
-  return std::make_unique<FunctionKernel>(kernel, function, "winograd 4x4", Pass(kernel).workspace());
+  const auto function =
+      kernel.kind == KernelKind::ConvolutionBackwardFilter ? backward_filter : convolve;
+  return std::make_unique<FunctionKernel>(kernel, function, "winograd 4x4",
+                                          Pass(kernel).workspace());
 }
 
 }  // namespace stratplan::cpu

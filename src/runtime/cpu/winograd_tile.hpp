@@ -16,8 +16,10 @@ constexpr int points = inputs * inputs;
 /// and its maximum a quarter of theirs (32 channels of random numbers; what makes points good: Barabasz et al., "Error Analysis and Improving the Accuracy of
 /// Winograd Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020). They are reciprocal, so that products of all squares are 1.
 constexpr double near = 2.0 / 3, far = 3.0 / 2;
-constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * near), n3 = static_cast<float>(near * near * near);
-constexpr auto f1 = static_cast<float>(far), f2 = static_cast<float>(far * far), f3 = static_cast<float>(far * far * far);
+constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * near),
+               n3 = static_cast<float>(near * near * near);
+constexpr auto f1 = static_cast<float>(far), f2 = static_cast<float>(far * far),
+               f3 = static_cast<float>(far * far * far);
 constexpr auto both = static_cast<float>(near * near + far * far);
 /// 1 / the product of a point's distances from the others.
 constexpr auto of_near = static_cast<float>(1 / (2 * near * near * (near * near - far * far)));
@@ -26,7 +28,8 @@ constexpr auto of_far = static_cast<float>(1 / (2 * far * far * (far * far - nea
 /// B^T d
 struct TransformInput {
   SP_INLINE void operator()(const Float8* d, Float8* v) const {
-    const Float8 near_even = d[4] - f2 * d[2], near_odd = n1 * (d[3] - f2 * d[1]), far_even = d[4] - n2 * d[2], far_odd = f1 * (d[3] - n2 * d[1]);
+    const Float8 near_even = d[4] - f2 * d[2], near_odd = n1 * (d[3] - f2 * d[1]),
+                 far_even = d[4] - n2 * d[2], far_odd = f1 * (d[3] - n2 * d[1]);
     v[0] = d[0] - both * d[2] + d[4];
     v[1] = near_even + near_odd;
     v[2] = near_even - near_odd;
@@ -39,7 +42,8 @@ struct TransformInput {
 /// G g
 struct TransformFilter {
   SP_INLINE void operator()(const Float8* g, Float8* u) const {
-    const Float8 near_even = of_near * (g[0] + n2 * g[2]), near_odd = of_near * n1 * g[1], far_even = of_far * (g[0] + f2 * g[2]), far_odd = of_far * f1 * g[1];
+    const Float8 near_even = of_near * (g[0] + n2 * g[2]), near_odd = of_near * n1 * g[1],
+                 far_even = of_far * (g[0] + f2 * g[2]), far_odd = of_far * f1 * g[1];
     u[0] = g[0];
     u[1] = near_even + near_odd;
     u[2] = near_even - near_odd;
@@ -52,7 +56,8 @@ struct TransformFilter {
 /// A^T m
 struct TransformOutput {
   SP_INLINE void operator()(const Float8* m, Float8* y) const {
-    const Float8 near_even = m[1] + m[2], near_odd = m[1] - m[2], far_even = m[3] + m[4], far_odd = m[3] - m[4];
+    const Float8 near_even = m[1] + m[2], near_odd = m[1] - m[2], far_even = m[3] + m[4],
+                 far_odd = m[3] - m[4];
     y[0] = m[0] + near_even + far_even;
     y[1] = n1 * near_odd + f1 * far_odd;
     y[2] = n2 * near_even + f2 * far_even;
@@ -63,7 +68,8 @@ struct TransformOutput {
 /// A dy
 struct TransformOutputGradient {
   SP_INLINE void operator()(const Float8* y, Float8* m) const {
-    const Float8 near_even = y[0] + n2 * y[2], near_odd = n1 * y[1] + n3 * y[3], far_even = y[0] + f2 * y[2], far_odd = f1 * y[1] + f3 * y[3];
+    const Float8 near_even = y[0] + n2 * y[2], near_odd = n1 * y[1] + n3 * y[3],
+                 far_even = y[0] + f2 * y[2], far_odd = f1 * y[1] + f3 * y[3];
     m[0] = y[0];
     m[1] = near_even + near_odd;
     m[2] = near_even - near_odd;
@@ -85,7 +91,8 @@ struct TransformFilterGradient {
 
 /// The transform along both axes of a tile.
 template <int from, int to, class Transform>
-SP_INLINE void transform_tile(const Float8 (&tile)[from][from], Float8 (&result)[to][to], Transform transform) {
+SP_INLINE void transform_tile(const Float8 (&tile)[from][from], Float8 (&result)[to][to],
+                              Transform transform) {
   Float8 half[to][from];
   for (int j = 0; j < from; ++j) {
     Float8 column[from], transformed[to];
@@ -105,8 +112,10 @@ SP_INLINE void transpose(Float8 (&rows)[8]) {
   }
   for (int i = 0; i < 8; i += 4) {
     for (int j = 0; j < 2; ++j) {
-      quads[i + 2 * j] = __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 0, 1, 8, 9, 4, 5, 12, 13);
-      quads[i + 2 * j + 1] = __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 2, 3, 10, 11, 6, 7, 14, 15);
+      quads[i + 2 * j] =
+          __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 0, 1, 8, 9, 4, 5, 12, 13);
+      quads[i + 2 * j + 1] =
+          __builtin_shufflevector(pairs[i + j], pairs[i + 2 + j], 2, 3, 10, 11, 6, 7, 14, 15);
     }
   }
   for (int i = 0; i < 4; ++i) {

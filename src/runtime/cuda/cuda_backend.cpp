@@ -20,14 +20,16 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(bool tf32) : arithmetic_(tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32) {
+  explicit CudaBackend(bool tf32)
+      : arithmetic_(tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32) {
     int devices = 0;
     check_cuda(cudaGetDeviceCount(&devices), "looking for devices");
     if (devices == 0) throw EnvironmentError("CUDA: no device");
     int least = 0, greatest = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
     for (std::size_t track = 0; track < streams_.size(); ++track)
-      check_cuda(cudaStreamCreateWithPriority(&streams_[track], cudaStreamNonBlocking, track == index(Track::Compute) ? least : greatest),
+      check_cuda(cudaStreamCreateWithPriority(&streams_[track], cudaStreamNonBlocking,
+                                              track == index(Track::Compute) ? least : greatest),
                  "making a stream");
   }
   ~CudaBackend() override {
@@ -37,7 +39,9 @@ class CudaBackend final : public Backend {
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
 
-  std::string name() const override { return arithmetic_ == cudnn::Arithmetic::TF32 ? "cuda:tf32" : "cuda"; }
+  std::string name() const override {
+    return arithmetic_ == cudnn::Arithmetic::TF32 ? "cuda:tf32" : "cuda";
+  }
 
   void* allocate(Bytes bytes) override {
     void* memory = nullptr;
@@ -47,44 +51,59 @@ class CudaBackend final : public Backend {
   void release(void* memory) noexcept override { cudaFree(memory); }
   void* allocate_host(Bytes bytes) override {
     void* memory = nullptr;
-    check_cuda(cudaMallocHost(&memory, static_cast<std::size_t>(bytes.value)), "allocating pinned memory of the host");
+    check_cuda(cudaMallocHost(&memory, static_cast<std::size_t>(bytes.value)),
+               "allocating pinned memory of the host");
     return memory;
   }
   void release_host(void* memory) noexcept override { cudaFreeHost(memory); }
 
   std::vector<std::string> choices(const Kernel& kernel) override {
-    return is_contraction(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_of(kernel)) : std::vector<std::string>{};
+    return is_contraction(kernel.kind) ? cudnn::convolution_choices(kernel, arithmetic_of(kernel))
+                                       : std::vector<std::string>{};
   }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override {
-    if (is_contraction(kernel.kind)) return cudnn::make_convolution(kernel, choice, arithmetic_of(kernel));
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
+    if (is_contraction(kernel.kind))
+      return cudnn::make_convolution(kernel, choice, arithmetic_of(kernel));
     return make_own_kernel(kernel);
   }
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     static_cast<CudaKernel&>(kernel).run({reads, writes, workspace, context}, of(stream));
   }
 
-  void upload(Stream stream, void* device, const void* host, Bytes bytes) override { copy(stream, device, host, bytes, cudaMemcpyHostToDevice); }
-  void download(Stream stream, void* host, const void* device, Bytes bytes) override { copy(stream, host, device, bytes, cudaMemcpyDeviceToHost); }
+  void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
+    copy(stream, device, host, bytes, cudaMemcpyHostToDevice);
+  }
+  void download(Stream stream, void* host, const void* device, Bytes bytes) override {
+    copy(stream, host, device, bytes, cudaMemcpyDeviceToHost);
+  }
 
   Event record(Stream stream, Event again) override {
     if (again == none) {
       again = static_cast<Event>(events_.size());
       check_cuda(cudaEventCreate(&events_.emplace_back()), "making an event");
     }
-    check_cuda(cudaEventRecord(events_[static_cast<std::size_t>(again)], of(stream)), "recording an event");
+    check_cuda(cudaEventRecord(events_[static_cast<std::size_t>(again)], of(stream)),
+               "recording an event");
     return again;
   }
   Seconds elapsed(Event from, Event to) override {
     float milliseconds = 0;
-    check_cuda(cudaEventElapsedTime(&milliseconds, events_[static_cast<std::size_t>(from)], events_[static_cast<std::size_t>(to)]), "reading events");
+    check_cuda(cudaEventElapsedTime(&milliseconds, events_[static_cast<std::size_t>(from)],
+                                    events_[static_cast<std::size_t>(to)]),
+               "reading events");
     return {static_cast<double>(milliseconds) * 1e-3};
   }
   int runs_per_timing() const override { return 20; }
   void wait(Stream stream, Event event) override {
-    check_cuda(cudaStreamWaitEvent(of(stream), events_[static_cast<std::size_t>(event)]), "waiting for an event");
+    check_cuda(cudaStreamWaitEvent(of(stream), events_[static_cast<std::size_t>(event)]),
+               "waiting for an event");
   }
-  void synchronize(Stream stream) override { check_cuda(cudaStreamSynchronize(of(stream)), "running kernels"); }
+  void synchronize(Stream stream) override {
+    check_cuda(cudaStreamSynchronize(of(stream)), "running kernels");
+  }
   void* native_stream(Stream stream) override { return of(stream); }
 
   bool captures() const override { return true; }
@@ -94,7 +113,8 @@ class CudaBackend final : public Backend {
       fork_ = record(Track::Compute, fork_);
       for (const Stream beside : {Track::Halo, Track::Gradient}) wait(beside, fork_);
       enqueue();
-      for (const Stream beside : {Track::Halo, Track::Gradient}) wait(Track::Compute, join_ = record(beside, join_));
+      for (const Stream beside : {Track::Halo, Track::Gradient})
+        wait(Track::Compute, join_ = record(beside, join_));
     });
   }
   void replay(CapturedWork& work) override { static_cast<Graph&>(work).launch(of(Track::Compute)); }
@@ -117,18 +137,24 @@ class CudaBackend final : public Backend {
   }
   bool emulates_traffic() const override { return true; }
   /// By the clock as it was read last.
-  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer) override {
-    if (cycles_per_s_ == 0 && clock() == 0) throw EnvironmentError("CUDA: the device's timer stands still, by which traffic would keep its rate");
+  void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to, const void* from,
+                       Bytes buffer) override {
+    if (cycles_per_s_ == 0 && clock() == 0)
+      throw EnvironmentError(
+          "CUDA: the device's timer stands still, by which traffic would keep its rate");
     stratplan::enqueue_traffic(traffic, to, from, buffer, cycles_per_s_, of(stream));
   }
 
  private:
-  cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const { return cudnn::arithmetic_of(kernel.type, arithmetic_); }
+  cudnn::Arithmetic arithmetic_of(const Kernel& kernel) const {
+    return cudnn::arithmetic_of(kernel.type, arithmetic_);
+  }
   static constexpr std::size_t index(Stream stream) { return static_cast<std::size_t>(stream); }
   cudaStream_t of(Stream stream) const { return streams_[index(stream)]; }
 
   void copy(Stream stream, void* to, const void* from, Bytes bytes, cudaMemcpyKind kind) {
-    check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes.value), kind, of(stream)), "copying");
+    check_cuda(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes.value), kind, of(stream)),
+               "copying");
   }
 
   cudnn::Arithmetic arithmetic_;
@@ -141,6 +167,8 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(bool tf32) { return std::make_unique<CudaBackend>(tf32); }
+std::unique_ptr<Backend> make_cuda_backend(bool tf32) {
+  return std::make_unique<CudaBackend>(tf32);
+}
 
 }  // namespace stratplan

@@ -20,13 +20,15 @@ std::optional<cudnn::DeviceProperties> properties_of(const std::string& name) {
 /// Made when first asked: loading cuDNN takes a tenth of a second.
 class Workspaces {
  public:
-  Workspaces(cudnn::DeviceProperties properties, cudnn::Arithmetic floats) : properties_(std::move(properties)), floats_(floats) {}
+  Workspaces(cudnn::DeviceProperties properties, cudnn::Arithmetic floats)
+      : properties_(std::move(properties)), floats_(floats) {}
 
   Bytes of(const Kernel& kernel) {
     if (!is_contraction(kernel.kind)) return make_own_kernel(kernel)->workspace();
     const std::lock_guard lock(one_at_a_time_);
     if (!target_) target_.emplace(properties_);
-    return cudnn::make_convolution(kernel, "", cudnn::arithmetic_of(kernel.type, floats_), *target_)->workspace();
+    return cudnn::make_convolution(kernel, "", cudnn::arithmetic_of(kernel.type, floats_), *target_)
+        ->workspace();
   }
 
  private:
@@ -41,10 +43,12 @@ class Workspaces {
 std::optional<DescribedDevice> described_device(const std::string& name, bool tf32) {
   const std::optional<cudnn::DeviceProperties> properties = properties_of(name);
   if (!properties) return {};
-  const auto workspaces = std::make_shared<Workspaces>(*properties, tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32);
+  const auto workspaces = std::make_shared<Workspaces>(
+      *properties, tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32);
   const std::size_t version = cudnnGetVersion();  // major * 10000 + minor * 100 + patch
-  return DescribedDevice{fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100),
-                         [workspaces](const Kernel& kernel) { return workspaces->of(kernel); }};
+  return DescribedDevice{
+      fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100),
+      [workspaces](const Kernel& kernel) { return workspaces->of(kernel); }};
 }
 
 }  // namespace stratplan

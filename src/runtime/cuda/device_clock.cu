@@ -34,7 +34,10 @@ __global__ void count_cycles(ClockCount* count) {
 
 }  // namespace
 
-DeviceClock::DeviceClock() { check_cuda(cudaMalloc(reinterpret_cast<void**>(&count_), sizeof(ClockCount)), "allocating memory"); }
+DeviceClock::DeviceClock() {
+  check_cuda(cudaMalloc(reinterpret_cast<void**>(&count_), sizeof(ClockCount)),
+             "allocating memory");
+}
 
 DeviceClock::~DeviceClock() { cudaFree(count_); }
 
@@ -42,7 +45,8 @@ double DeviceClock::read(cudaStream_t stream) {
   count_cycles<<<1, 1, 0, stream>>>(count_);
   check_cuda(cudaGetLastError(), "launching a kernel");
   ClockCount count;
-  check_cuda(cudaMemcpyAsync(&count, count_, sizeof count, cudaMemcpyDeviceToHost, stream), "copying");
+  check_cuda(cudaMemcpyAsync(&count, count_, sizeof count, cudaMemcpyDeviceToHost, stream),
+             "copying");
   check_cuda(cudaStreamSynchronize(stream), "reading the clock");
   if (count.nanoseconds < least_nanoseconds) return 0;
   return static_cast<double>(count.cycles) * 1e9 / static_cast<double>(count.nanoseconds);

@@ -13,12 +13,14 @@ namespace stratplan {
 std::vector<std::string> cuda_devices() {
   int count = 0;
   std::vector<std::string> names;
-  if (cudaGetDeviceCount(&count) != cudaSuccess) cudaGetLastError();  // a driver or a device that is not there
+  if (cudaGetDeviceCount(&count) != cudaSuccess)
+    cudaGetLastError();  // a driver or a device that is not there
   for (int device = 0; device < count; ++device) {
     cudaDeviceProp properties{};
     check_cuda(cudaGetDeviceProperties(&properties, device), "asking for a device's name");
     const auto* id = reinterpret_cast<const unsigned char*>(properties.uuid.bytes);
-    names.push_back(fmt::format("{:02x}", fmt::join(std::span(id, sizeof(properties.uuid.bytes)), "")));
+    names.push_back(
+        fmt::format("{:02x}", fmt::join(std::span(id, sizeof(properties.uuid.bytes)), "")));
   }
   return names;
 }

@@ -8,7 +8,8 @@
 namespace stratplan {
 namespace {
 
-using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, decltype([](cudaGraph_t graph) { cudaGraphDestroy(graph); })>;
+using Captured = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>,
+                                 decltype([](cudaGraph_t graph) { cudaGraphDestroy(graph); })>;
 
 /// Without a graph where the capture has failed: then it is over all the same.
 Captured end_capture(cudaStream_t stream, cudaError_t& status) {
@@ -19,7 +20,8 @@ Captured end_capture(cudaStream_t stream, cudaError_t& status) {
 }
 
 Captured capture(cudaStream_t stream, const std::function<void()>& enqueue) {
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+             "beginning a capture");
   cudaError_t status = cudaSuccess;
   try {
     enqueue();
@@ -37,12 +39,15 @@ Captured capture(cudaStream_t stream, const std::function<void()>& enqueue) {
 Graph::Graph(cudaStream_t stream, const std::function<void()>& enqueue) {
   const Captured graph = capture(stream, enqueue);
   check_cuda(cudaGraphInstantiate(&ready_, graph.get(), 0), "making a graph ready");
-  if (const cudaError_t status = cudaGraphUpload(ready_, stream); status != cudaSuccess) {  // or else the first launch would do it, and take longer
+  if (const cudaError_t status = cudaGraphUpload(ready_, stream);
+      status != cudaSuccess) {  // or else the first launch would do it, and take longer
     cudaGraphExecDestroy(ready_);
     check_cuda(status, "sending a graph to the device");
   }
 }
 
-void Graph::launch(cudaStream_t stream) const { check_cuda(cudaGraphLaunch(ready_, stream), "launching a graph"); }
+void Graph::launch(cudaStream_t stream) const {
+  check_cuda(cudaGraphLaunch(ready_, stream), "launching a graph");
+}
 
 }  // namespace stratplan

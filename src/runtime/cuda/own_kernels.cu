@@ -11,7 +11,9 @@ namespace {
 template <class Work>
 __global__ void each(std::int64_t count, Work work) {
   const auto stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) work(i);
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += stride)
+    work(i);
 }
 
 /// A thread for each index, as far as there are blocks.
@@ -33,7 +35,9 @@ class OwnKernel : public CudaKernel {
   explicit OwnKernel(const Kernel& kernel) : kernel_(kernel), workspace_(own::workspace(kernel)) {}
   Bytes workspace() const override { return workspace_; }
   std::string implementation() const override { return "own"; }
-  void run(const KernelCall& call, cudaStream_t stream) override { own::run(kernel_, call, StreamLaunch{stream}); }
+  void run(const KernelCall& call, cudaStream_t stream) override {
+    own::run(kernel_, call, StreamLaunch{stream});
+  }
 
  private:
   Kernel kernel_;
@@ -45,7 +49,9 @@ class WideningKernel : public CudaKernel {
  public:
   explicit WideningKernel(std::int64_t elements) : elements_(elements) {}
   std::string implementation() const override { return "own"; }
-  void run(const KernelCall& call, cudaStream_t stream) override { own::convert_all<T, float>(elements_, call, StreamLaunch{stream}); }
+  void run(const KernelCall& call, cudaStream_t stream) override {
+    own::convert_all<T, float>(elements_, call, StreamLaunch{stream});
+  }
 
  private:
   std::int64_t elements_;
@@ -58,6 +64,8 @@ std::unique_ptr<CudaKernel> make_widening(DataType from, std::int64_t elements) 
   return std::make_unique<WideningKernel<Bfloat16>>(elements);
 }
 
-std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel) { return std::make_unique<OwnKernel>(kernel); }
+std::unique_ptr<CudaKernel> make_own_kernel(const Kernel& kernel) {
+  return std::make_unique<OwnKernel>(kernel);
+}
 
 }  // namespace stratplan

@@ -14,16 +14,19 @@ struct ProcessorClock {
 };
 
 /// Blocks know nothing of each other, so none waits for one that has no place yet.
-__global__ void __launch_bounds__(TrafficPlan::threads) copy_beside(TrafficPlan plan, Words* to, const Words* from) {
-  own::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to, from, ProcessorClock{});
+__global__ void __launch_bounds__(TrafficPlan::threads)
+    copy_beside(TrafficPlan plan, Words* to, const Words* from) {
+  own::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to, from,
+                   ProcessorClock{});
 }
 
 }  // namespace
 
-void enqueue_traffic(const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer, double clock, cudaStream_t stream) {
+void enqueue_traffic(const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer,
+                     double clock, cudaStream_t stream) {
   const TrafficPlan plan(traffic, buffer, clock);
-  copy_beside<<<static_cast<unsigned>(plan.blocks), TrafficPlan::threads, 0, stream>>>(plan, static_cast<Words*>(to),
-                                                                                       static_cast<const Words*>(from));
+  copy_beside<<<static_cast<unsigned>(plan.blocks), TrafficPlan::threads, 0, stream>>>(
+      plan, static_cast<Words*>(to), static_cast<const Words*>(from));
   check_cuda(cudaGetLastError(), "launching copies beside kernels");
 }
 

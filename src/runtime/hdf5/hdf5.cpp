@@ -40,7 +40,9 @@ class Handle {
 /// Its own reports on standard error are not for users.
 void be_silent() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
-hid_t memory_type(DataType type) { return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT; }
+hid_t memory_type(DataType type) {
+  return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
+}
 
 /// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is read needs no lock, which many shared file systems cannot
 /// give: HDF5 would not open it there.
@@ -60,7 +62,8 @@ Handle open_file(const std::string& path) {
   else
     throw InputError(path, "", "can not be opened");
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access_for_reading()), H5Fclose);
-  if (!file.good()) throw InputError(path, "", "expected an HDF5 file: it is none, or it is damaged");
+  if (!file.good())
+    throw InputError(path, "", "expected an HDF5 file: it is none, or it is damaged");
   return file;
 }
 
@@ -73,15 +76,21 @@ Handle open_data_set(const std::string& path, hid_t file, const std::string& nam
 class Hdf5Array final : public ArrayFile {
  public:
   Hdf5Array(const std::string& path, const std::string& name)
-      : name_(path + ": " + name), path_(path), pointer_("/" + name), file_(open_file(path)), data_set_(stratplan::open_data_set(path, file_, name)) {
+      : name_(path + ": " + name),
+        path_(path),
+        pointer_("/" + name),
+        file_(open_file(path)),
+        data_set_(stratplan::open_data_set(path, file_, name)) {
     const Handle space(H5Dget_space(data_set_), H5Sclose), type(H5Dget_type(data_set_), H5Tclose);
     const int axes = H5Sget_simple_extent_ndims(space);
-    if (axes < 1) throw InputError(path, pointer_, "expected an array with samples along its first axis");
+    if (axes < 1)
+      throw InputError(path, pointer_, "expected an array with samples along its first axis");
     std::vector<hsize_t> extents(static_cast<std::size_t>(axes));
     H5Sget_simple_extent_dims(space, extents.data(), nullptr);
     extents_.assign(extents.begin(), extents.end());
     const H5T_class_t kind = H5Tget_class(type);
-    if (kind != H5T_INTEGER && kind != H5T_FLOAT) throw InputError(path, pointer_, "expected numbers");
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT)
+      throw InputError(path, pointer_, "expected numbers");
     integers_ = kind == H5T_INTEGER;
     order_ = read_order();
   }
@@ -92,27 +101,33 @@ class Hdf5Array final : public ArrayFile {
   std::optional<ChannelOrder> channel_order() const override { return order_; }
 
   void read(std::span<const Interval> box, DataType type, void* into) override {
-    SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(), extents_.size());
+    SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(),
+              extents_.size());
     begin_.clear();
     count_.clear();
     for (const Interval interval : box) {
       begin_.push_back(static_cast<hsize_t>(interval.begin));
       count_.push_back(static_cast<hsize_t>(interval.size()));
     }
-    const Handle from(H5Dget_space(data_set_), H5Sclose), to(H5Screate_simple(static_cast<int>(count_.size()), count_.data(), nullptr), H5Sclose);
+    const Handle from(H5Dget_space(data_set_), H5Sclose),
+        to(H5Screate_simple(static_cast<int>(count_.size()), count_.data(), nullptr), H5Sclose);
     H5Sselect_hyperslab(from, H5S_SELECT_SET, begin_.data(), nullptr, count_.data(), nullptr);
     if (H5Dread(data_set_, memory_type(type), to, from, H5P_DEFAULT, into) < 0)
-      throw InputError(path_, pointer_, fmt::format("can not be read at sample {}: the file is truncated or damaged", box[0].begin));
+      throw InputError(path_, pointer_,
+                       fmt::format("can not be read at sample {}: the file is truncated or damaged",
+                                   box[0].begin));
   }
 
  private:
   std::optional<ChannelOrder> read_order() const {
     if (H5Aexists(data_set_, "channel_order") <= 0) return {};
-    const Handle attribute(H5Aopen(data_set_, "channel_order", H5P_DEFAULT), H5Aclose), type(H5Aget_type(attribute), H5Tclose);
+    const Handle attribute(H5Aopen(data_set_, "channel_order", H5P_DEFAULT), H5Aclose),
+        type(H5Aget_type(attribute), H5Tclose);
     const std::string text = read_text(attribute, type);
     if (text == "first") return ChannelOrder::First;
     if (text == "last") return ChannelOrder::Last;
-    throw InputError(path_, pointer_ + "/channel_order", fmt::format("expected \"first\" or \"last\", found \"{}\"", text));
+    throw InputError(path_, pointer_ + "/channel_order",
+                     fmt::format("expected \"first\" or \"last\", found \"{}\"", text));
   }
 
   /// Strings are of fixed or of variable length, as whoever wrote them liked.
@@ -136,7 +151,8 @@ class Hdf5Array final : public ArrayFile {
   std::string name_, path_, pointer_;
   Handle file_, data_set_;
   std::vector<std::int64_t> extents_;
-  std::vector<hsize_t> begin_, count_;  ///< what is being read; kept, so that only first reads allocate
+  std::vector<hsize_t> begin_,
+      count_;  ///< what is being read; kept, so that only first reads allocate
   bool integers_ = false;
   std::optional<ChannelOrder> order_;
 };
@@ -167,10 +183,12 @@ class LockedArray final : public ArrayFile {
 
 class Hdf5Writer final : public DataSetWriter {
  public:
-  Hdf5Writer(const std::string& path, const DataSetShape& shape) : target_(path), temporary_(path + ".tmp"), y_type_(shape.y_type) {
+  Hdf5Writer(const std::string& path, const DataSetShape& shape)
+      : target_(path), temporary_(path + ".tmp"), y_type_(shape.y_type) {
     const std::scoped_lock lock(library);
     be_silent();
-    file_.emplace(checked(H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)), H5Fclose);
+    file_.emplace(checked(H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)),
+                  H5Fclose);
     x_extents_ = extents_of(shape.samples, shape.x);
     y_extents_ = extents_of(shape.samples, shape.y);
     x_.emplace(create("x", x_extents_, DataType::F32));
@@ -203,27 +221,34 @@ class Hdf5Writer final : public DataSetWriter {
     if (result < 0) throw EnvironmentError(fmt::format("{}: cannot be written", target_));
     return result;
   }
-  static std::vector<hsize_t> extents_of(std::int64_t samples, const std::vector<std::int64_t>& sample) {
+  static std::vector<hsize_t> extents_of(std::int64_t samples,
+                                         const std::vector<std::int64_t>& sample) {
     std::vector<hsize_t> extents{static_cast<hsize_t>(samples)};
     for (const std::int64_t extent : sample) extents.push_back(static_cast<hsize_t>(extent));
     return extents;
   }
   Handle create(const char* name, const std::vector<hsize_t>& extents, DataType type) {
-    const Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), H5Sclose);
+    const Handle space(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+                       H5Sclose);
     const hid_t stored = type == DataType::I32 ? H5T_STD_I32LE : H5T_IEEE_F32LE;
-    return {checked(H5Dcreate2(*file_, name, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)), H5Dclose};
+    return {checked(H5Dcreate2(*file_, name, stored, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
+            H5Dclose};
   }
   void state_channels_first(hid_t data_set) {
     const Handle type(H5Tcopy(H5T_C_S1), H5Tclose), space(H5Screate(H5S_SCALAR), H5Sclose);
     H5Tset_size(type, sizeof "first");
-    const Handle attribute(checked(H5Acreate2(data_set, "channel_order", type, space, H5P_DEFAULT, H5P_DEFAULT)), H5Aclose);
+    const Handle attribute(
+        checked(H5Acreate2(data_set, "channel_order", type, space, H5P_DEFAULT, H5P_DEFAULT)),
+        H5Aclose);
     checked(H5Awrite(attribute, type, "first"));
   }
-  void write(hid_t data_set, const std::vector<hsize_t>& extents, DataType type, const void* sample) {
+  void write(hid_t data_set, const std::vector<hsize_t>& extents, DataType type,
+             const void* sample) {
     std::vector<hsize_t> begin(extents.size(), 0), count = extents;
     begin[0] = written_;
     count[0] = 1;
-    const Handle to(H5Dget_space(data_set), H5Sclose), from(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
+    const Handle to(H5Dget_space(data_set), H5Sclose),
+        from(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), H5Sclose);
     checked(H5Sselect_hyperslab(to, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr));
     checked(H5Dwrite(data_set, memory_type(type), from, to, H5P_DEFAULT, sample));
   }
@@ -242,9 +267,13 @@ class Hdf5Writer final : public DataSetWriter {
 
 }  // namespace
 
-std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name) { return std::make_unique<LockedArray>(path, name); }
+std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name) {
+  return std::make_unique<LockedArray>(path, name);
+}
 
-std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape) { return std::make_unique<Hdf5Writer>(path, shape); }
+std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSetShape& shape) {
+  return std::make_unique<Hdf5Writer>(path, shape);
+}
 
 PartInfo hdf5_part() {
   std::array<unsigned, 3> version{};

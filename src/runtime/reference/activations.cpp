@@ -11,7 +11,8 @@ namespace {
 template <class F>
 void map(const Kernel& kernel, const KernelCall& call, F f) {
   const float *a = call.read(0), *b = call.reads.size() > 1 ? call.read(1) : nullptr;
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{a[i]}, b ? double{b[i]} : 0));
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = static_cast<float>(f(double{a[i]}, b ? double{b[i]} : 0));
 }
 
 /// Calls visit(first element) for each run of channels.
@@ -24,7 +25,8 @@ void for_each_row(const Kernel& kernel, Visit visit) {
 double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
   const LocalResponse& response = kernel.response;
   double squares = 0;
-  for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2); j <= std::min(kernel.x[Axis::C] - 1, c + response.size / 2); ++j)
+  for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2);
+       j <= std::min(kernel.x[Axis::C] - 1, c + response.size / 2); ++j)
     squares += double{x[j]} * x[j];
   return response.k + response.alpha / static_cast<double>(response.size) * squares;
 }
@@ -85,7 +87,8 @@ void softmax_forward(const Kernel& kernel, const KernelCall& call) {
     const double largest = *std::max_element(x, x + channels);
     double sum = 0;
     for (std::int64_t c = 0; c < channels; ++c) sum += std::exp(x[c] - largest);
-    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[row + c] = static_cast<float>(std::exp(x[c] - largest) / sum);
+    for (std::int64_t c = 0; c < channels; ++c)
+      call.write(0)[row + c] = static_cast<float>(std::exp(x[c] - largest) / sum);
   });
 }
 
@@ -95,7 +98,8 @@ void softmax_backward(const Kernel& kernel, const KernelCall& call) {
     const float *y = call.read(0) + row, *dy = call.read(1) + row;
     double sum = 0;
     for (std::int64_t c = 0; c < channels; ++c) sum += double{y[c]} * dy[c];
-    for (std::int64_t c = 0; c < channels; ++c) call.write(0)[row + c] = static_cast<float>(y[c] * (dy[c] - sum));
+    for (std::int64_t c = 0; c < channels; ++c)
+      call.write(0)[row + c] = static_cast<float>(y[c] * (dy[c] - sum));
   });
 }
 
@@ -103,7 +107,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_row(kernel, [&](std::int64_t row) {
     const float* x = call.read(0) + row;
     for (std::int64_t c = 0; c < kernel.x[Axis::C]; ++c)
-      call.write(0)[row + c] = static_cast<float>(x[c] * std::pow(response_scale(kernel, x, c), -kernel.response.beta));
+      call.write(0)[row + c] =
+          static_cast<float>(x[c] * std::pow(response_scale(kernel, x, c), -kernel.response.beta));
   });
 }
 
@@ -116,9 +121,11 @@ void local_response_backward(const Kernel& kernel, const KernelCall& call) {
     const std::int64_t channels = kernel.x[Axis::C];
     for (std::int64_t c = 0; c < channels; ++c) {
       double sum = 0;
-      for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2); j <= std::min(channels - 1, c + response.size / 2); ++j)
+      for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2);
+           j <= std::min(channels - 1, c + response.size / 2); ++j)
         sum += double{dy[j]} * x[j] * std::pow(response_scale(kernel, x, j), -response.beta - 1);
-      call.write(0)[row + c] = static_cast<float>(dy[c] * std::pow(response_scale(kernel, x, c), -response.beta) - factor * x[c] * sum);
+      call.write(0)[row + c] = static_cast<float>(
+          dy[c] * std::pow(response_scale(kernel, x, c), -response.beta) - factor * x[c] * sum);
     }
   });
 }

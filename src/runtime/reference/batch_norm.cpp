@@ -16,13 +16,17 @@ struct Moments {
   const Kernel& kernel;
   const double* sums;
 
-  std::int64_t place(const Index& i, int which) const { return (kernel.sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1]; }
+  std::int64_t place(const Index& i, int which) const {
+    return (kernel.sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
+  }
   double terms(const Index& i) const { return kernel.sets.terms(kernel.sets.set_of(i[0])); }
   /// Mean of values whose sums per channel are given, each channel's with a factor, over the set and group of i.
-  double mean_of(const double* values, const Index& i, int which, const float* factors = nullptr) const {
+  double mean_of(const double* values, const Index& i, int which,
+                 const float* factors = nullptr) const {
     const std::int64_t group = kernel.sets.group_channels, first = i[1] / group * group;
     double sum = 0;
-    for (std::int64_t c = first; c < first + group; ++c) sum += values[place({i[0], c}, which)] * (factors ? factors[c] : 1.0F);
+    for (std::int64_t c = first; c < first + group; ++c)
+      sum += values[place({i[0], c}, which)] * (factors ? factors[c] : 1.0F);
     return sum / terms(i);
   }
   double mean(const Index& i) const { return mean_of(sums, i, 0); }
@@ -30,7 +34,9 @@ struct Moments {
     const double variance = std::max(0.0, mean_of(sums, i, 1) - mean(i) * mean(i));
     return 1 / std::sqrt(variance + kernel.scalar);
   }
-  double normalized(const Index& i, float x) const { return (x - mean(i)) * reciprocal_deviation(i); }
+  double normalized(const Index& i, float x) const {
+    return (x - mean(i)) * reciprocal_deviation(i);
+  }
 };
 
 float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, double normalized) {
@@ -42,7 +48,8 @@ float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, dou
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
-  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) / kernel.sets.terms(set);
+  return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) /
+         kernel.sets.terms(set);
 }
 
 }  // namespace
@@ -63,13 +70,15 @@ void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
-    call.write(0)[o] = finished(kernel, call, o, scale[i[1]] * moments.normalized(i, x[o]) + shift[i[1]]);
+    call.write(0)[o] =
+        finished(kernel, call, o, scale[i[1]] * moments.normalized(i, x[o]) + shift[i[1]]);
   });
 }
 
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
-  const float *x = call.read(0), *dy = call.read(1), *y = kernel.activation == Activation::None ? nullptr : call.read(3);
+  const float *x = call.read(0), *dy = call.read(1),
+              *y = kernel.activation == Activation::None ? nullptr : call.read(3);
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
   std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
@@ -93,12 +102,15 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
 
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
-  const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4), *y = kernel.activation == Activation::None ? nullptr : call.read(5);
+  const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4),
+              *y = kernel.activation == Activation::None ? nullptr : call.read(5);
   const double* gradient_sums = call.read<double>(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
-    const double mean_dy = moments.mean_of(gradient_sums, i, 0, scale), mean_dy_h = moments.mean_of(gradient_sums, i, 1, scale);
-    const double centered = double{scale[i[1]]} * through_activation(kernel, y, o, dy[o]) - mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
+    const double mean_dy = moments.mean_of(gradient_sums, i, 0, scale),
+                 mean_dy_h = moments.mean_of(gradient_sums, i, 1, scale);
+    const double centered = double{scale[i[1]]} * through_activation(kernel, y, o, dy[o]) -
+                            mean_dy - moments.normalized(i, x[o]) * mean_dy_h;
     call.write(0)[o] = static_cast<float>(moments.reciprocal_deviation(i) * centered);
   });
 }
@@ -126,10 +138,14 @@ void running_average(const Kernel& kernel, const KernelCall& call) {
 }
 
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
-  const float *x = call.read(0), *mean = call.read(1), *variance = mean + kernel.x[Axis::C], *scale = call.read(2), *shift = call.read(3);
+  const float *x = call.read(0), *mean = call.read(1), *variance = mean + kernel.x[Axis::C],
+              *scale = call.read(2), *shift = call.read(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i), c = i[1];
-    call.write(0)[o] = finished(kernel, call, o, scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) + shift[c]);
+    call.write(0)[o] = finished(
+        kernel, call, o,
+        scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) +
+            shift[c]);
   });
 }
 

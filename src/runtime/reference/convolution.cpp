@@ -7,12 +7,15 @@ namespace {
 /// Calls visit(x element, weights element, y element) for every product of the convolution.
 template <class Visit>
 void for_each_product(const Kernel& kernel, Visit visit) {
-  const std::int64_t channels = kernel.x[Axis::C] / kernel.groups, filters = kernel.y[Axis::C] / kernel.groups;
+  const std::int64_t channels = kernel.x[Axis::C] / kernel.groups,
+                     filters = kernel.y[Axis::C] / kernel.groups;
   for_each_index(kernel.y, [&](const Index& output) {
     const std::int64_t y = offset(kernel.y, output), filter = output[1], group = filter / filters;
     for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
       input[1] = group * channels;
-      const std::int64_t x = offset(kernel.x, input), w = (filter * taps(kernel) + tap) * channels;  // the channels lie side by side in both
+      const std::int64_t x = offset(kernel.x, input),
+                         w = (filter * taps(kernel) + tap) *
+                             channels;  // the channels lie side by side in both
       for (std::int64_t c = 0; c < channels; ++c) visit(x + c, w + c, y);
     });
   });
@@ -27,8 +30,9 @@ void round_to(float* destination, std::span<const double> sums) {
 void convolution_forward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *weights = call.read(1);
   const std::span<double> y = sums_of(call, kernel.y.elements());
-  for_each_product(kernel,
-                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi]; });
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+    y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi];
+  });
   if (kernel.bias) {
     const std::size_t filters = static_cast<std::size_t>(kernel.y[Axis::C]);
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += call.read(2)[i % filters];
@@ -40,22 +44,26 @@ void convolution_forward(const Kernel& kernel, const KernelCall& call) {
 void convolution_backward_data(const Kernel& kernel, const KernelCall& call) {
   const float *dy = call.read(0), *weights = call.read(1);
   const std::span<double> dx = sums_of(call, kernel.x.elements());
-  for_each_product(kernel,
-                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi]; });
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+    dx[static_cast<std::size_t>(xi)] += double{dy[yi]} * weights[wi];
+  });
   round_to(call.write(0), dx);
 }
 
 void convolution_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
-  const std::span<double> dweights = sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] / kernel.groups);
-  for_each_product(kernel,
-                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) { dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi]; });
+  const std::span<double> dweights =
+      sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] / kernel.groups);
+  for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+    dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi];
+  });
   round_to(call.write(0), dweights);
 }
 
 void bias_add(const Kernel& kernel, const KernelCall& call) {
   const float *y = call.read(0), *bias = call.read(1);
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = activated(kernel, y[i] + bias[i % kernel.y[Axis::C]]);
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = activated(kernel, y[i] + bias[i % kernel.y[Axis::C]]);
 }
 
 void bias_gradient(const Kernel& kernel, const KernelCall& call) {
@@ -63,7 +71,8 @@ void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> sums = sums_of(call, channels);
   const bool activates = kernel.activation != Activation::None;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
-    const float gradient = through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);
+    const float gradient =
+        through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);
     sums[static_cast<std::size_t>(i % channels)] += gradient;
     if (activates) call.write(1)[i] = gradient;
   }

@@ -9,13 +9,15 @@ namespace {
 /// write(0)[i] = f(read(0)[i]).
 template <class F>
 void map(const Kernel& kernel, const KernelCall& call, F f) {
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}));
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}));
 }
 
 /// write(0)[i] = f(read(0)[i], read(1)[i]): y and dy.
 template <class F>
 void map2(const Kernel& kernel, const KernelCall& call, F f) {
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i) call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}, double{call.read(1)[i]}));
+  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
+    call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}, double{call.read(1)[i]}));
 }
 
 }  // namespace
@@ -53,8 +55,10 @@ void dropout(const Kernel& kernel, const KernelCall& call) {
   const RandomStream random(context.seed, context.layer, context.now->step);
   for_each_index(kernel.x, [&](const Index& local) {
     Index global = local;
-    for (std::size_t axis = 0; axis < axis_count; ++axis) global[axis] += context.region.interval[axis].begin;
-    const bool stays = random.uniform(static_cast<std::uint64_t>(offset(context.global, global))) >= kernel.scalar;
+    for (std::size_t axis = 0; axis < axis_count; ++axis)
+      global[axis] += context.region.interval[axis].begin;
+    const bool stays =
+        random.uniform(static_cast<std::uint64_t>(offset(context.global, global))) >= kernel.scalar;
     const std::int64_t o = offset(kernel.x, local);
     call.write(0)[o] = stays ? static_cast<float>(call.read(0)[o] / (1 - kernel.scalar)) : 0;
   });
@@ -64,7 +68,8 @@ void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const float *weights = call.read(0), *gradient = call.read(1), *velocity = call.read(2);
   const KernelContext& context = call.context;
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
-    const double next = context.momentum * velocity[i] + gradient[i] + context.weight_decay * weights[i];
+    const double next =
+        context.momentum * velocity[i] + gradient[i] + context.weight_decay * weights[i];
     call.write(0)[i] = static_cast<float>(weights[i] - context.now->learning_rate * next);
     call.write(1)[i] = static_cast<float>(next);
   }

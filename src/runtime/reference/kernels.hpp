@@ -12,7 +12,9 @@ namespace stratplan::reference {
 using Index = std::array<std::int64_t, axis_count>;
 
 constexpr std::int64_t offset(const Shape& shape, const Index& i) {
-  return (((i[0] * shape[Axis::D] + i[2]) * shape[Axis::H] + i[3]) * shape[Axis::W] + i[4]) * shape[Axis::C] + i[1];
+  return (((i[0] * shape[Axis::D] + i[2]) * shape[Axis::H] + i[3]) * shape[Axis::W] + i[4]) *
+             shape[Axis::C] +
+         i[1];
 }
 
 /// Calls visit(index) for every index below `shape`, in memory order.
@@ -35,12 +37,15 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
     const Window& w = kernel.windows[static_cast<std::size_t>(axis)];
     return output[static_cast<std::size_t>(axis) + 2] * w.stride - w.pad_before + k * w.dilation;
   };
-  const auto inside = [&](Axis axis, std::int64_t position) { return position >= 0 && position < kernel.x[axis]; };
+  const auto inside = [&](Axis axis, std::int64_t position) {
+    return position >= 0 && position < kernel.x[axis];
+  };
   for (std::int64_t kd = 0; kd < kernel.windows[0].kernel; ++kd)
     for (std::int64_t kh = 0; kh < kernel.windows[1].kernel; ++kh)
       for (std::int64_t kw = 0; kw < kernel.windows[2].kernel; ++kw, ++tap) {
         const Index input{output[0], output[1], at(0, kd), at(1, kh), at(2, kw)};
-        if (inside(Axis::D, input[2]) && inside(Axis::H, input[3]) && inside(Axis::W, input[4])) visit(tap, input);
+        if (inside(Axis::D, input[2]) && inside(Axis::H, input[3]) && inside(Axis::W, input[4]))
+          visit(tap, input);
       }
 }
 
@@ -51,7 +56,9 @@ inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
   return sums;
 }
 
-inline std::int64_t taps(const Kernel& kernel) { return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel; }
+inline std::int64_t taps(const Kernel& kernel) {
+  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+}
 
 /// As a layer of its own would: rounded before and after.
 inline float activated(const Kernel& kernel, float x) {

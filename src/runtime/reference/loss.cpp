@@ -8,7 +8,9 @@ namespace stratplan::reference {
 namespace {
 
 /// What gradients are multiplied by.
-double gradient_scale(const Kernel& kernel, const KernelCall& call) { return kernel.scaled ? call.read<double>(2)[0] : 1; }
+double gradient_scale(const Kernel& kernel, const KernelCall& call) {
+  return kernel.scaled ? call.read<double>(2)[0] : 1;
+}
 
 }  // namespace
 
@@ -25,7 +27,8 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
     loss += std::log(sum) + largest - x[label];
     for (std::int64_t c = 0; c < classes; ++c) {
       const double p = std::exp(x[c] - largest) / sum;
-      call.write(1)[row * classes + c] = static_cast<float>(scale * (p - (c == label ? 1 : 0)) / kernel.scalar);
+      call.write(1)[row * classes + c] =
+          static_cast<float>(scale * (p - (c == label ? 1 : 0)) / kernel.scalar);
     }
   }
   *call.write<double>(0) = loss / kernel.scalar;
@@ -66,7 +69,8 @@ void dice_loss(const Kernel& kernel, const KernelCall& call) {
     mean += a / b / static_cast<double>(classes);
     for (std::int64_t i = c; i < kernel.x.elements(); i += classes) {
       const double da = call.read<std::int32_t>(0)[i / classes] == c ? 2 : 0;
-      call.write(1)[i] = static_cast<float>(scale * (a / b - da) / b / static_cast<double>(classes));
+      call.write(1)[i] =
+          static_cast<float>(scale * (a / b - da) / b / static_cast<double>(classes));
     }
   }
   *call.write<double>(0) = 1 - mean;

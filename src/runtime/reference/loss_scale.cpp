@@ -19,7 +19,8 @@ void unscale(const Kernel& kernel, const KernelCall& call) {
 }
 
 void adjust_loss_scale(const Kernel&, const KernelCall& call) {
-  const LossScaling next = adjusted({call.read<double>(0)[0], call.read<double>(0)[1]}, *call.read<double>(1) > 0, call.context.scale_growth_steps);
+  const LossScaling next = adjusted({call.read<double>(0)[0], call.read<double>(0)[1]},
+                                    *call.read<double>(1) > 0, call.context.scale_growth_steps);
   call.write<double>(0)[0] = next.scale;
   call.write<double>(0)[1] = next.steps;
 }

@@ -32,9 +32,12 @@ void copy_region(const Kernel& kernel, const KernelCall& call) {
 }
 
 void fill(const Kernel& kernel, const KernelCall& call) {
-  std::fill_n(static_cast<std::byte*>(call.writes[0]), kernel.y.elements() * size_of(kernel.type), std::byte{});
+  std::fill_n(static_cast<std::byte*>(call.writes[0]), kernel.y.elements() * size_of(kernel.type),
+              std::byte{});
 }
 
-void convert(const Kernel& kernel, const KernelCall& call) { narrow(kernel.type, call.read(0), call.writes[0], kernel.y.elements()); }
+void convert(const Kernel& kernel, const KernelCall& call) {
+  narrow(kernel.type, call.read(0), call.writes[0], kernel.y.elements());
+}
 
 }  // namespace stratplan::reference

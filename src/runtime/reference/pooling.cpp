@@ -45,7 +45,8 @@ void average_pool_forward(const Kernel& kernel, const KernelCall& call) {
   const float* x = call.read(0);
   for_each_index(kernel.y, [&](const Index& output) {
     double sum = 0;
-    for_each_tap(kernel, output, [&](std::int64_t, const Index& input) { sum += x[offset(kernel.x, input)]; });
+    for_each_tap(kernel, output,
+                 [&](std::int64_t, const Index& input) { sum += x[offset(kernel.x, input)]; });
     const double count = divisor(kernel, output);
     call.write(0)[offset(kernel.y, output)] = count == 0 ? 0 : static_cast<float>(sum / count);
   });
@@ -56,21 +57,27 @@ void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const double share = dy[offset(kernel.y, output)] / divisor(kernel, output);
-    for_each_tap(kernel, output, [&](std::int64_t, const Index& input) { dx[static_cast<std::size_t>(offset(kernel.x, input))] += share; });
+    for_each_tap(kernel, output, [&](std::int64_t, const Index& input) {
+      dx[static_cast<std::size_t>(offset(kernel.x, input))] += share;
+    });
   });
   for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
 }
 
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> sums = sums_of(call, kernel.x[Axis::N] * kernel.x[Axis::C]);
-  for_each_index(kernel.x,
-                 [&](const Index& i) { sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] += call.read(0)[offset(kernel.x, i)]; });
-  for (std::size_t i = 0; i < sums.size(); ++i) call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
+  for_each_index(kernel.x, [&](const Index& i) {
+    sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] +=
+        call.read(0)[offset(kernel.x, i)];
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
 }
 
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.x, [&](const Index& i) {
-    call.write(0)[offset(kernel.x, i)] = static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / kernel.scalar);
+    call.write(0)[offset(kernel.x, i)] =
+        static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / kernel.scalar);
   });
 }
 

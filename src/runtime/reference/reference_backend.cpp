@@ -90,25 +90,32 @@ Bytes workspace_of(const Kernel& kernel) {
 /// A kernel on narrow operands is the same kernel on floats: what it reads becomes floats, and what it writes is rounded.
 class NarrowKernel : public HostKernel {
  public:
-  explicit NarrowKernel(const Kernel& kernel) : type_(kernel.type), operands_(kernel.operands()), in_floats_(kernel) {
+  explicit NarrowKernel(const Kernel& kernel)
+      : type_(kernel.type), operands_(kernel.operands()), in_floats_(kernel) {
     in_floats_.type = DataType::F32;
     function_ = function_of(kernel.kind);
-    if (kernel.kind == KernelKind::ClipForward || kernel.kind == KernelKind::ClipBackward) {  // what lies at a limit is told by its number
+    if (kernel.kind == KernelKind::ClipForward ||
+        kernel.kind == KernelKind::ClipBackward) {  // what lies at a limit is told by its number
       in_floats_.scalar = nearest(type_, static_cast<float>(kernel.scalar));
       in_floats_.maximum = nearest(type_, static_cast<float>(kernel.maximum));
     }
     for (const auto* side : {&operands_.reads, &operands_.writes})
-      for (const Operand& operand : *side) floats_ += is_narrow(operand.type) ? padded(operand.elements) : 0;
+      for (const Operand& operand : *side)
+        floats_ += is_narrow(operand.type) ? padded(operand.elements) : 0;
     reads_.resize(operands_.reads.size());
     writes_.resize(operands_.writes.size());
   }
-  Bytes workspace() const override { return Bytes{floats_ * size_of(DataType::F32)} + workspace_of(in_floats_); }
+  Bytes workspace() const override {
+    return Bytes{floats_ * size_of(DataType::F32)} + workspace_of(in_floats_);
+  }
   std::string implementation() const override { return "reference"; }
 
   void run(const KernelCall& call) override {
     float* room = static_cast<float*>(call.workspace);
     void* beyond = room + floats_;
-    const auto floats = [&](const Operand& operand) { return std::exchange(room, room + padded(operand.elements)); };
+    const auto floats = [&](const Operand& operand) {
+      return std::exchange(room, room + padded(operand.elements));
+    };
     for (std::size_t i = 0; i < reads_.size(); ++i) {
       reads_[i] = call.reads[i];
       if (!is_narrow(operands_.reads[i].type)) continue;
@@ -116,10 +123,14 @@ class NarrowKernel : public HostKernel {
       widen(type_, call.reads[i], values, operands_.reads[i].elements);
       reads_[i] = values;
     }
-    for (std::size_t i = 0; i < writes_.size(); ++i) writes_[i] = is_narrow(operands_.writes[i].type) ? floats(operands_.writes[i]) : call.writes[i];
+    for (std::size_t i = 0; i < writes_.size(); ++i)
+      writes_[i] =
+          is_narrow(operands_.writes[i].type) ? floats(operands_.writes[i]) : call.writes[i];
     function_(in_floats_, {reads_, writes_, beyond, call.context});
     for (std::size_t i = 0; i < writes_.size(); ++i)
-      if (is_narrow(operands_.writes[i].type)) narrow(type_, static_cast<const float*>(writes_[i]), call.writes[i], operands_.writes[i].elements);
+      if (is_narrow(operands_.writes[i].type))
+        narrow(type_, static_cast<const float*>(writes_[i]), call.writes[i],
+               operands_.writes[i].elements);
   }
 
  private:
@@ -150,9 +161,12 @@ class ReferenceBackend : public HostBackend {
   /// Whatever a plan chose for faster backends: there is one implementation of each kernel.
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string&) override {
     check_shapes(kernel);
-    if (is_narrow(kernel.type) && works_on_activations(kernel.kind)) return std::make_unique<NarrowKernel>(kernel);
-    if (is_update(kernel.kind) && kernel.scaled) return std::make_unique<CarefulUpdate>(kernel, function_of(kernel.kind), "reference");
-    return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference", workspace_of(kernel));
+    if (is_narrow(kernel.type) && works_on_activations(kernel.kind))
+      return std::make_unique<NarrowKernel>(kernel);
+    if (is_update(kernel.kind) && kernel.scaled)
+      return std::make_unique<CarefulUpdate>(kernel, function_of(kernel.kind), "reference");
+    return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference",
+                                            workspace_of(kernel));
   }
 };
 

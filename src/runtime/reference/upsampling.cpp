@@ -10,13 +10,17 @@ namespace {
 template <class Visit>
 void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
   const auto at = [&](std::size_t axis) { return mixture(kernel.scales[axis], output[axis + 2]); };
-  const auto inside = [&](Axis axis, std::int64_t position) { return std::clamp<std::int64_t>(position, 0, kernel.x[axis] - 1); };
+  const auto inside = [&](Axis axis, std::int64_t position) {
+    return std::clamp<std::int64_t>(position, 0, kernel.x[axis] - 1);
+  };
   const Mixture d = at(0), h = at(1), w = at(2);
   for (const bool d_after : {false, true})
     for (const bool h_after : {false, true})
       for (const bool w_after : {false, true}) {
-        const double share = (d_after ? d.share : 1 - d.share) * (h_after ? h.share : 1 - h.share) * (w_after ? w.share : 1 - w.share);
-        const Index input{output[0], output[1], inside(Axis::D, d_after ? d.after : d.before), inside(Axis::H, h_after ? h.after : h.before),
+        const double share = (d_after ? d.share : 1 - d.share) * (h_after ? h.share : 1 - h.share) *
+                             (w_after ? w.share : 1 - w.share);
+        const Index input{output[0], output[1], inside(Axis::D, d_after ? d.after : d.before),
+                          inside(Axis::H, h_after ? h.after : h.before),
                           inside(Axis::W, w_after ? w.after : w.before)};
         visit(input, share);
       }
@@ -27,7 +31,9 @@ void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
 void upsample_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_index(kernel.y, [&](const Index& output) {
     double sum = 0;
-    for_each_mixed(kernel, output, [&](const Index& input, double share) { sum += share * call.read(0)[offset(kernel.x, input)]; });
+    for_each_mixed(kernel, output, [&](const Index& input, double share) {
+      sum += share * call.read(0)[offset(kernel.x, input)];
+    });
     call.write(0)[offset(kernel.y, output)] = static_cast<float>(sum);
   });
 }
@@ -36,7 +42,9 @@ void upsample_backward(const Kernel& kernel, const KernelCall& call) {
   const std::span<double> dx = sums_of(call, kernel.x.elements());
   for_each_index(kernel.y, [&](const Index& output) {
     const double dy = call.read(0)[offset(kernel.y, output)];
-    for_each_mixed(kernel, output, [&](const Index& input, double share) { dx[static_cast<std::size_t>(offset(kernel.x, input))] += share * dy; });
+    for_each_mixed(kernel, output, [&](const Index& input, double share) {
+      dx[static_cast<std::size_t>(offset(kernel.x, input))] += share * dy;
+    });
   });
   for (std::size_t i = 0; i < dx.size(); ++i) call.write(0)[i] = static_cast<float>(dx[i]);
 }

@@ -6,7 +6,9 @@
 namespace stratplan {
 namespace {
 
-constexpr const char* not_built = "the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)";
+constexpr const char* not_built =
+    "the cuda backend was not built: configure with -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN "
+    "and NCCL)";
 
 }  // namespace
 
@@ -15,7 +17,9 @@ std::unique_ptr<Backend> make_cuda_backend(bool) { throw EnvironmentError(not_bu
 std::vector<std::string> cuda_devices() { return {}; }
 void use_cuda_device(int) { throw EnvironmentError(not_built); }
 
-PartInfo cuda_part() { return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"}; }
+PartInfo cuda_part() {
+  return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"};
+}
 
 std::optional<DescribedDevice> described_device(const std::string&, bool) { return {}; }
 

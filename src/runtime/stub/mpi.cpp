@@ -8,7 +8,8 @@
 namespace stratplan {
 namespace {
 
-constexpr const char* not_built = "this program was built without MPI; configure it with STRATPLAN_WITH_MPI=ON";
+constexpr const char* not_built =
+    "this program was built without MPI; configure it with STRATPLAN_WITH_MPI=ON";
 
 }  // namespace
 

@@ -62,7 +62,8 @@ TEST(WriteFileAtomically, KeepsTheOldFileIfTheNewOneDoesNotFit) {
   std::string message;
   {
     const FileSizeLimit limit(1000);
-    message = message_of<EnvironmentError>([&] { write_file_atomically(folder / "a.json", std::string(100000, 'x')); });
+    message = message_of<EnvironmentError>(
+        [&] { write_file_atomically(folder / "a.json", std::string(100000, 'x')); });
   }
   EXPECT_THAT(message, HasSubstr("a.json: cannot be written: File too large"));
   EXPECT_EQ(contents_of(folder / "a.json"), "old");
@@ -72,9 +73,14 @@ TEST(WriteFileAtomically, KeepsTheOldFileIfTheNewOneDoesNotFit) {
 TEST(WriteFileAtomically, SaysWhyAPlaceCannotBeWritten) {
   const TemporaryFolder folder;
   folder.write("file", "");
-  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(folder / "file/a.json", "x"); }), HasSubstr("a.json: cannot be written: "));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically("/proc/stratplan/a.json", "x"); }), HasSubstr("a.json: cannot be written: "));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(folder.path(), "x"); }), HasSubstr("cannot be written: Is a directory"));
+  EXPECT_THAT(
+      message_of<EnvironmentError>([&] { write_file_atomically(folder / "file/a.json", "x"); }),
+      HasSubstr("a.json: cannot be written: "));
+  EXPECT_THAT(
+      message_of<EnvironmentError>([&] { write_file_atomically("/proc/stratplan/a.json", "x"); }),
+      HasSubstr("a.json: cannot be written: "));
+  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(folder.path(), "x"); }),
+              HasSubstr("cannot be written: Is a directory"));
   EXPECT_EQ(folder.entries(), 1);
 }
 
@@ -92,7 +98,8 @@ TEST(WriteDocument, WritesWhatReadDocumentReads) {
 TEST(WriteDocumentDeathTest, TakesAnInvalidDocumentForABug) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const TemporaryFolder folder;
-  EXPECT_DEATH(write_document(folder / "plan.json", "plan", Json{{"schema_version", 1}}), "internal error.*the key \"network\" is missing");
+  EXPECT_DEATH(write_document(folder / "plan.json", "plan", Json{{"schema_version", 1}}),
+               "internal error.*the key \"network\" is missing");
 }
 
 /// Sets an environment variable (or removes it) for a test's time.
@@ -123,7 +130,8 @@ TEST(CacheFolder, FollowsTheEnvironmentInOrder) {
   const Setting no_xdg("XDG_CACHE_HOME", nullptr);
   EXPECT_EQ(cache_folder(), "/c/.cache/stratplan");
   const Setting no_home("HOME", nullptr);
-  EXPECT_THAT(message_of<EnvironmentError>([] { cache_folder(); }), HasSubstr("STRATPLAN_CACHE_DIR"));
+  EXPECT_THAT(message_of<EnvironmentError>([] { cache_folder(); }),
+              HasSubstr("STRATPLAN_CACHE_DIR"));
 }
 
 TEST(DataFolder, IsTheChosenOneElseTheSources) {
@@ -132,7 +140,8 @@ TEST(DataFolder, IsTheChosenOneElseTheSources) {
   const Setting chosen("STRATPLAN_DATA_DIR", folder.path().c_str());
   EXPECT_EQ(data_folder("networks"), folder / "networks");
   EXPECT_TRUE(std::filesystem::exists(data_folder("schemas") / "plan.schema.json"));
-  EXPECT_THAT(message_of<EnvironmentError>([] { data_folder("nothing"); }), HasSubstr("set STRATPLAN_DATA_DIR"));
+  EXPECT_THAT(message_of<EnvironmentError>([] { data_folder("nothing"); }),
+              HasSubstr("set STRATPLAN_DATA_DIR"));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ using testing::HasSubstr;
 
 TEST(ReadJsonFile, ReadsWhatIsThereInItsOrder) {
   const TemporaryFolder folder;
-  const Json json = read_json_file(folder.write("a.json", R"({"z": 1, "a": [1.5, true, null], "m": {"k": "\u00e9"}})"));
+  const Json json = read_json_file(
+      folder.write("a.json", R"({"z": 1, "a": [1.5, true, null], "m": {"k": "\u00e9"}})"));
   EXPECT_EQ(json.dump(), R"({"z":1,"a":[1.5,true,null],"m":{"k":"é"}})");
 }
 
@@ -32,13 +33,16 @@ TEST(ReadJsonFile, SaysWhereBadTextIsWrong) {
   const BadText table[] = {
       {"empty", "", "line 1, column 1: the file ends too early"},
       {"truncated", "{\"a\": [1,\n 2", "line 2, column 3: the file ends too early"},
-      {"trailing comma", "{\"a\": 1,\n \"b\": [2, ]}", "line 2, column 11: not JSON: unexpected ']'"},
+      {"trailing comma", "{\"a\": 1,\n \"b\": [2, ]}",
+       "line 2, column 11: not JSON: unexpected ']'"},
       {"NaN", "{\"a\": NaN}", "line 1, column 7: not JSON"},
       {"two documents", "{}\n{}", "line 2, column 1: not JSON"},
-      {"duplicate key", R"({"a": {"b": 1, "c": 2, "b": 3}})", "the key \"b\" is given twice in one object"},
+      {"duplicate key", R"({"a": {"b": 1, "c": 2, "b": 3}})",
+       "the key \"b\" is given twice in one object"},
       {"too deep", deep + std::string(65, ']'), "at most 64 levels of nesting"},
       {"too large", "[1e999]", "not JSON: number overflow parsing '1e999'"},
-      {"too large an integer", "[9223372036854775808]", "the integer 9223372036854775808 is too large"},
+      {"too large an integer", "[9223372036854775808]",
+       "the integer 9223372036854775808 is too large"},
       {"not UTF-8", "[\"\xff\"]", "not JSON"},
   };
   const TemporaryFolder folder;
@@ -53,14 +57,17 @@ TEST(ReadJsonFile, SaysWhereBadTextIsWrong) {
 
 TEST(ReadJsonFile, AllowsAsManyLevelsAsItSaysAndEqualKeysOfDifferentObjects) {
   const TemporaryFolder folder;
-  EXPECT_NO_THROW(read_json_file(folder.write("deep.json", std::string(64, '[') + std::string(64, ']'))));
+  EXPECT_NO_THROW(
+      read_json_file(folder.write("deep.json", std::string(64, '[') + std::string(64, ']'))));
   EXPECT_NO_THROW(read_json_file(folder.write("keys.json", R"({"a": {"a": 1}, "b": {"a": 1}})")));
 }
 
 TEST(ReadJsonFile, SaysWhyThereIsNothingToRead) {
   const TemporaryFolder folder;
-  EXPECT_EQ(message_of([&] { read_json_file(folder / "missing.json"); }), folder / "missing.json" + ": cannot be read: No such file or directory");
-  EXPECT_EQ(message_of([&] { read_json_file(folder.path().string()); }), folder.path().string() + ": expected a file, this is a folder");
+  EXPECT_EQ(message_of([&] { read_json_file(folder / "missing.json"); }),
+            folder / "missing.json" + ": cannot be read: No such file or directory");
+  EXPECT_EQ(message_of([&] { read_json_file(folder.path().string()); }),
+            folder.path().string() + ": expected a file, this is a folder");
 }
 
 TEST(FingerprintOf, IsFnv1a) {

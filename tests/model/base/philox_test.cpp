@@ -16,15 +16,18 @@ TEST(Philox, KnownAnswers) {  // kat_vectors of the Random123 distribution
   const Row rows[] = {
       {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
       {{~0U, ~0U, ~0U, ~0U}, {~0U, ~0U}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (const Row& row : rows) EXPECT_EQ(philox(row.counter, row.key), row.expected);
 }
 
 TEST(Philox, EachPartOfTheKeyMatters) {
-  const std::set<PhiloxBlock> distinct{RandomStream(1, "conv1", 0).words(0), RandomStream(2, "conv1", 0).words(0),
-                                       RandomStream(1, "conv2", 0).words(0), RandomStream(1, "conv1", 1).words(0),
-                                       RandomStream(1, "conv1", 0).words(1), RandomStream(1, "conv1", 0).words(1ULL << 32)};
+  const std::set<PhiloxBlock> distinct{
+      RandomStream(1, "conv1", 0).words(0), RandomStream(2, "conv1", 0).words(0),
+      RandomStream(1, "conv2", 0).words(0), RandomStream(1, "conv1", 1).words(0),
+      RandomStream(1, "conv1", 0).words(1), RandomStream(1, "conv1", 0).words(1ULL << 32)};
   EXPECT_EQ(distinct.size(), 6u);
 }
 

@@ -30,40 +30,56 @@ struct Offence {
 TEST(ValidateJson, NamesPlaceAndExpectation) {
   const Offence table[] = {
       {"/layers/1/stride", "0", "net.json: at /layers/1/stride: expected an integer >= 1, found 0"},
-      {"/layers/1/stride", "-3", "net.json: at /layers/1/stride: expected an integer >= 1, found -3"},
-      {"/layers/1/stride/1", "0", "net.json: at /layers/1/stride/1: expected an integer >= 1, found 0"},
-      {"/layers/1/stride", "1.5", "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, found 1.5"},
+      {"/layers/1/stride", "-3",
+       "net.json: at /layers/1/stride: expected an integer >= 1, found -3"},
+      {"/layers/1/stride/1", "0",
+       "net.json: at /layers/1/stride/1: expected an integer >= 1, found 0"},
+      {"/layers/1/stride", "1.5",
+       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, "
+       "found 1.5"},
       {"/layers/1/stride", "99999999999999999999",
-       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, found 1e+20"},
-      {"/layers/1/padding/0", "[1, 2, 3]", "net.json: at /layers/1/padding/0: expected a list of 2 integers >= 0, found array"},
-      {"/layers/1/bias", "\"yes\"", "net.json: at /layers/1/bias: expected true or false, found \"yes\""},
-      {"/layers/1/strde", "2", "net.json: at /layers/1: unknown key \"strde\" (did you mean \"stride\"?)"},
+       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, "
+       "found 1e+20"},
+      {"/layers/1/padding/0", "[1, 2, 3]",
+       "net.json: at /layers/1/padding/0: expected a list of 2 integers >= 0, found array"},
+      {"/layers/1/bias", "\"yes\"",
+       "net.json: at /layers/1/bias: expected true or false, found \"yes\""},
+      {"/layers/1/strde", "2",
+       "net.json: at /layers/1: unknown key \"strde\" (did you mean \"stride\"?)"},
       {"/layers/1/quux", "2", "net.json: at /layers/1: unknown key \"quux\""},
       {"/layers/1/a~1b~0", "2", "net.json: at /layers/1: unknown key \"a/b~\""},
       {"/layers", "[]", "net.json: at /layers: expected a list of at least 1 objects, found array"},
       {"/layers/2", "{\"name\": \"loss\"}", "net.json: at /layers/2: the key \"kind\" is missing"},
       {"/batch", "null", "net.json: at /batch: expected an integer >= 1, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
-      {"/schema_version", "2", "net.json: at /schema_version: expected version 1 of network.json, the one that is read here, found 2"},
+      {"/schema_version", "2",
+       "net.json: at /schema_version: expected version 1 of network.json, the one that is read "
+       "here, found 2"},
   };
   for (const Offence& row : table) {
     Json document = network;
     document[Json::json_pointer(row.pointer)] = Json::parse(row.value);
-    EXPECT_EQ(message_of<InputError>([&] { validate_json(document, "network", "net.json"); }), row.says);
+    EXPECT_EQ(message_of<InputError>([&] { validate_json(document, "network", "net.json"); }),
+              row.says);
   }
 }
 
 TEST(ValidateJson, OffersTheNearestChoice) {
   Json document = network;
   document["layers"][1]["kind"] = "convolutoin";
-  const std::string message = message_of<InputError>([&] { validate_json(document, "network", "net.json"); });
-  EXPECT_THAT(message, testing::StartsWith("net.json: at /layers/1/kind: expected one of \"input\", \"convolution\", "));
+  const std::string message =
+      message_of<InputError>([&] { validate_json(document, "network", "net.json"); });
+  EXPECT_THAT(message,
+              testing::StartsWith(
+                  "net.json: at /layers/1/kind: expected one of \"input\", \"convolution\", "));
   EXPECT_THAT(message, testing::EndsWith("found \"convolutoin\" (did you mean \"convolution\"?)"));
 }
 
 TEST(ValidateJson, EscapesKeysInPointers) {
-  const Json plan = Json::parse(R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1, "layers": {"a/b~c": {"grid": 3}}})");
-  EXPECT_EQ(message_of([&] { validate_json(plan, "plan", "p.json"); }), "p.json: at /layers/a~1b~0c/grid: expected a non-empty string, found 3");
+  const Json plan = Json::parse(
+      R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1, "layers": {"a/b~c": {"grid": 3}}})");
+  EXPECT_EQ(message_of([&] { validate_json(plan, "plan", "p.json"); }),
+            "p.json: at /layers/a~1b~0c/grid: expected a non-empty string, found 3");
 }
 
 TEST(ValidateJson, KnowsEveryKindOfFile) {
@@ -72,30 +88,40 @@ TEST(ValidateJson, KnowsEveryKindOfFile) {
     const char* least;  // the least valid document
   };
   const Row table[] = {
-      {"network", R"({"schema_version": 1, "name": "n", "batch": 1, "layers": [{"name": "a", "kind": "relu"}]})"},
-      {"machine", R"({"schema_version": 1, "name": "m", "levels": [{"name": "core", "ranks": 2, "latency_seconds": 0, "bandwidth_bytes_per_s": 1e9}],
+      {"network",
+       R"({"schema_version": 1, "name": "n", "batch": 1, "layers": [{"name": "a", "kind": "relu"}]})"},
+      {"machine",
+       R"({"schema_version": 1, "name": "m", "levels": [{"name": "core", "ranks": 2, "latency_seconds": 0, "bandwidth_bytes_per_s": 1e9}],
                       "device": {"flops_per_s": 1e9, "bytes_per_s": 1e9, "launch_seconds": 0, "memory_bytes": 1000}})"},
       {"plan", R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1})"},
-      {"timings", R"({"schema_version": 1, "plan": {"name": "p", "network": "n", "batch": 1, "ranks": 1},
+      {"timings",
+       R"({"schema_version": 1, "plan": {"name": "p", "network": "n", "batch": 1, "ranks": 1},
                       "step_seconds": {"median": 1, "p10": 1, "p90": 1, "samples": [1]}, "losses": [0.5, null], "ranks": []})"},
   };
   for (const Row& row : table) {
     Json document = Json::parse(row.least);
-    EXPECT_EQ(message_of([&] { validate_json(document, row.kind, "f"); }), "no exception") << row.kind;
+    EXPECT_EQ(message_of([&] { validate_json(document, row.kind, "f"); }), "no exception")
+        << row.kind;
     document["surprise"] = 1;
-    EXPECT_EQ(message_of([&] { validate_json(document, row.kind, "f"); }), "f: unknown key \"surprise\"") << row.kind;
-    EXPECT_EQ(message_of([&] { validate_json(Json::array(), row.kind, "f"); }), "f: expected an object, found array") << row.kind;
+    EXPECT_EQ(message_of([&] { validate_json(document, row.kind, "f"); }),
+              "f: unknown key \"surprise\"")
+        << row.kind;
+    EXPECT_EQ(message_of([&] { validate_json(Json::array(), row.kind, "f"); }),
+              "f: expected an object, found array")
+        << row.kind;
   }
 }
 
 TEST(ValidateJson, TellsAFileOfAnotherKind) {
-  EXPECT_EQ(message_of([&] { validate_json(network, "plan", "f"); }), "f: expected a plan file, this is a network file");
+  EXPECT_EQ(message_of([&] { validate_json(network, "plan", "f"); }),
+            "f: expected a plan file, this is a network file");
 }
 
 TEST(ValidateJson, RequiresAVersion) {
   Json document = network;
   document.erase("schema_version");
-  EXPECT_EQ(message_of([&] { validate_json(document, "network", "f"); }), "f: the key \"schema_version\" is missing");
+  EXPECT_EQ(message_of([&] { validate_json(document, "network", "f"); }),
+            "f: the key \"schema_version\" is missing");
 }
 
 }  // namespace

@@ -29,7 +29,8 @@ TEST(Suggestion, IsTheNearestWordWithinAThirdOfItsLetters) {
     EXPECT_EQ(suggestion(row.word, known), row.expected) << row.word;
   }
   const std::vector<std::string> commands{"autotune", "plan", "run"};
-  EXPECT_EQ(suggestion("plna", commands), " (did you mean \"plan\"?)") << "swapped letters are one error";
+  EXPECT_EQ(suggestion("plna", commands), " (did you mean \"plan\"?)")
+      << "swapped letters are one error";
   EXPECT_EQ(suggestion("stride", {}), "");
 }
 

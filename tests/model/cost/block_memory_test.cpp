@@ -41,24 +41,36 @@ TEST(BlockModel, KnowsWhatSavesMemory) {
   const MachineProfile machine = round_machine();
   for (const Network& network : {test::small_network(8, 8), test::residual_network(8, 8)}) {
     const std::vector<Block> blocks = fold(network);
-    for (const std::set<std::string>& names : {std::set<std::string>{}, layers_to_recompute(network), all_names(network)}) {
+    for (const std::set<std::string>& names :
+         {std::set<std::string>{}, layers_to_recompute(network), all_names(network)}) {
       for (const int sharding : {0, 1, 2, 3}) {
-        for (const auto& [fuse, type] : {std::pair(true, DataType::F32), {false, DataType::F32}, {true, DataType::BF16}, {true, DataType::F16}}) {
-          const Execution execution{.precision = {.activations = type}, .fuse = fuse, .recompute = names, .sharding = sharding};
+        for (const auto& [fuse, type] : {std::pair(true, DataType::F32),
+                                         {false, DataType::F32},
+                                         {true, DataType::BF16},
+                                         {true, DataType::F16}}) {
+          const Execution execution{.precision = {.activations = type},
+                                    .fuse = fuse,
+                                    .recompute = names,
+                                    .sharding = sharding};
           LayerCosts costs(network, execution, machine);
           for (const char* text : {"N1", "N2", "N4", "H2", "N2 F2", "C2", "C2 all-reduce"}) {
             const Decomposition root = Decomposition::parse(text);
             for (const Block& block : blocks) {
-              if (check(network, block, root) || network.layer(block.root()).output[Axis::C] % 2 != 0) continue;  // all pieces of a sum that lands are taken for alike
-              SCOPED_TRACE(fmt::format("{} under {}, {} named, sharding {}, fused {}, {}", network.layer(block.root()).name, text, names.size(),
+              if (check(network, block, root) ||
+                  network.layer(block.root()).output[Axis::C] % 2 != 0)
+                continue;  // all pieces of a sum that lands are taken for alike
+              SCOPED_TRACE(fmt::format("{} under {}, {} named, sharding {}, fused {}, {}",
+                                       network.layer(block.root()).name, text, names.size(),
                                        sharding, fuse, name_of(type)));
               const BlockPieces found = BlockModel(network, block, execution, machine).pieces(root);
-              const Sums expected = sums_of(block_programs(network, block, root, execution, 0), machine);
+              const Sums expected =
+                  sums_of(block_programs(network, block, root, execution, 0), machine);
               EXPECT_NEAR(found.forward.value, expected.forward.value, 1e-12);
               EXPECT_NEAR(found.backward.value, expected.backward.value, 1e-12);
               EXPECT_NEAR(found.update.value, expected.update.value, 1e-12);
               EXPECT_EQ(found.persistent.value, expected.persistent);
-              if (is_loss(network.layer(block.last()).kind)) continue;  // its gradient is counted here, but lies in no program of the loss alone
+              if (is_loss(network.layer(block.last()).kind))
+                continue;  // its gradient is counted here, but lies in no program of the loss alone
               EXPECT_EQ(found.saved.value, costs.block(block, root).saved.value);
               if (HasFailure()) return;
             }

@@ -16,9 +16,11 @@ constexpr Window same3{.kernel = 3, .pad_before = 1, .pad_after = 1};
 /// A bit of everything that the closed form speaks of.
 Network mixed_network(std::int64_t batch, std::int64_t set) {
   test::NetworkBuilder net(batch, set);
-  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, test::planar(same3))));
+  const LayerIndex stem =
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, test::planar(same3))));
   const LayerIndex biased = net.relu(net.convolution(stem, 8, test::planar(same3), true));
-  const LayerIndex sum = net.relu(net.add({net.batch_norm(net.convolution(biased, 8, test::planar(same3))), stem}));
+  const LayerIndex sum =
+      net.relu(net.add({net.batch_norm(net.convolution(biased, 8, test::planar(same3))), stem}));
   net.cross_entropy(net.fully_connected(net.global_average_pool(sum), 16));
   return net.finish();
 }
@@ -29,7 +31,8 @@ struct Priced {
 };
 
 /// As the lowered programs of rank 0 have it; gradients by bytes, for they travel in other pieces.
-Priced lowered(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, const MachineProfile& machine) {
+Priced lowered(const Network& network, const Block& block, const Decomposition& root,
+               const Execution& execution, const MachineProfile& machine) {
   Priced sum;
   for (const Program& program : block_programs(network, block, root, execution, 0)) {
     for (const Step& step : program.steps) {
@@ -40,13 +43,16 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
       else if (collective)
         sum.communication += seconds;
       else
-        (step.phase == Phase::Forward ? sum.forward : step.phase == Phase::Backward ? sum.backward : sum.update) += seconds;
+        (step.phase == Phase::Forward    ? sum.forward
+         : step.phase == Phase::Backward ? sum.backward
+                                         : sum.update) += seconds;
     }
   }
   return sum;
 }
 
-Priced closed(const Network& network, const Block& block, const Decomposition& root, const Execution& execution, const MachineProfile& machine) {
+Priced closed(const Network& network, const Block& block, const Decomposition& root,
+              const Execution& execution, const MachineProfile& machine) {
   const BlockPieces pieces = BlockModel(network, block, execution, machine).pieces(root);
   Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.steps};
   const Topology placement = machine.placement(root.grid.ranks());
@@ -56,7 +62,9 @@ Priced closed(const Network& network, const Block& block, const Decomposition& r
       bool member = true;
       for (const Dim dim : all_dims) {
         const int index = root.grid.index(dim, rank);
-        const bool varies = collective.dims.contains(dim) && !(dim == Dim::N && collective.samples > 0 && index >= collective.samples);
+        const bool varies =
+            collective.dims.contains(dim) &&
+            !(dim == Dim::N && collective.samples > 0 && index >= collective.samples);
         member = member && (index == 0 || varies);
       }
       if (member) group.push_back(rank);
@@ -65,9 +73,10 @@ Priced closed(const Network& network, const Block& block, const Decomposition& r
     if (collective.gradient)
       sum.gradients += bytes;
     else
-      sum.communication +=
-          collective_cost(collective.op, collective.type, collective.bytes, shape_of(group, placement), placement, machine).seconds.value *
-          collective.times;
+      sum.communication += collective_cost(collective.op, collective.type, collective.bytes,
+                                           shape_of(group, placement), placement, machine)
+                               .seconds.value *
+                           collective.times;
   }
   return sum;
 }
@@ -78,13 +87,16 @@ TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
     for (const std::int64_t set : {2, 8}) {
       const Execution execution{.precision = {.activations = type}};
       const Network network = mixed_network(8, set);
-      for (const char* text : {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2", "N2 F2 C2 all-reduce", "R2", "N4 | H2",
-                               "N2 | C4", "N2 R2 | F2"}) {
+      for (const char* text :
+           {"N1", "N2", "N8", "H2", "H3 W2", "N2 H2", "C2", "C2 all-reduce", "F2", "F4 C2",
+            "N2 F2 C2 all-reduce", "R2", "N4 | H2", "N2 | C4", "N2 R2 | F2"}) {
         const Decomposition root = Decomposition::parse(text);
         for (const Block& block : fold(network)) {
           if (check(network, block, root)) continue;
-          const std::string where = network.layer(block.root()).name + " on " + text + " in " + name_of(type);
-          const Priced a = lowered(network, block, root, execution, machine), b = closed(network, block, root, execution, machine);
+          const std::string where =
+              network.layer(block.root()).name + " on " + text + " in " + name_of(type);
+          const Priced a = lowered(network, block, root, execution, machine),
+                       b = closed(network, block, root, execution, machine);
           EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
           EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
           EXPECT_NEAR(a.update, b.update, 1e-12) << where;

@@ -15,8 +15,8 @@ namespace stratplan {
 namespace {
 
 /// Of the rank with most to do.
-double lowered(const Network& network, LayerIndex producer, const Decomposition& from, LayerIndex consumer, const Decomposition& to,
-               const MachineProfile& machine) {
+double lowered(const Network& network, LayerIndex producer, const Decomposition& from,
+               LayerIndex consumer, const Decomposition& to, const MachineProfile& machine) {
   double longest = 0;
   for (int rank = 0; rank < from.grid.ranks(); ++rank) {
     const Program program = lower_edge(network, producer, from, consumer, 0, to, Execution{}, rank);
@@ -31,7 +31,8 @@ double lowered(const Network& network, LayerIndex producer, const Decomposition&
 /// receive. What it says too much or too little is printed by --gtest_output; here it must be within a third and the same order.
 TEST(EdgeModel, IsNearTheLoweredEdge) {
   test::NetworkBuilder net(16);
-  const LayerIndex first = net.convolution(net.input({16, 1, 32, 32}), 16, test::planar(test::same3));
+  const LayerIndex first =
+      net.convolution(net.input({16, 1, 32, 32}), 16, test::planar(test::same3));
   const LayerIndex second = net.convolution(first, 16, test::planar(test::same3));
   const Network network = net.finish_with_loss(second);
   MachineProfile machine = round_machine();
@@ -44,7 +45,9 @@ TEST(EdgeModel, IsNearTheLoweredEdge) {
     for (const char* b : grids) {
       const Decomposition from = Decomposition::parse(a), to = Decomposition::parse(b);
       const double truth = lowered(network, first, from, second, to, machine);
-      const double closed = edge_cost(rates, distribute(network.layer(first), from).home, distribute(network.layer(second), to).inputs.front()).value;
+      const double closed = edge_cost(rates, distribute(network.layer(first), from).home,
+                                      distribute(network.layer(second), to).inputs.front())
+                                .value;
       if (truth == 0) {
         EXPECT_EQ(closed, 0) << a << " to " << b;
         continue;
@@ -60,7 +63,8 @@ TEST(EdgeModel, IsNearTheLoweredEdge) {
   }
   RecordProperty("least", std::to_string(least));
   RecordProperty("most", std::to_string(most));
-  EXPECT_LT(total / pairs, 0.25) << "on average over " << pairs << " pairs, from " << least << " to " << most;
+  EXPECT_LT(total / pairs, 0.25) << "on average over " << pairs << " pairs, from " << least
+                                 << " to " << most;
 }
 
 /// All candidates of a small network over two nodes of four ranks.
@@ -87,7 +91,8 @@ TEST_F(ClosedEdges, CostWhatTheirPairsCost) {
   const EdgeRates rates = edge_rates(8, machine_);
   std::map<LayerIndex, std::pair<int, std::size_t>> places;  // node, and place in its block
   for (int node = 0; node < table_.nodes(); ++node)
-    for (std::size_t place = 0; place < block(node).layers.size(); ++place) places[block(node).layers[place]] = {node, place};
+    for (std::size_t place = 0; place < block(node).layers.size(); ++place)
+      places[block(node).layers[place]] = {node, place};
   int edge = 0, pairs = 0;
   for (LayerIndex reader = 0; reader < network_.size(); ++reader) {
     const Layer& consumer = network_.layer(reader);
@@ -99,11 +104,16 @@ TEST_F(ClosedEdges, CostWhatTheirPairsCost) {
       for (int i = 0; i < candidates(from); i += 7) {
         for (int j = 0; j < candidates(to); j += 5) {
           const Distribution home =
-              distribute(network_.layer(consumer.inputs[input]), spread(network_, block(from), table_.decomposition(from, i))[source]).home;
-          const Needed needed = distribute(consumer, spread(network_, block(to), table_.decomposition(to, j))[place]).inputs[input];
+              distribute(network_.layer(consumer.inputs[input]),
+                         spread(network_, block(from), table_.decomposition(from, i))[source])
+                  .home;
+          const Needed needed =
+              distribute(consumer, spread(network_, block(to), table_.decomposition(to, j))[place])
+                  .inputs[input];
           const double pair = edge_cost(rates, home, needed).value;
-          EXPECT_NEAR(table_.edge_cost(edge, i, j), pair, 1e-4 * pair) << table_.node_name(from) << " " << table_.decomposition(from, i).text()
-                                                                       << " to " << table_.node_name(to) << " " << table_.decomposition(to, j).text();
+          EXPECT_NEAR(table_.edge_cost(edge, i, j), pair, 1e-4 * pair)
+              << table_.node_name(from) << " " << table_.decomposition(from, i).text() << " to "
+              << table_.node_name(to) << " " << table_.decomposition(to, j).text();
           ++pairs;
         }
       }
@@ -130,13 +140,16 @@ TEST_F(ClosedEdges, AreCrossedAtTheLeastCost) {
       for (int c = 0; c < candidates(there); ++c) {
         double least = 1;
         for (int other = 0; other < candidates(here); ++other)
-          least = std::min(least,
-                           costs[static_cast<std::size_t>(other)] + (forward ? table_.edge_cost(edge, other, c) : table_.edge_cost(edge, c, other)));
+          least = std::min(least, costs[static_cast<std::size_t>(other)] +
+                                      (forward ? table_.edge_cost(edge, other, c)
+                                               : table_.edge_cost(edge, c, other)));
         const auto at = static_cast<std::size_t>(c);
         EXPECT_LE(found[at], least * (1 + 1e-6)) << "edge " << edge << " candidate " << c;
-        EXPECT_GE(found[at], std::min(least, limits[at]) * (1 - 1e-6)) << "edge " << edge << " candidate " << c;
+        EXPECT_GE(found[at], std::min(least, limits[at]) * (1 - 1e-6))
+            << "edge " << edge << " candidate " << c;
         EXPECT_LE(rough[at], found[at] * (1 + 1e-6)) << "edge " << edge << " candidate " << c;
-        EXPECT_GE(rough[at], *std::ranges::min_element(costs)) << "edge " << edge << " candidate " << c;
+        EXPECT_GE(rough[at], *std::ranges::min_element(costs))
+            << "edge " << edge << " candidate " << c;
       }
     }
   }

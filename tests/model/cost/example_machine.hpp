@@ -30,17 +30,23 @@ inline Kernel fill_of(std::int64_t elements) {
   return kernel;
 }
 
-inline Step compute_step(const Kernel& kernel) { return {.reads = {}, .writes = {}, .body = ComputeStep{kernel, {}, {}}}; }
+inline Step compute_step(const Kernel& kernel) {
+  return {.reads = {}, .writes = {}, .body = ComputeStep{kernel, {}, {}}};
+}
 
 inline Step exchange_step(int tag, std::vector<Message> sends, std::vector<Message> receives) {
-  return {.track = Track::Halo, .reads = {}, .writes = {}, .body = ExchangeStep{std::move(sends), std::move(receives), tag}};
+  return {.track = Track::Halo,
+          .reads = {},
+          .writes = {},
+          .body = ExchangeStep{std::move(sends), std::move(receives), tag}};
 }
 
 inline Step all_reduce_step(std::vector<int> group, std::int64_t count) {
-  return {.track = Track::Gradient,
-          .reads = {},
-          .writes = {},
-          .body = CollectiveStep{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};
+  return {
+      .track = Track::Gradient,
+      .reads = {},
+      .writes = {},
+      .body = CollectiveStep{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};
 }
 
 inline std::vector<Program> programs_of(std::vector<std::vector<Step>> steps) {

@@ -6,7 +6,8 @@ namespace stratplan {
 namespace {
 
 /// One channel count in, one out, over so many positions.
-Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels, std::int64_t filters) {
+Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels,
+                 std::int64_t filters) {
   Kernel kernel;
   kernel.kind = kind;
   kernel.x = {{1, channels, 1, 1, positions}};
@@ -14,11 +15,13 @@ Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels,
   return kernel;
 }
 
-Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent, std::int64_t channels) {
+Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent,
+                      std::int64_t channels) {
   Kernel kernel;
   kernel.kind = kind;
   kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
-  kernel.windows[1] = kernel.windows[2] = {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
+  kernel.windows[1] = kernel.windows[2] = {
+      .kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   return kernel;
 }
 
@@ -46,9 +49,11 @@ TEST(KernelEstimate, MemoryBoundKernelsMoveTheirBytesAtAnAttainableRate) {
   Kernel relu;
   relu.kind = KernelKind::ReluForward;
   relu.x = relu.y = {{1, 1, 1, 1, 1000}};
-  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value, 8000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
+  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value,
+                   8000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
   relu.type = DataType::F16;
-  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value, 4000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
+  EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value,
+                   4000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
 }
 
 TEST(KernelEstimate, LargeProductsComeNearThePeakAndDirectOnesNeverAboveIt) {
@@ -59,18 +64,23 @@ TEST(KernelEstimate, LargeProductsComeNearThePeakAndDirectOnesNeverAboveIt) {
 
 TEST(KernelEstimate, WinogradExceedsWhatDirectSumsAttain) {
   const double direct = frozen_model.contraction_share[0] * frozen_model.backward_share;
-  for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+  for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
+                                KernelKind::ConvolutionBackwardFilter}) {
     Kernel kernel = three_by_three(kind, 64, 56, 256);
-    EXPECT_GT(share_of_peak(kernel, arithmetic_alone()), kind == KernelKind::ConvolutionForward ? 1.2 : direct);
+    EXPECT_GT(share_of_peak(kernel, arithmetic_alone()),
+              kind == KernelKind::ConvolutionForward ? 1.2 : direct);
     kernel.windows[2].stride = 2;
     kernel.y[Axis::W] = 28;
-    EXPECT_LT(share_of_peak(kernel, arithmetic_alone()), kind == KernelKind::ConvolutionForward ? 1 : direct);
+    EXPECT_LT(share_of_peak(kernel, arithmetic_alone()),
+              kind == KernelKind::ConvolutionForward ? 1 : direct);
   }
 }
 
 TEST(KernelEstimate, OneTileMoreThanUnitsTakesASecondWave) {
   const auto seconds = [](std::int64_t tiles) {
-    return estimate_kernel(pointwise(KernelKind::ConvolutionForward, 256 * tiles, 512, 128), arithmetic_alone()).value;
+    return estimate_kernel(pointwise(KernelKind::ConvolutionForward, 256 * tiles, 512, 128),
+                           arithmetic_alone())
+        .value;
   };
   EXPECT_GT(seconds(84) / seconds(80), 1.2);
   EXPECT_DOUBLE_EQ(seconds(160) / seconds(80), 2);
@@ -79,7 +89,8 @@ TEST(KernelEstimate, OneTileMoreThanUnitsTakesASecondWave) {
 TEST(KernelEstimate, LongSumsOfFewResultsAreSplitOverTheUnits) {
   const Kernel filter = pointwise(KernelKind::ConvolutionBackwardFilter, 1 << 20, 64, 64);
   EXPECT_GT(share_of_peak(filter, arithmetic_alone()), 0.5);
-  const Kernel forward = pointwise(KernelKind::ConvolutionForward, 64, 64, 64);  // no terms to split: one unit works
+  const Kernel forward =
+      pointwise(KernelKind::ConvolutionForward, 64, 64, 64);  // no terms to split: one unit works
   EXPECT_LT(share_of_peak(forward, arithmetic_alone()), 0.1);
 }
 
@@ -115,20 +126,29 @@ TEST(KernelEstimate, TensorsWhoseChannelsFillNoTensorCoresAreCopied) {
   using enum DataType;
   const Row table[] = {
       {"whole eights", 64, 24, 1, Math::Fp32, F16, 2 * (64e3 + 24e3 + 64 * 24)},
-      {"an image", 3, 64, 1, Math::Fp32, BF16, 2 * (8e3 + 64e3 + 8 * 64 + (3e3 + 8e3) + (3 * 64 + 8 * 64)), 2},
-      {"odd filters", 64, 66, 1, Math::Fp32, BF16, 2 * (64e3 + 72e3 + 64 * 72 + (66e3 + 72e3) + (64 * 66 + 64 * 72)), 2},
-      {"both odd", 12, 66, 1, Math::Fp32, F16, 2 * (16e3 + 72e3 + 16 * 72 + (12e3 + 16e3) + (66e3 + 72e3) + (12 * 66 + 16 * 72)), 3},
-      {"floats come in fours", 12, 66, 1, Math::Tf32, F32, 4 * (12e3 + 68e3 + 12 * 68 + (66e3 + 68e3) + (12 * 66 + 12 * 68)), 2},
+      {"an image", 3, 64, 1, Math::Fp32, BF16,
+       2 * (8e3 + 64e3 + 8 * 64 + (3e3 + 8e3) + (3 * 64 + 8 * 64)), 2},
+      {"odd filters", 64, 66, 1, Math::Fp32, BF16,
+       2 * (64e3 + 72e3 + 64 * 72 + (66e3 + 72e3) + (64 * 66 + 64 * 72)), 2},
+      {"both odd", 12, 66, 1, Math::Fp32, F16,
+       2 * (16e3 + 72e3 + 16 * 72 + (12e3 + 16e3) + (66e3 + 72e3) + (12 * 66 + 16 * 72)), 3},
+      {"floats come in fours", 12, 66, 1, Math::Tf32, F32,
+       4 * (12e3 + 68e3 + 12 * 68 + (66e3 + 68e3) + (12 * 66 + 12 * 68)), 2},
       {"no tensor cores", 3, 66, 1, Math::Fp32, F32, 4 * (3e3 + 66e3 + 3 * 66)},
-      {"each group for itself", 96, 128, 8, Math::Fp32, BF16, 2 * (128e3 + 128e3 + 16 * 128 + (96e3 + 128e3) + (12 * 128 + 16 * 128)), 2},
+      {"each group for itself", 96, 128, 8, Math::Fp32, BF16,
+       2 * (128e3 + 128e3 + 16 * 128 + (96e3 + 128e3) + (12 * 128 + 16 * 128)), 2},
       {"groups that are no products", 36, 36, 9, Math::Fp32, BF16, 2 * (36e3 + 36e3 + 4 * 36)},
   };
   for (const Row& row : table)
-    for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+    for (const KernelKind kind :
+         {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
+          KernelKind::ConvolutionBackwardFilter}) {
       Kernel kernel = pointwise(kind, 1000, row.channels, row.filters);
       kernel.groups = row.groups;
       kernel.type = row.type;
-      EXPECT_NEAR(estimate_kernel(kernel, memory_alone(row.math)).value, row.bytes / 1e9 + (1 + row.copies) * 1e-6, 1e-12) << row.what;
+      EXPECT_NEAR(estimate_kernel(kernel, memory_alone(row.math)).value,
+                  row.bytes / 1e9 + (1 + row.copies) * 1e-6, 1e-12)
+          << row.what;
     }
 }
 
@@ -137,7 +157,9 @@ TEST(KernelEstimate, CopiesAreMadeBeforeTheProductNotBesideIt) {
   kernel.type = DataType::F16;
   DeviceRates device = arithmetic_alone();
   const double product = estimate_kernel(kernel, device).value;
-  device.bytes_per_s = 1e12 / frozen_model.bandwidth_share;  // fast enough for the product to hide what it moves itself
+  device.bytes_per_s =
+      1e12 /
+      frozen_model.bandwidth_share;  // fast enough for the product to hide what it moves itself
   const double copied = 2.0 * ((1 << 20) * (9 + 16) + 64 * (9 + 16));
   EXPECT_NEAR(estimate_kernel(kernel, device).value, product + copied / 1e12, 1e-9);
 }
@@ -170,7 +192,8 @@ TEST(KernelEstimate, TensorCoresTakeNoTensorsOf2To31Elements) {
   };
   EXPECT_GT(of_positions((1 << 26) - 1, DataType::F16), 1);
   EXPECT_DOUBLE_EQ(of_positions(1 << 26, DataType::F16), frozen_model.direct_share);
-  EXPECT_GT(of_positions(1 << 26, DataType::F32), frozen_model.direct_share) << "other arithmetic has no such bound";
+  EXPECT_GT(of_positions(1 << 26, DataType::F32), frozen_model.direct_share)
+      << "other arithmetic has no such bound";
 }
 
 TEST(KernelEstimate, DepthwiseKernelsAreNoMatrixProducts) {

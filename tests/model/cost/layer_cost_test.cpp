@@ -15,9 +15,11 @@ constexpr Window window3{.kernel = 3, .pad_before = 1, .pad_after = 1};
 /// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + itself -> relu -> pool -> fc -> loss: two equal 8-to-8 convolutions.
 Network residual_network() {
   test::NetworkBuilder net(4, 2);
-  const LayerIndex stem = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3)));
+  const LayerIndex stem =
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3)));
   const LayerIndex inner = net.relu(net.batch_norm(net.convolution(stem, 8, window3)));
-  const LayerIndex sum = net.relu(net.add({net.batch_norm(net.convolution(inner, 8, window3)), stem}));
+  const LayerIndex sum =
+      net.relu(net.add({net.batch_norm(net.convolution(inner, 8, window3)), stem}));
   net.cross_entropy(net.fully_connected(net.global_average_pool(sum), 10));
   return net.finish();
 }
@@ -43,10 +45,12 @@ TEST(LayerCosts, ABlockCostsTheStepsOfItsWorstRank) {
       Seconds worst{};
       for (int rank = 0; rank < grid.ranks(); ++rank) {
         Seconds sum{};
-        for (const Program& program : block_programs(network, block, on(text), execution, rank)) sum += sum_of_steps(program, machine);
+        for (const Program& program : block_programs(network, block, on(text), execution, rank))
+          sum += sum_of_steps(program, machine);
         worst = std::max(worst, sum);
       }
-      EXPECT_NEAR(costs.block(block, on(text)).total().value, worst.value, 1e-12) << text << " " << network.layer(block.root()).name;
+      EXPECT_NEAR(costs.block(block, on(text)).total().value, worst.value, 1e-12)
+          << text << " " << network.layer(block.root()).name;
     }
   }
 }
@@ -91,23 +95,28 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   Execution keeping, again;
   for (const LayerIndex layer : recomputable(network, blocks))
     if (layer >= 0) again.recompute.insert(network.layer(layer).name);
-  EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"})) << "pooling reads nothing of the last one's output";
+  EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"}))
+      << "pooling reads nothing of the last one's output";
   LayerCosts kept(network, keeping, machine), remade(network, again, machine);
   for (const char* text : {"N1", "N2", "H2", "N2 H2"}) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       SCOPED_TRACE(text + (" " + network.layer(blocks[b].root()).name));
-      const LayerCost &before = kept.block(blocks[b], on(text)), &after = remade.block(blocks[b], on(text));
+      const LayerCost &before = kept.block(blocks[b], on(text)),
+                      &after = remade.block(blocks[b], on(text));
       const std::int64_t output = 4 * 8 * 12 * 12 * 4 / on(text).grid.ranks();
-      EXPECT_EQ(before.saved.value - after.saved.value, b < 3 ? output : 0);  // of the last two, but what is added again is read
+      EXPECT_EQ(before.saved.value - after.saved.value,
+                b < 3 ? output : 0);  // of the last two, but what is added again is read
       EXPECT_EQ(before.persistent.value, after.persistent.value);
       EXPECT_EQ(before.forward.value, after.forward.value);
       EXPECT_EQ(after.communication.value, before.communication.value);
       Seconds again_forward{};
-      const std::vector<Program> programs = block_programs(network, blocks[b], on(text), keeping, 0);
+      const std::vector<Program> programs =
+          block_programs(network, blocks[b], on(text), keeping, 0);
       for (std::size_t fusion = 0; b < 3 && fusion < (b < 2 ? 1 : 2); ++fusion)
         for (const Step& step : programs[fusion].steps) {
           const auto* compute = std::get_if<ComputeStep>(&step.body);
-          if (step.phase == Phase::Forward && compute && compute->kernel.kind != KernelKind::BatchNormStatistics)
+          if (step.phase == Phase::Forward && compute &&
+              compute->kernel.kind != KernelKind::BatchNormStatistics)
             again_forward += cost_of(step, {}, machine).seconds + machine.step_overhead.median;
         }
       EXPECT_NEAR(after.backward.value - before.backward.value, again_forward.value, 1e-12);
@@ -120,8 +129,10 @@ TEST(LayerCosts, ShardingKeepsShares) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
   const Block stem = fold(network).front();
-  constexpr std::int64_t all = 256 + 64, share = all / 4;  // 216 weights in 256, scales and shifts in 64
-  const std::int64_t expected[] = {3 * (224 + 16 + 16), 2 * all + share, all + 2 * share, 3 * share};
+  constexpr std::int64_t all = 256 + 64,
+                         share = all / 4;  // 216 weights in 256, scales and shifts in 64
+  const std::int64_t expected[] = {3 * (224 + 16 + 16), 2 * all + share, all + 2 * share,
+                                   3 * share};
   Seconds communication[4];
   for (const int sharding : {0, 1, 2, 3}) {
     const Execution execution{.precision = {}, .sharding = sharding};
@@ -147,7 +158,8 @@ class PlanTableTest : public testing::Test {
   MachineProfile machine = round_machine();
   Execution execution;
   std::vector<Block> blocks = fold(network);
-  std::vector<std::vector<Decomposition>> candidates = std::vector<std::vector<Decomposition>>(blocks.size(), {on("N2"), on("R2")});
+  std::vector<std::vector<Decomposition>> candidates =
+      std::vector<std::vector<Decomposition>>(blocks.size(), {on("N2"), on("R2")});
 };
 
 TEST_F(PlanTableTest, NodesAreBlocksAndEdgesTheirConnections) {
@@ -157,7 +169,8 @@ TEST_F(PlanTableTest, NodesAreBlocksAndEdgesTheirConnections) {
   std::vector<std::pair<int, int>> edges;
   for (const auto& [from, to] : table.edges()) edges.emplace_back(from, to);
   // stem, inner, outer with the addition, pooling, fc, loss; the stem is read by inner and by the addition
-  EXPECT_EQ(edges, (std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {4, 5}}));
+  EXPECT_EQ(edges,
+            (std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {4, 5}}));
 }
 
 TEST_F(PlanTableTest, AnEdgeCostsNothingUntilTheDecompositionChanges) {
@@ -172,18 +185,24 @@ TEST_F(PlanTableTest, AnEdgeCostsNothingUntilTheDecompositionChanges) {
 
 TEST(PlanTable, ItsSumIsWhatTheSimulatorSaysOfOneRank) {
   test::NetworkBuilder net(4, 2);
-  const LayerIndex x = net.max_pool(net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3))), {.kernel = 2, .stride = 2});
-  net.cross_entropy(net.fully_connected(net.global_average_pool(net.relu(net.convolution(x, 8, window3, true))), 10));
+  const LayerIndex x =
+      net.max_pool(net.relu(net.batch_norm(net.convolution(net.input({3, 1, 12, 12}), 8, window3))),
+                   {.kernel = 2, .stride = 2});
+  net.cross_entropy(net.fully_connected(
+      net.global_average_pool(net.relu(net.convolution(x, 8, window3, true))), 10));
   const Network network = net.finish();
   const MachineProfile machine = round_machine();
   const std::vector<Block> blocks = fold(network);
   const std::vector<std::vector<Decomposition>> candidates(blocks.size(), {on("N1")});
-  for (const Execution& execution : {Execution{}, Execution{.precision = {}, .recompute = layers_to_recompute(network)}}) {
+  for (const Execution& execution :
+       {Execution{}, Execution{.precision = {}, .recompute = layers_to_recompute(network)}}) {
     const PlanTable table(network, blocks, candidates, execution, machine);
     Seconds sum{};
     for (int node = 0; node < table.nodes(); ++node) sum += table.node_cost(node, 0);
-    for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) sum += table.edge_cost(edge, 0, 0);
-    const LayerDecompositions all = spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
+    for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge)
+      sum += table.edge_cost(edge, 0, 0);
+    const LayerDecompositions all =
+        spread_all(network, blocks, std::vector<Decomposition>(blocks.size(), on("N1")));
     const std::vector<Program> program{lower(network, all, execution, 0)};
     EXPECT_NEAR(sum.value, simulate(program, machine).total.value, 1e-12);
   }

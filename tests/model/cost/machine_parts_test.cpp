@@ -51,12 +51,14 @@ TEST(MachineParts, WhatIsUnknownOrMissingIsNamed) {
     change(document);
     return test::message_of<InputError>([&] { with_parts(document, "mine.json"); });
   };
-  EXPECT_THAT(message([](Json& document) { document["device"] = "a100-4"; }),
-              HasSubstr("mine.json: at /device: unknown device \"a100-4\" (did you mean \"a100-40\"?)"));
+  EXPECT_THAT(
+      message([](Json& document) { document["device"] = "a100-4"; }),
+      HasSubstr("mine.json: at /device: unknown device \"a100-4\" (did you mean \"a100-40\"?)"));
   EXPECT_THAT(message([](Json& document) { document["levels"][1]["link"] = "nvlink9"; }),
               HasSubstr("mine.json: at /levels/1/link: unknown link \"nvlink9\""));
   EXPECT_THAT(message([](Json& document) { document["levels"][1].erase("link"); }),
-              HasSubstr("mine.json: at /levels/1: the key \"latency_seconds\" is missing, or \"link\" with the name of one"));
+              HasSubstr("mine.json: at /levels/1: the key \"latency_seconds\" is missing, or "
+                        "\"link\" with the name of one"));
 }
 
 TEST(MachineParts, ADeviceLikeAnotherDiffersInWhatItSays) {
@@ -72,23 +74,29 @@ void expect_sources(const Json& part, const std::string& where) {
   ASSERT_TRUE(part.contains("source")) << where;
   if (part["source"].is_string()) return;
   for (const auto& [key, value] : part.items()) {
-    const bool told = part["source"].contains(key) && !part["source"][key].get<std::string>().empty();
+    const bool told =
+        part["source"].contains(key) && !part["source"][key].get<std::string>().empty();
     EXPECT_TRUE(told || !value.is_number()) << where << " " << key;
   }
 }
 
 TEST(ShippedMachines, AreAssumedAndEveryNumberHasItsSource) {
   const std::vector<std::string> names = shipped_machines();
-  EXPECT_THAT(names, testing::IsSupersetOf({"abci", "cori-knl", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "fugaku", "juwels-booster", "lassen",
-                                            "lisa-1080ti", "lisa-titanrtx", "perlmutter", "piz-daint", "sierra-4gpu", "sierra-6gpu", "snellius-a100",
-                                            "snellius-h100", "summit"}));
+  EXPECT_THAT(
+      names, testing::IsSupersetOf({"abci", "cori-knl", "dgx-a100", "dgx-h100", "dgx-h200",
+                                    "frontier", "fugaku", "juwels-booster", "lassen", "lisa-1080ti",
+                                    "lisa-titanrtx", "perlmutter", "piz-daint", "sierra-4gpu",
+                                    "sierra-6gpu", "snellius-a100", "snellius-h100", "summit"}));
   for (const std::string& name : names) {
     const Json document = read_machine_document(name);
     EXPECT_EQ(document.at("name"), name);
     if (!document.value("assumed", false)) continue;
     expect_sources(document.at("device"), name + " device");
-    for (const Json& level : document.at("levels")) expect_sources(level, name + " level " + level.at("name").get<std::string>());
-    EXPECT_EQ(to_json(machine_from_json(to_json(read_machine(name)), name)), to_json(read_machine(name))) << name;
+    for (const Json& level : document.at("levels"))
+      expect_sources(level, name + " level " + level.at("name").get<std::string>());
+    EXPECT_EQ(to_json(machine_from_json(to_json(read_machine(name)), name)),
+              to_json(read_machine(name)))
+        << name;
   }
 }
 
@@ -101,7 +109,8 @@ TEST(ShippedMachines, RacksOfAbciShareAThirdOfTheirNodesBandwidth) {
 TEST(ReadMachine, ArithmeticIsChosenBehindAColon) {
   EXPECT_EQ(read_machine("dgx-a100").device.math, Math::Fp32);
   EXPECT_EQ(read_machine("dgx-a100:tf32").device.math, Math::Tf32);
-  EXPECT_EQ(test::message_of<InputError>([] { read_machine("lassen:tf32"); }), "lassen:tf32: no tf32 rate is stated for the device of lassen");
+  EXPECT_EQ(test::message_of<InputError>([] { read_machine("lassen:tf32"); }),
+            "lassen:tf32: no tf32 rate is stated for the device of lassen");
 }
 
 }  // namespace

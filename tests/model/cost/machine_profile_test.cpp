@@ -21,7 +21,8 @@ TEST(SizeTable, InterpolatesBetweenItsPointsAndExtrapolatesTheLastSlope) {
     std::int64_t bytes;
     double seconds;
   };
-  for (const auto& [bytes, seconds] : {Case{0, 1}, Case{4, 1}, Case{6, 1.5}, Case{8, 2}, Case{12, 4}, Case{16, 6}, Case{24, 10}})
+  for (const auto& [bytes, seconds] :
+       {Case{0, 1}, Case{4, 1}, Case{6, 1.5}, Case{8, 2}, Case{12, 4}, Case{16, 6}, Case{24, 10}})
     EXPECT_DOUBLE_EQ(table.at({bytes})->value, seconds) << bytes;
   EXPECT_EQ(table.find({8}), &table.points[1].second);
   EXPECT_EQ(table.find({9}), nullptr);
@@ -42,8 +43,9 @@ TEST(MachineProfile, TopologyFillsNodesEvenly) {
     int ranks;
     Topology topology, placement;
   };
-  const std::vector<Case> cases{{1, {1}, {1, 1}}, {2, {2}, {1, 2}},    {3, {3}, {1, 3}},     {4, {4}, {1, 4}},    {6, {2, 3}, {2, 3}},
-                                {7, {7}, {7, 1}}, {8, {2, 4}, {2, 4}}, {12, {3, 4}, {3, 4}}, {16, {4, 4}, {4, 4}}};
+  const std::vector<Case> cases{{1, {1}, {1, 1}},    {2, {2}, {1, 2}},     {3, {3}, {1, 3}},
+                                {4, {4}, {1, 4}},    {6, {2, 3}, {2, 3}},  {7, {7}, {7, 1}},
+                                {8, {2, 4}, {2, 4}}, {12, {3, 4}, {3, 4}}, {16, {4, 4}, {4, 4}}};
   for (const Case& row : cases) {
     EXPECT_EQ(machine.topology(row.ranks), row.topology) << row.ranks;
     EXPECT_EQ(machine.placement(row.ranks), row.placement) << row.ranks;
@@ -66,8 +68,10 @@ TEST(MachineProfile, RanksMeetAtTheInnermostCommonLevel) {
     std::vector<int> members;
     std::size_t level;
   };
-  for (const Case& row : {Case{8, {0, 3}, 1}, Case{8, {3, 4}, 0}, Case{8, {4, 7}, 1}, Case{8, {0, 4}, 0}, Case{6, {2, 3}, 0}, Case{2, {0, 1}, 1}})
-    EXPECT_EQ(machine.meeting_level(row.members, row.ranks), row.level) << row.ranks << " ranks, member " << row.members[0];
+  for (const Case& row : {Case{8, {0, 3}, 1}, Case{8, {3, 4}, 0}, Case{8, {4, 7}, 1},
+                          Case{8, {0, 4}, 0}, Case{6, {2, 3}, 0}, Case{2, {0, 1}, 1}})
+    EXPECT_EQ(machine.meeting_level(row.members, row.ranks), row.level)
+        << row.ranks << " ranks, member " << row.members[0];
 }
 
 MachineProfile full_machine() {
@@ -75,7 +79,8 @@ MachineProfile full_machine() {
   machine.measured_ranks = 2;
   machine.threads_per_rank = 3;
   machine.kernels["fill bytes8"] = measured(0.1, 0.01);
-  machine.collectives["all_reduce f32 2"].points = {{{4}, measured(1e-6)}, {{4096}, measured(3e-6)}};
+  machine.collectives["all_reduce f32 2"].points = {{{4}, measured(1e-6)},
+                                                    {{4096}, measured(3e-6)}};
   machine.one_way.points = {{{4}, measured(1.0 / 3)}};
   machine.both_ways.points = {{{4}, measured(2.0 / 3)}};
   machine.step_overhead = measured(1e-7);
@@ -105,13 +110,15 @@ TEST(MachineJson, FingerprintSeesNumbersButNotProvenance) {
 TEST(MachineJson, SizesThatDoNotAscendAreReportedWithTheirPlace) {
   Json document = to_json(full_machine());
   document["collectives"]["all_reduce f32 2"][1]["bytes"] = 4;
-  EXPECT_EQ(test::message_of<InputError>([&] { machine_from_json(document, "m.json"); }),
-            "m.json: at /collectives/all_reduce f32 2/1/bytes: sizes in ascending order, each once");
+  EXPECT_EQ(
+      test::message_of<InputError>([&] { machine_from_json(document, "m.json"); }),
+      "m.json: at /collectives/all_reduce f32 2/1/bytes: sizes in ascending order, each once");
 }
 
 TEST(ReadMachine, UnknownNameListsTheShippedOnes) {
-  EXPECT_THAT(test::message_of<InputError>([] { read_machine("no-such-machine"); }),
-              testing::HasSubstr("no-such-machine: unknown machine; expected a file or one of local"));
+  EXPECT_THAT(
+      test::message_of<InputError>([] { read_machine("no-such-machine"); }),
+      testing::HasSubstr("no-such-machine: unknown machine; expected a file or one of local"));
 }
 
 TEST(ReadMachine, LocalIsTheCacheOrAnEstimate) {

@@ -18,8 +18,9 @@ Buffer flat(TensorClass tensor_class, std::int64_t bytes, bool persistent = fals
 
 TEST(PeakMemory, ItemizesTheFullestStep) {
   Program program;
-  program.buffers = {flat(TensorClass::Parameter, 640, true), flat(TensorClass::Activation, 128), flat(TensorClass::Activation, 256),
-                     flat(TensorClass::Message, 64), flat(TensorClass::ActivationGradient, 192)};
+  program.buffers = {flat(TensorClass::Parameter, 640, true), flat(TensorClass::Activation, 128),
+                     flat(TensorClass::Activation, 256), flat(TensorClass::Message, 64),
+                     flat(TensorClass::ActivationGradient, 192)};
   //                 step   0: a -> b      1: b -> message     2: message -> gradient     3: gradient, weights
   program.steps.resize(4);
   program.steps[0].reads = {1};
@@ -48,9 +49,12 @@ TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
   for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W}) samples.region[axis] = {0, 1};
   LoadStep labels = samples;
   labels.what = LoadStep::What::Labels;  // one for all 30 classes
-  const Step loads_samples{.reads = {}, .writes = {}, .body = samples}, loads_labels{.reads = {}, .writes = {}, .body = labels};
-  const std::vector<Program> programs = programs_of(
-      {{compute_step(lean)}, {loads_samples, compute_step(fast), loads_samples, compute_step(lean), loads_labels, compute_step(unknown)}});
+  const Step loads_samples{.reads = {}, .writes = {}, .body = samples},
+      loads_labels{.reads = {}, .writes = {}, .body = labels};
+  const std::vector<Program> programs =
+      programs_of({{compute_step(lean)},
+                   {loads_samples, compute_step(fast), loads_samples, compute_step(lean),
+                    loads_labels, compute_step(unknown)}});
   MachineProfile machine = round_machine();
   for (const auto& [kernel, workspace] : {std::pair(fast, 1000), std::pair(lean, 10)}) {
     Measurement measurement = measured(1e-6);
@@ -58,7 +62,9 @@ TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
     machine.kernels[kernel.key()] = measurement;
   }
   EXPECT_EQ(peak_memory(programs, machine).workspace.value, 1000);
-  machine.unmeasured_workspace = [&](const Kernel& kernel) { return Bytes{kernel == unknown ? 1500 : 9999}; };
+  machine.unmeasured_workspace = [&](const Kernel& kernel) {
+    return Bytes{kernel == unknown ? 1500 : 9999};
+  };
   EXPECT_EQ(peak_memory(programs[0], machine).total().value, 10);
   EXPECT_EQ(peak_memory(programs, machine).workspace.value, 1500);
   EXPECT_EQ(peak_memory(programs, machine).data.value, 4 * 30 + 4);

@@ -11,11 +11,14 @@ namespace {
 
 constexpr double us = 1e-6;
 
-double total(const std::vector<Program>& programs, const MachineProfile& machine) { return simulate(programs, machine).total.value; }
+double total(const std::vector<Program>& programs, const MachineProfile& machine) {
+  return simulate(programs, machine).total.value;
+}
 
 TEST(Simulator, ARankAloneTakesTheSumOfItsSteps) {
   MachineProfile machine = round_machine();
-  const auto programs = programs_of({{compute_step(fill_of(1000)), compute_step(fill_of(2000)), compute_step(fill_of(4000))}});
+  const auto programs = programs_of(
+      {{compute_step(fill_of(1000)), compute_step(fill_of(2000)), compute_step(fill_of(4000))}});
   EXPECT_DOUBLE_EQ(total(programs, machine), 7 * us);
   machine.step_overhead = measured(1 * us);
   const Timeline timeline = simulate(programs, machine);
@@ -28,8 +31,12 @@ TEST(Simulator, ARankAloneTakesTheSumOfItsSteps) {
 TEST(Simulator, AnExchangeWaitsForTheSlower) {
   const MachineProfile machine = round_machine();
   const Message message{-1, -1, {3000}};
-  const auto swap = [&](int peer) { return exchange_step(7, {{peer, -1, message.bytes}}, {{peer, -1, message.bytes}}); };
-  const auto programs = programs_of({{compute_step(fill_of(1000)), swap(1), compute_step(fill_of(2000))}, {compute_step(fill_of(5000)), swap(0)}});
+  const auto swap = [&](int peer) {
+    return exchange_step(7, {{peer, -1, message.bytes}}, {{peer, -1, message.bytes}});
+  };
+  const auto programs =
+      programs_of({{compute_step(fill_of(1000)), swap(1), compute_step(fill_of(2000))},
+                   {compute_step(fill_of(5000)), swap(0)}});
   // Rank 1 arrives at 5 us; 1 us latency and 3 us transfer; rank 0 computes 2 us more.
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.total.value, 11 * us);
@@ -47,7 +54,8 @@ TEST(Simulator, AnExchangeEndsWithItsOwnPartnersOnly) {
     return exchange_step(0, messages, messages);
   };
   // A row 0 - 1 - 2 of which rank 2 is late: rank 0 does not wait for it.
-  const auto programs = programs_of({{talk({1})}, {talk({0, 2})}, {compute_step(fill_of(10000)), talk({1})}});
+  const auto programs =
+      programs_of({{talk({1})}, {talk({0, 2})}, {compute_step(fill_of(10000)), talk({1})}});
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.ranks[0][0].end.value, 2 * us);
   EXPECT_DOUBLE_EQ(timeline.ranks[1][0].end.value, 14 * us);
@@ -59,7 +67,9 @@ TEST(Simulator, ACollectiveStartsWithItsLastMember) {
   const auto programs = programs_of({{compute_step(fill_of(1000)), all_reduce_step({0, 1}, 250)},
                                      {compute_step(fill_of(4000)), all_reduce_step({0, 1}, 250)},
                                      {compute_step(fill_of(2000))}});
-  const double reduction = estimate_collective(Collective::AllReduce, {1000}, 2, machine.levels[1], machine.device).value;
+  const double reduction =
+      estimate_collective(Collective::AllReduce, {1000}, 2, machine.levels[1], machine.device)
+          .value;
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.ranks[0][1].end.value, 4 * us + reduction);
   EXPECT_DOUBLE_EQ(timeline.ranks[1][1].end.value, 4 * us + reduction);
@@ -82,12 +92,16 @@ TEST(Simulator, ConcurrentTracksHideCommunication) {
     };
     flat(1000);
     flat(4000);
-    program.steps = {compute_step(fill_of(1000)), all_reduce_step({0, 1}, 250), compute_step(fill_of(4000)), compute_step(fill_of(1000))};
-    program.steps[0].writes = program.steps[1].reads = program.steps[1].writes = program.steps[3].writes = {0};
+    program.steps = {compute_step(fill_of(1000)), all_reduce_step({0, 1}, 250),
+                     compute_step(fill_of(4000)), compute_step(fill_of(1000))};
+    program.steps[0].writes = program.steps[1].reads = program.steps[1].writes =
+        program.steps[3].writes = {0};
     program.steps[2].writes = {1};
     plan_buffers(program);
   }
-  const double reduction = estimate_collective(Collective::AllReduce, {1000}, 2, machine.levels[1], machine.device).value;
+  const double reduction =
+      estimate_collective(Collective::AllReduce, {1000}, 2, machine.levels[1], machine.device)
+          .value;
   ASSERT_LT(reduction, 4 * us);
   EXPECT_DOUBLE_EQ(total(programs, machine), 6 * us + reduction);
   for (Program& program : programs) program.concurrent_tracks = true;
@@ -101,7 +115,8 @@ TEST(Simulator, DoublingAllCostsDoublesTheTotal) {
   rc::check([](const std::vector<std::uint16_t>& work) {
     MachineProfile machine = round_machine(), slower = machine;
     slower.device = {5e8, 5e8, {0}, {1}};
-    for (Level& level : slower.levels) level = {level.name, level.ranks, level.latency * 2, level.bandwidth_bytes_per_s / 2};
+    for (Level& level : slower.levels)
+      level = {level.name, level.ranks, level.latency * 2, level.bandwidth_bytes_per_s / 2};
     std::vector<std::vector<Step>> steps(3);
     for (std::size_t i = 0; i < work.size(); ++i) {
       const int rank = static_cast<int>(i % 3);
@@ -120,26 +135,33 @@ TEST(Simulator, EqualRanksThatVaryWaitForEachOther) {
   const Kernel kernel = fill_of(1000);
   machine.kernels[kernel.key()] = measured(100 * us, 10 * us);
   const std::vector<Step> steps{compute_step(kernel), all_reduce_step({0, 1}, 1)};
-  const double reduction = estimate_collective(Collective::AllReduce, {4}, 2, machine.levels[1], machine.device).value;
+  const double reduction =
+      estimate_collective(Collective::AllReduce, {4}, 2, machine.levels[1], machine.device).value;
   // The greater of two equal normal variables is deviation / sqrt(pi) above their mean.
-  EXPECT_NEAR(total(programs_of({steps, steps}), machine), 100 * us + 10 * us / std::sqrt(M_PI) + reduction, 1e-9);
+  EXPECT_NEAR(total(programs_of({steps, steps}), machine),
+              100 * us + 10 * us / std::sqrt(M_PI) + reduction, 1e-9);
 }
 
 TEST(Simulator, ProgramsThatWaitForEachOtherAreABug) {
-  const auto programs = programs_of(
-      {{all_reduce_step({0, 1}, 1), exchange_step(3, {{1, -1, {4}}}, {})}, {exchange_step(3, {}, {{0, -1, {4}}}), all_reduce_step({0, 1}, 1)}});
-  EXPECT_DEATH(total(programs, round_machine()), "deadlock; rank 0 waits at step 0 .*a collective.*; rank 1 waits at step 0 .*exchange with tag 3");
+  const auto programs =
+      programs_of({{all_reduce_step({0, 1}, 1), exchange_step(3, {{1, -1, {4}}}, {})},
+                   {exchange_step(3, {}, {{0, -1, {4}}}), all_reduce_step({0, 1}, 1)}});
+  EXPECT_DEATH(total(programs, round_machine()),
+               "deadlock; rank 0 waits at step 0 .*a collective.*; rank 1 waits at step 0 "
+               ".*exchange with tag 3");
 }
 
 TEST(GreaterOf, AgreesWithSampling) {
   // Clark's formula against the mean of max(a, b) over a fine grid of normal quantiles.
   for (const auto& [a, b] :
-       {std::pair{Uncertain{0, 1}, Uncertain{0, 1}}, std::pair{Uncertain{1, 4}, Uncertain{0, 1}}, std::pair{Uncertain{-3, 1}, Uncertain{0, 0.25}}}) {
+       {std::pair{Uncertain{0, 1}, Uncertain{0, 1}}, std::pair{Uncertain{1, 4}, Uncertain{0, 1}},
+        std::pair{Uncertain{-3, 1}, Uncertain{0, 0.25}}}) {
     double weight = 0, first = 0, second = 0;
     for (double u = -6; u <= 6; u += 0.02)
       for (double v = -6; v <= 6; v += 0.02) {
         const double w = std::exp(-(u * u + v * v) / 2);
-        const double greater = std::max(a.mean + u * std::sqrt(a.variance), b.mean + v * std::sqrt(b.variance));
+        const double greater =
+            std::max(a.mean + u * std::sqrt(a.variance), b.mean + v * std::sqrt(b.variance));
         weight += w;
         first += w * greater;
         second += w * greater * greater;

@@ -49,8 +49,10 @@ TEST(ExchangeCost, TakesTheSymmetricPartFromBothWaysAndTheRestFromOneWay) {
     double seconds;
     Tier tier;
   };
-  for (const Case& row : {Case{100, 100, 1.5, Tier::Measured}, Case{150, 150, 2.5, Tier::Interpolated}, Case{200, 0, 2, Tier::Measured},
-                          Case{0, 150, 1.5, Tier::Interpolated}, Case{100, 200, 1.5 + 1, Tier::Interpolated}}) {
+  for (const Case& row :
+       {Case{100, 100, 1.5, Tier::Measured}, Case{150, 150, 2.5, Tier::Interpolated},
+        Case{200, 0, 2, Tier::Measured}, Case{0, 150, 1.5, Tier::Interpolated},
+        Case{100, 200, 1.5 + 1, Tier::Interpolated}}) {
     const StepCost cost = exchange_cost(0, 1, {row.out}, {row.in}, 2, machine);
     EXPECT_DOUBLE_EQ(cost.seconds.value, row.seconds) << row.out << " out, " << row.in << " in";
     EXPECT_EQ(cost.tier, row.tier) << row.out << " out, " << row.in << " in";
@@ -108,7 +110,8 @@ TEST(CollectiveCost, FormulasByHand) {
   for (const Case& row : cases) {
     Level slow = level;
     slow.latency = {row.latency};
-    EXPECT_DOUBLE_EQ(estimate_collective(row.op, {1}, row.members, slow, device).value, row.seconds) << row.algorithm;
+    EXPECT_DOUBLE_EQ(estimate_collective(row.op, {1}, row.members, slow, device).value, row.seconds)
+        << row.algorithm;
   }
 }
 

@@ -27,9 +27,11 @@ SizeTable table_of(std::initializer_list<std::pair<std::int64_t, const char*>> p
 }
 
 TEST(WaysOf, ChangeInTheMiddleBetweenTwoPoints) {
-  EXPECT_THAT(ways_of(table_of({{4, "mpi"}, {16, "mpi"}, {64, "nccl"}, {256, "nccl"}, {1024, "staged"}})),
-              ElementsAre(Pair(Bytes{0}, "mpi"), Pair(Bytes{32}, "nccl"), Pair(Bytes{512}, "staged")));
-  EXPECT_THAT(ways_of(table_of({{4, "nccl"}, {1 << 20, "nccl"}})), ElementsAre(Pair(Bytes{0}, "nccl")));
+  EXPECT_THAT(
+      ways_of(table_of({{4, "mpi"}, {16, "mpi"}, {64, "nccl"}, {256, "nccl"}, {1024, "staged"}})),
+      ElementsAre(Pair(Bytes{0}, "mpi"), Pair(Bytes{32}, "nccl"), Pair(Bytes{512}, "staged")));
+  EXPECT_THAT(ways_of(table_of({{4, "nccl"}, {1 << 20, "nccl"}})),
+              ElementsAre(Pair(Bytes{0}, "nccl")));
   EXPECT_THAT(ways_of(table_of({{4, ""}, {16, ""}})), IsEmpty());
   EXPECT_THAT(ways_of({}), IsEmpty());
 }
@@ -59,15 +61,19 @@ MachineProfile machine_with_ways() {
   MachineProfile machine = round_machine();
   machine.both_ways = machine.one_way = table_of({{4, "mpi"}, {4096, "nccl"}});
   machine.exchanges["1 pair per node across"] = table_of({{4, "mpi"}});
-  for (const char* key : {"all_reduce f32 4", "all_reduce f32 2x4", "all_reduce f32 2x2", "all_reduce f32 2x1", "all_reduce f32 2"}) machine.collectives[key] = table_of({{4, "staged"}});
+  for (const char* key : {"all_reduce f32 4", "all_reduce f32 2x4", "all_reduce f32 2x2",
+                          "all_reduce f32 2x1", "all_reduce f32 2"})
+    machine.collectives[key] = table_of({{4, "staged"}});
   return machine;
 }
 
 std::vector<Program> lowered(const char* grid, const Execution& execution) {
   const Network network = read_network("tiny", {.batch = 8, .input_size = {}});
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(grid)).layers;
   std::vector<Program> programs;
-  for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank) programs.push_back(lower(network, decompositions, execution, rank));
+  for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank)
+    programs.push_back(lower(network, decompositions, execution, rank));
   return programs;
 }
 
@@ -76,9 +82,11 @@ TEST(FastestWays, AreThoseOfTheTablesThatTransfersArePricedBy) {
   const Ways of_halos = fastest_ways(lowered("H2", {}), machine);
   EXPECT_EQ(of_halos.placement, (Topology{1, 2}));
   EXPECT_THAT(of_halos.transfers, UnorderedElementsAre(Key("messages"), Key("all_reduce f32 2")));
-  EXPECT_THAT(fastest_ways(lowered("N8", {}), machine).transfers, UnorderedElementsAre(Key("all_reduce f32 2x4")));
+  EXPECT_THAT(fastest_ways(lowered("N8", {}), machine).transfers,
+              UnorderedElementsAre(Key("all_reduce f32 2x4")));
   EXPECT_EQ(fastest_ways(lowered("N1", {}), machine), Ways{});
-  EXPECT_EQ(fastest_ways(lowered("H2", {}), round_machine()), Ways{}) << "a machine that has one way";
+  EXPECT_EQ(fastest_ways(lowered("H2", {}), round_machine()), Ways{})
+      << "a machine that has one way";
   EXPECT_EQ(fastest_ways({}, machine), Ways{});
 }
 
@@ -87,7 +95,8 @@ std::map<std::tuple<int, int, int>, std::string> ways_of_sends(const Program& pr
   std::map<std::tuple<int, int, int>, std::string> ways;
   for (const Step& step : program.steps)
     if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-      for (const Message& message : exchange->sends) ways[{program.rank, message.peer, exchange->tag}] = program.ways[message.way];
+      for (const Message& message : exchange->sends)
+        ways[{program.rank, message.peer, exchange->tag}] = program.ways[message.way];
   return ways;
 }
 
@@ -107,11 +116,14 @@ TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
       for (const Step& step : program.steps) {
         if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
           for (const Message& message : exchange->receives) {
-            EXPECT_EQ(program.ways[message.way], sent.at({message.peer, program.rank, exchange->tag})) << grid << ", message " << ++received;
+            EXPECT_EQ(program.ways[message.way],
+                      sent.at({message.peer, program.rank, exchange->tag}))
+                << grid << ", message " << ++received;
           }
         }
         const auto* collective = std::get_if<CollectiveStep>(&step.body);
-        if (collective && collective->op == Collective::AllReduce && collective->type == DataType::F32 && collective->group.size() == 4) {
+        if (collective && collective->op == Collective::AllReduce &&
+            collective->type == DataType::F32 && collective->group.size() == 4) {
           EXPECT_EQ(program.ways[collective->way], "staged") << grid;
         }
       }
@@ -120,15 +132,20 @@ TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
 }
 
 TEST(TakeWays, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
-  std::vector<Program> programs = programs_of({{exchange_step(0, {{1, 0, {10}}}, {{1, 0, {10}}}), exchange_step(1, {{1, 0, {9000}}}, {{1, 0, {10}}}),
-                                                all_reduce_step({0, 1}, 4), exchange_step(2, {{1, 0, {10}}}, {})},
-                                               {}});
-  Ways ways{{1, 2}, {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2", {{{0}, "staged"}}}}};
+  std::vector<Program> programs =
+      programs_of({{exchange_step(0, {{1, 0, {10}}}, {{1, 0, {10}}}),
+                    exchange_step(1, {{1, 0, {9000}}}, {{1, 0, {10}}}), all_reduce_step({0, 1}, 4),
+                    exchange_step(2, {{1, 0, {10}}}, {})},
+                   {}});
+  Ways ways{
+      {1, 2},
+      {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2", {{{0}, "staged"}}}}};
   Program& program = programs.front();
   take_ways(program, ways);
   EXPECT_THAT(program.ways, ElementsAre("", "mpi", "nccl", "staged"));
   EXPECT_EQ(std::get<ExchangeStep>(program.steps[0].body).sends[0].way, 1);
-  EXPECT_EQ(std::get<ExchangeStep>(program.steps[1].body).sends[0].way, 2) << "by the longer of the two directions";
+  EXPECT_EQ(std::get<ExchangeStep>(program.steps[1].body).sends[0].way, 2)
+      << "by the longer of the two directions";
   EXPECT_EQ(std::get<ExchangeStep>(program.steps[1].body).receives[0].way, 2);
   EXPECT_EQ(std::get<CollectiveStep>(program.steps[2].body).way, 3);
   EXPECT_EQ(std::get<ExchangeStep>(program.steps[3].body).sends[0].way, 0) << "one way: not said";

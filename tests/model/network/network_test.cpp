@@ -17,10 +17,12 @@ using test::TemporaryFolder;
 
 /// A file with these layers (JSON objects, separated by commas).
 std::string document(const std::string& layers, const std::string& heading = "") {
-  return R"({"schema_version": 1, "name": "n", "batch": 8, )" + heading + R"("layers": [)" + layers + "]}";
+  return R"({"schema_version": 1, "name": "n", "batch": 8, )" + heading + R"("layers": [)" +
+         layers + "]}";
 }
 
-Network read(const std::string& layers, const std::string& heading = "", const NetworkOverrides& overrides = {}) {
+Network read(const std::string& layers, const std::string& heading = "",
+             const NetworkOverrides& overrides = {}) {
   const TemporaryFolder folder;
   return read_network(folder.write("net.json", document(layers, heading)), overrides);
 }
@@ -38,18 +40,34 @@ TEST(ReadNetwork, InfersShapes) {
   };
   const Row table[] = {
       {R"("kind": "convolution", "filters": 5, "kernel": 3)", {{8, 5, 1, 7, 10}}, 5 * 3 * 9},
-      {R"("kind": "convolution", "filters": 5, "kernel": 3, "padding": 1, "bias": true)", {{8, 5, 1, 9, 12}}, 5 * 3 * 9 + 5},
-      {R"("kind": "convolution", "filters": 5, "kernel": [3, 1], "stride": [2, 3])", {{8, 5, 1, 4, 4}}, 5 * 3 * 3},
-      {R"("kind": "convolution", "filters": 5, "kernel": 2, "padding": [[0, 1], [1, 0]])", {{8, 5, 1, 9, 12}}, 5 * 3 * 4},
-      {R"("kind": "convolution", "filters": 5, "kernel": 3, "dilation": [2, 4])", {{8, 5, 1, 5, 4}}, 5 * 3 * 9},
+      {R"("kind": "convolution", "filters": 5, "kernel": 3, "padding": 1, "bias": true)",
+       {{8, 5, 1, 9, 12}},
+       5 * 3 * 9 + 5},
+      {R"("kind": "convolution", "filters": 5, "kernel": [3, 1], "stride": [2, 3])",
+       {{8, 5, 1, 4, 4}},
+       5 * 3 * 3},
+      {R"("kind": "convolution", "filters": 5, "kernel": 2, "padding": [[0, 1], [1, 0]])",
+       {{8, 5, 1, 9, 12}},
+       5 * 3 * 4},
+      {R"("kind": "convolution", "filters": 5, "kernel": 3, "dilation": [2, 4])",
+       {{8, 5, 1, 5, 4}},
+       5 * 3 * 9},
       {R"("kind": "convolution", "filters": 5, "kernel": [9, 12])", {{8, 5, 1, 1, 1}}, 5 * 3 * 108},
-      {R"("kind": "convolution", "filters": 6, "kernel": 3, "groups": 3, "bias": true)", {{8, 6, 1, 7, 10}}, 6 * 9 + 6},
-      {R"("kind": "max_pool", "kernel": 2)", {{8, 3, 1, 4, 6}}, 0},  // stride 2; 9 rows: the last is left out
-      {R"("kind": "max_pool", "kernel": 3, "stride": 2, "padding": [1, [0, 1]])", {{8, 3, 1, 5, 6}}, 0},
+      {R"("kind": "convolution", "filters": 6, "kernel": 3, "groups": 3, "bias": true)",
+       {{8, 6, 1, 7, 10}},
+       6 * 9 + 6},
+      {R"("kind": "max_pool", "kernel": 2)",
+       {{8, 3, 1, 4, 6}},
+       0},  // stride 2; 9 rows: the last is left out
+      {R"("kind": "max_pool", "kernel": 3, "stride": 2, "padding": [1, [0, 1]])",
+       {{8, 3, 1, 5, 6}},
+       0},
       {R"("kind": "average_pool", "kernel": [3, 4], "count_padding": false)", {{8, 3, 1, 3, 3}}, 0},
       {R"("kind": "global_average_pool")", {{8, 3, 1, 1, 1}}, 0},
       {R"("kind": "fully_connected", "filters": 7)", {{8, 7, 1, 1, 1}}, 7 * 3 * 108},
-      {R"("kind": "fully_connected", "filters": 7, "bias": true)", {{8, 7, 1, 1, 1}}, 7 * 3 * 108 + 7},
+      {R"("kind": "fully_connected", "filters": 7, "bias": true)",
+       {{8, 7, 1, 1, 1}},
+       7 * 3 * 108 + 7},
       {R"("kind": "batch_norm", "epsilon": 0.001)", {{8, 3, 1, 9, 12}}, 6},
       {R"("kind": "relu")", {{8, 3, 1, 9, 12}}, 0},
       {R"("kind": "leaky_relu", "slope": 0.3)", {{8, 3, 1, 9, 12}}, 0},
@@ -71,13 +89,17 @@ TEST(ReadNetwork, InfersShapes) {
     EXPECT_EQ(network.layer(1).input, network.layer(0).output) << row.layer;
     EXPECT_EQ(network.layer(2).output, row.output) << row.layer;
     EXPECT_EQ(network.layer(1).parameter_count(), row.parameters) << row.layer;
-    EXPECT_EQ(network.layer(1).forward_flops().value, 2.0 * static_cast<double>(network.layer(1).weights().elements() * row.output.elements()) /
-                                                          static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters)))
+    EXPECT_EQ(
+        network.layer(1).forward_flops().value,
+        2.0 * static_cast<double>(network.layer(1).weights().elements() * row.output.elements()) /
+            static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters)))
         << row.layer;
   }
 }
 
-TEST(ReadNetwork, InfersTransposedConvolutions) {  // output extents and parameters as PyTorch's ConvTranspose2d gives them
+TEST(
+    ReadNetwork,
+    InfersTransposedConvolutions) {  // output extents and parameters as PyTorch's ConvTranspose2d gives them
   struct Row {
     const char* attributes;
     Shape output;
@@ -88,40 +110,59 @@ TEST(ReadNetwork, InfersTransposedConvolutions) {  // output extents and paramet
       {R"("kernel": 1)", {{8, 6, 1, 9, 12}}, 18, 3},
       {R"("kernel": 2, "stride": 2, "bias": true)", {{8, 6, 1, 18, 24}}, 78, 3},
       {R"("kernel": 3, "stride": 2, "padding": 1)", {{8, 6, 1, 17, 23}}, 162, 6.75},
-      {R"("kernel": 3, "stride": 2, "padding": 1, "output_padding": 1)", {{8, 6, 1, 18, 24}}, 162, 6.75},
+      {R"("kernel": 3, "stride": 2, "padding": 1, "output_padding": 1)",
+       {{8, 6, 1, 18, 24}},
+       162,
+       6.75},
       {R"("kernel": 5, "stride": 2, "padding": [[1, 2], [1, 2]])", {{8, 6, 1, 18, 24}}, 450, 18.75},
-      {R"("kernel": [4, 1], "stride": [1, 3], "output_padding": [0, 2])", {{8, 6, 1, 12, 36}}, 72, 4},
-      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 2])", {{8, 6, 1, 14, 20}}, 162, 27},
-      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 0])", {{8, 6, 1, 14, 18}}, 162, 27},
+      {R"("kernel": [4, 1], "stride": [1, 3], "output_padding": [0, 2])",
+       {{8, 6, 1, 12, 36}},
+       72,
+       4},
+      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 2])",
+       {{8, 6, 1, 14, 20}},
+       162,
+       27},
+      {R"("kernel": 3, "dilation": [2, 3], "output_padding": [1, 0])",
+       {{8, 6, 1, 14, 18}},
+       162,
+       27},
       {R"("kernel": 3, "groups": 3, "bias": true)", {{8, 6, 1, 11, 14}}, 60, 9},
       {R"("kernel": 3, "padding": 5)", {{8, 6, 1, 1, 4}}, 162, 27},
   };
   for (const Row& row : table) {
-    const Network network = read(data + R"({"name": "x", "kind": "transposed_convolution", "filters": 6, )" + row.attributes + "}" + loss);
+    const Network network =
+        read(data + R"({"name": "x", "kind": "transposed_convolution", "filters": 6, )" +
+             row.attributes + "}" + loss);
     const Layer& layer = network.layer(1);
     EXPECT_EQ(layer.output, row.output) << row.attributes;
     EXPECT_EQ(layer.parameter_count(), row.parameters) << row.attributes;
     EXPECT_EQ(layer.weights()[Axis::N], 3) << row.attributes;
     EXPECT_DOUBLE_EQ(layer.fan_in(), row.fan_in) << row.attributes;
-    EXPECT_EQ(layer.forward_flops().value, 2.0 * static_cast<double>(layer.weights().elements() / 3 * layer.input.elements())) << row.attributes;
+    EXPECT_EQ(layer.forward_flops().value,
+              2.0 * static_cast<double>(layer.weights().elements() / 3 * layer.input.elements()))
+        << row.attributes;
   }
 }
 
 TEST(ReadNetwork, ReadsThreeDimensions) {
-  const Network network = read(R"({"name": "data", "kind": "input", "channels": 4, "size": [8, 9, 10]},
+  const Network network =
+      read(R"({"name": "data", "kind": "input", "channels": 4, "size": [8, 9, 10]},
     {"name": "conv", "kind": "convolution", "filters": 2, "kernel": [1, 2, 3], "padding": [0, [1, 0], 1]},
     {"name": "pool", "kind": "average_pool", "kernel": 2})" +
-                               loss);
+           loss);
   EXPECT_EQ(network.layer(1).weights(), (Shape{{2, 4, 1, 2, 3}}));
   EXPECT_EQ(network.layer(1).output, (Shape{{8, 2, 8, 9, 10}}));
   EXPECT_EQ(network.layer(2).output, (Shape{{8, 2, 4, 4, 5}}));
 }
 
 TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
-  const Network network = read(data + R"({"name": "elu", "kind": "elu", "alpha": 0.5}, {"name": "clip", "kind": "clip", "max": 6},
+  const Network network = read(
+      data +
+      R"({"name": "elu", "kind": "elu", "alpha": 0.5}, {"name": "clip", "kind": "clip", "max": 6},
     {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5, "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
     {"name": "gn", "kind": "group_norm", "groups": 3})" +
-                               R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
+      R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
   EXPECT_EQ(network.layer(1).alpha, 0.5);
   EXPECT_EQ(network.layer(2).minimum, std::numeric_limits<float>::lowest());
   EXPECT_EQ(network.layer(2).maximum, 6);
@@ -132,15 +173,18 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
 }
 
 TEST(ReadNetwork, KeepsAttributes) {
-  const Network network = read(data + R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act", "kind": "leaky_relu", "slope": 0.5},
+  const Network network = read(
+      data +
+      R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act", "kind": "leaky_relu", "slope": 0.5},
     {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool", "kind": "average_pool", "kernel": 2, "count_padding": false},
     {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2, "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
-                               loss);
+      loss);
   EXPECT_EQ(network.layer(1).epsilon, 0.25);
   EXPECT_EQ(network.layer(2).slope, 0.5);
   EXPECT_EQ(network.layer(3).probability, 0.75);
   EXPECT_FALSE(network.layer(4).count_padding);
-  EXPECT_EQ(network.layer(5).windows, (std::array<Window, 3>{Window{}, Window{3, 2, 1, 1, 2}, Window{3, 2, 1, 3, 4}}));
+  EXPECT_EQ(network.layer(5).windows,
+            (std::array<Window, 3>{Window{}, Window{3, 2, 1, 1, 2}, Window{3, 2, 1, 3, 4}}));
   EXPECT_TRUE(network.layer(5).bias);
 }
 
@@ -176,7 +220,8 @@ TEST(ReadNetwork, TakesStatisticsOverAsManySamplesAsTheBatchHas) {
       {R"("statistics_samples": "all", )", 100, 100, 1},
   };
   for (const Row& row : table) {
-    const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, row.heading, {.batch = row.batch, .input_size = {}});
+    const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, row.heading,
+                                 {.batch = row.batch, .input_size = {}});
     EXPECT_EQ(network.statistics_samples, row.samples) << row.heading << row.batch;
     EXPECT_EQ(network.statistics_sets(), row.sets) << row.heading << row.batch;
   }
@@ -184,7 +229,8 @@ TEST(ReadNetwork, TakesStatisticsOverAsManySamplesAsTheBatchHas) {
 
 TEST(ReadNetwork, LocalStatisticsAreAChoiceOfTheNetwork) {
   const std::string layers = data + R"({"name": "x", "kind": "relu"})" + loss;
-  const Network local = read(layers, R"("statistics_samples": "local", )"), all = read(layers, R"("statistics_samples": "all", )");
+  const Network local = read(layers, R"("statistics_samples": "local", )"),
+                all = read(layers, R"("statistics_samples": "all", )");
   EXPECT_TRUE(local.local_statistics);
   EXPECT_EQ(local.running_momentum, 0);
   EXPECT_EQ(read(layers, R"("running_momentum": 0.1, )").running_momentum, 0.1);
@@ -193,7 +239,8 @@ TEST(ReadNetwork, LocalStatisticsAreAChoiceOfTheNetwork) {
 }
 
 TEST(ReadNetwork, AppliesOverrides) {
-  const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, "", {.batch = 3, .input_size = {5, 6}});
+  const Network network = read(data + R"({"name": "x", "kind": "relu"})" + loss, "",
+                               {.batch = 3, .input_size = {5, 6}});
   EXPECT_EQ(network.batch, 3);
   EXPECT_EQ(network.layer(2).output, (Shape{{3, 3, 1, 5, 6}}));
 }
@@ -205,18 +252,25 @@ TEST(Network, FingerprintChangesWithWhatAPlanDependsOn) {
   EXPECT_NE(fingerprint, read(layers, R"("statistics_samples": 2, )").fingerprint());
   EXPECT_NE(fingerprint, read(layers, "", {.batch = 9, .input_size = {}}).fingerprint());
   EXPECT_NE(fingerprint, read(layers, "", {.batch = {}, .input_size = {9, 13}}).fingerprint());
-  EXPECT_NE(fingerprint, read(layers, "", {.batch = {}, .input_size = {}, .training = {.optimizer = OptimizerKind::Adam}}).fingerprint());
-  EXPECT_NE(fingerprint, read(data + R"({"name": "y", "kind": "leaky_relu"})" + loss).fingerprint());
-  EXPECT_NE(fingerprint, read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
+  EXPECT_NE(fingerprint,
+            read(layers, "",
+                 {.batch = {}, .input_size = {}, .training = {.optimizer = OptimizerKind::Adam}})
+                .fingerprint());
+  EXPECT_NE(fingerprint,
+            read(data + R"({"name": "y", "kind": "leaky_relu"})" + loss).fingerprint());
+  EXPECT_NE(
+      fingerprint,
+      read(data + R"({"name": "x", "kind": "leaky_relu", "slope": 0.02})" + loss).fingerprint());
 }
 
 TEST(ReadNetwork, JoinsPadsAndEnlarges) {
-  const Network network = read(data + R"({"name": "c", "kind": "convolution", "filters": 5, "kernel": 1},
+  const Network network =
+      read(data + R"({"name": "c", "kind": "convolution", "filters": 5, "kernel": 1},
       {"name": "j", "kind": "concat", "inputs": ["c", "data", "c"]},
       {"name": "p", "kind": "pad", "padding": [[1, 2], 3]},
       {"name": "n", "kind": "upsample", "scale": [3, 1]},
       {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"})" +
-                               loss);
+           loss);
   EXPECT_EQ(network.layer(2).channels, (std::vector<std::int64_t>{5, 3, 5}));
   EXPECT_EQ(network.layer(2).output, (Shape{{8, 13, 1, 9, 12}}));
   EXPECT_EQ(network.layer(2).input_shape(1), (Shape{{8, 3, 1, 9, 12}}));
@@ -230,25 +284,32 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
 }
 
 TEST(Network, MicroBatchesDivideTheBatchAndHoldWholeSets) {
-  const std::string normalized = data + R"({"name": "x", "kind": "batch_norm"})" + loss, plain = data + R"({"name": "x", "kind": "relu"})" + loss;
+  const std::string normalized = data + R"({"name": "x", "kind": "batch_norm"})" + loss,
+                    plain = data + R"({"name": "x", "kind": "relu"})" + loss;
   struct Row {
     const std::string& layers;
     std::int64_t batch, set, parts;
     const char* complaint;  ///< or nullptr
   };
-  const Row table[] = {{plain, 8, 8, 4, nullptr},
-                       {plain, 8, 8, 3, "a batch of 8 does not divide into 3 micro-batches"},
-                       {plain, 4, 4, 8, "a batch of 4 does not divide into 8 micro-batches"},
-                       {normalized, 8, 2, 4, nullptr},
-                       {normalized, 8, 4, 2, nullptr},
-                       {normalized, 8, 8, 1, nullptr},
-                       {normalized, 8, 4, 4, "statistics over 4 samples, which do not fit into micro-batches of 2 (batch 8 in 4 parts)"},
-                       {normalized, 12, 4, 2, "statistics over 4 samples, which do not fit into micro-batches of 6 (batch 12 in 2 parts)"}};
+  const Row table[] = {
+      {plain, 8, 8, 4, nullptr},
+      {plain, 8, 8, 3, "a batch of 8 does not divide into 3 micro-batches"},
+      {plain, 4, 4, 8, "a batch of 4 does not divide into 8 micro-batches"},
+      {normalized, 8, 2, 4, nullptr},
+      {normalized, 8, 4, 2, nullptr},
+      {normalized, 8, 8, 1, nullptr},
+      {normalized, 8, 4, 4,
+       "statistics over 4 samples, which do not fit into micro-batches of 2 (batch 8 in 4 parts)"},
+      {normalized, 12, 4, 2,
+       "statistics over 4 samples, which do not fit into micro-batches of 6 (batch 12 in 2 "
+       "parts)"}};
   for (const Row& row : table) {
-    const NetworkOverrides overrides{.batch = row.batch, .input_size = {}, .training = {.micro_batches = row.parts}};
+    const NetworkOverrides overrides{
+        .batch = row.batch, .input_size = {}, .training = {.micro_batches = row.parts}};
     const std::string heading = R"("statistics_samples": )" + std::to_string(row.set) + ", ";
     if (row.complaint) {
-      EXPECT_THAT(message_of([&] { read(row.layers, heading, overrides); }), testing::HasSubstr(row.complaint));
+      EXPECT_THAT(message_of([&] { read(row.layers, heading, overrides); }),
+                  testing::HasSubstr(row.complaint));
     } else {
       const Network network = read(row.layers, heading, overrides);
       EXPECT_EQ(network.micro_batch(), row.batch / row.parts);
@@ -268,32 +329,44 @@ void expect_messages(std::span<const Wrong> table, const NetworkOverrides& overr
   const TemporaryFolder folder;
   for (const Wrong& row : table) {
     const std::string path = folder.write("net.json", row.text);
-    EXPECT_EQ(message_of<InputError>([&] { read_network(path, overrides); }), path + ": " + row.says) << row.text;
+    EXPECT_EQ(message_of<InputError>([&] { read_network(path, overrides); }),
+              path + ": " + row.says)
+        << row.text;
   }
 }
 
 TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
   const Wrong table[] = {
-      {R"({"schema_version": 1, "name": "n", "batch)", "line 1, column 42: the file ends too early (truncated?)"},
-      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "strde": 2})" + loss),
+      {R"({"schema_version": 1, "name": "n", "batch)",
+       "line 1, column 42: the file ends too early (truncated?)"},
+      {document(data +
+                R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "strde": 2})" +
+                loss),
        "at /layers/1: unknown key \"strde\" (did you mean \"stride\"?)"},
-      {document(data + R"({"name": "r", "kind": "relu", "slope": 2})" + loss), "at /layers/1: a layer of kind relu has no key \"slope\""},
+      {document(data + R"({"name": "r", "kind": "relu", "slope": 2})" + loss),
+       "at /layers/1: a layer of kind relu has no key \"slope\""},
       {document(data + R"({"name": "c", "kind": "convolution", "filters": 1})" + loss),
        "at /layers/1: a layer of kind convolution needs the key \"kernel\""},
-      {document(data + R"({"name": "c", "kind": "convolution", "filters": -4, "kernel": 1})" + loss),
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": -4, "kernel": 1})" +
+                loss),
        "at /layers/1/filters: expected an integer >= 1, found -4"},
       {document(R"({"name": "data", "kind": "input", "channels": 3, "size": [8, -8]})" + loss),
        "at /layers/0/size/1: expected an integer >= 1, found -8"},
-      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": [3, 3, 3]})" + loss),
+      {document(data +
+                R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": [3, 3, 3]})" +
+                loss),
        "at /layers/1/kernel: expected a list of 2, one for each spatial axis, found 3"},
-      {document(R"({"name": "r", "kind": "relu"})" + loss), "at /layers: expected an input layer with its size"},
-      {document(R"({"name": "r", "kind": "relu"},)" + data + R"({"name": "loss", "kind": "mean_squared_error"})"),
+      {document(R"({"name": "r", "kind": "relu"})" + loss),
+       "at /layers: expected an input layer with its size"},
+      {document(R"({"name": "r", "kind": "relu"},)" + data +
+                R"({"name": "loss", "kind": "mean_squared_error"})"),
        "at /layers/0: there is no layer before the first: expected the key \"input\""},
       {document(data + R"({"name": "r", "kind": "relu", "input": "dta"})" + loss),
        "at /layers/1/input: expected the name of a layer, found \"dta\" (did you mean \"data\"?)"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2, "mode": "cubic"})" + loss),
        "at /layers/1/mode: expected one of \"nearest\", \"linear\", found \"cubic\""},
-      {document(data + R"({"name": "p", "kind": "pad"})" + loss), "at /layers/1: a layer of kind pad needs the key \"padding\""},
+      {document(data + R"({"name": "p", "kind": "pad"})" + loss),
+       "at /layers/1: a layer of kind pad needs the key \"padding\""},
       {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "elsewhere"]})" + loss),
        "at /layers/1/inputs/1: expected the name of a layer, found \"elsewhere\""},
   };
@@ -302,57 +375,109 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
 
 TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
   const Wrong table[] = {
-      {document(data + R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b", "kind": "relu"}, {"name": "c", "kind": "relu"})" +
-                loss),
+      {document(
+           data +
+           R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b", "kind": "relu"}, {"name": "c", "kind": "relu"})" +
+           loss),
        "at /layers/1: expected no cycle, found a -> b -> c -> a"},
-      {document(data + R"({"name": "a", "kind": "relu", "input": "a"})" + loss), "at /layers/1: expected no cycle, found a -> a"},
-      {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add", "inputs": ["data", "a"]})" + loss),
-       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
-      {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11, "padding": [0, 5]})" + loss),
+      {document(data + R"({"name": "a", "kind": "relu", "input": "a"})" + loss),
+       "at /layers/1: expected no cycle, found a -> a"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add", "inputs": ["data", "a"]})" +
+           loss),
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x "
+       "1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11, "padding": [0, 5]})" +
+           loss),
        "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
-      {document(data + R"({"name": "a", "kind": "convolution", "filters": 4, "kernel": 1, "groups": 2})" + loss),
-       "at /layers/1: layer a: expected groups that divide 3 input channels and 4 filters, found 2"},
-      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 2, "output_padding": [1, 2]})" + loss),
-       "at /layers/1: layer a: expected an output padding below the stride 2 or the dilation 1 along W, found 2"},
-      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1, "padding": [6, 3]})" + loss),
+      {document(data +
+                R"({"name": "a", "kind": "convolution", "filters": 4, "kernel": 1, "groups": 2})" +
+                loss),
+       "at /layers/1: layer a: expected groups that divide 3 input channels and 4 filters, found "
+       "2"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 2, "output_padding": [1, 2]})" +
+           loss),
+       "at /layers/1: layer a: expected an output padding below the stride 2 or the dilation 1 "
+       "along W, found 2"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1, "padding": [6, 3]})" +
+           loss),
        "at /layers/1: layer a: padding 6 and 6 leaves nothing of 9 windows of 1 along H"},
-      {document(data + R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 9000000000000000000})" + loss),
-       "at /layers/1: layer a: 9 windows with stride 9000000000000000000 along H overflow the program's counters"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 9000000000000000000})" +
+           loss),
+       "at /layers/1: layer a: 9 windows with stride 9000000000000000000 along H overflow the "
+       "program's counters"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
        "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
-      {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat", "inputs": ["data", "a"]})" + loss),
-       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
+      {document(
+           data +
+           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat", "inputs": ["data", "a"]})" +
+           loss),
+       "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data "
+       "of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 9000000000000000000})" + loss),
-       "at /layers/1: layer u: a scale of 9000000000000000000 along H is below 1 or overflows the program's counters"},
-      {document(R"({"name": "data", "kind": "input", "channels": 1000000000, "size": [1000000000, 1000000000]})" + loss),
-       "at /layers/0: layer data: outputs of 8 x 1000000000 x 1 x 1000000000 x 1000000000 elements overflow the program's counters"},
-      {document(data + R"({"name": "fc", "kind": "fully_connected", "filters": 9000000000000000000})" + loss),
-       "at /layers/1: layer fc: outputs of 8 x 9000000000000000000 x 1 x 1 x 1 elements overflow the program's counters"},
-      {document(data + R"({"name": "fc", "kind": "fully_connected", "filters": 10000000000000000})" + loss),
-       "at /layers/1: layer fc: weights of 10000000000000000 x 3 x 1 x 9 x 12 elements overflow the program's counters"},
-      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "dilation": 9000000000000000000})" + loss),
-       "at /layers/1: layer c: a window of 3 with dilation 9000000000000000000 along H overflows the program's counters"},
+       "at /layers/1: layer u: a scale of 9000000000000000000 along H is below 1 or overflows the "
+       "program's counters"},
+      {document(
+           R"({"name": "data", "kind": "input", "channels": 1000000000, "size": [1000000000, 1000000000]})" +
+           loss),
+       "at /layers/0: layer data: outputs of 8 x 1000000000 x 1 x 1000000000 x 1000000000 elements "
+       "overflow the program's counters"},
+      {document(data +
+                R"({"name": "fc", "kind": "fully_connected", "filters": 9000000000000000000})" +
+                loss),
+       "at /layers/1: layer fc: outputs of 8 x 9000000000000000000 x 1 x 1 x 1 elements overflow "
+       "the program's counters"},
+      {document(data +
+                R"({"name": "fc", "kind": "fully_connected", "filters": 10000000000000000})" +
+                loss),
+       "at /layers/1: layer fc: weights of 10000000000000000 x 3 x 1 x 9 x 12 elements overflow "
+       "the program's counters"},
+      {document(
+           data +
+           R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "dilation": 9000000000000000000})" +
+           loss),
+       "at /layers/1: layer c: a window of 3 with dilation 9000000000000000000 along H overflows "
+       "the program's counters"},
       {document(data + R"({"name": "g", "kind": "group_norm", "groups": 2})" + loss),
        "at /layers/1: layer g: expected a number of groups that divides the 3 channels, found 2"},
       {document(data + R"({"name": "l", "kind": "local_response_norm", "local_size": 4})" + loss),
-       "at /layers/1: layer l: expected an odd local_size, as many channels before as behind, found 4"},
+       "at /layers/1: layer l: expected an odd local_size, as many channels before as behind, "
+       "found 4"},
       {document(data + R"({"name": "c", "kind": "clip", "min": 2, "max": 1})" + loss),
        "at /layers/1: layer c: expected a min of at most max, found 2 and 1"},
-      {document(data + R"({"name": "data", "kind": "relu"})" + loss), "at /layers/1/name: expected distinct names, \"data\" was there before"},
-      {document(data + R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" + loss),
+      {document(data + R"({"name": "data", "kind": "relu"})" + loss),
+       "at /layers/1/name: expected distinct names, \"data\" was there before"},
+      {document(data +
+                R"({"name": "a", "kind": "relu"}, {"name": "b", "kind": "relu", "input": "data"})" +
+                loss),
        "at /layers/1: layer a: nobody reads it, and it is no loss"},
-      {document(data + R"({"name": "a", "kind": "relu"})"), "at /layers/1: layer a: nobody reads it, and it is no loss"},
+      {document(data + R"({"name": "a", "kind": "relu"})"),
+       "at /layers/1: layer a: nobody reads it, and it is no loss"},
       {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"})" +
                 R"(,{"name": "loss", "kind": "mean_squared_error", "input": "data"})"),
        "at /layers/2: layer loss: expected one loss, this is another"},
-      {document(data + R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" + loss),
+      {document(
+           data +
+           R"({"name": "other", "kind": "softmax_cross_entropy"}, {"name": "a", "kind": "relu"})" +
+           loss),
        "at /layers/2: layer a: reads other, a loss: a loss has no readers"},
   };
   expect_messages(table);
 }
 
 TEST(ReadNetwork, ChecksOverrides) {
-  const Wrong good[] = {{document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3})" + loss), ""}};
+  const Wrong good[] = {
+      {document(data + R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3})" + loss),
+       ""}};
   Wrong row = good[0];
   row.says = "at /batch: expected at least 1 sample, found 0";
   expect_messages(std::span(&row, 1), {.batch = 0, .input_size = {}});
@@ -365,7 +490,8 @@ TEST(ReadNetwork, ChecksOverrides) {
 TEST(ReadNetwork, KnowsShippedNetworksByName) {
   EXPECT_EQ(read_network("tiny").name, "tiny");
   const std::string message = message_of<InputError>([] { read_network("resnet5"); });
-  EXPECT_EQ(message.substr(0, message.find(';')), "resnet5: neither a file nor a shipped network (did you mean \"resnet50\"?)");
+  EXPECT_EQ(message.substr(0, message.find(';')),
+            "resnet5: neither a file nor a shipped network (did you mean \"resnet50\"?)");
   EXPECT_NE(message.find("hepcnn, inception_v3"), std::string::npos) << message;
 }
 

@@ -9,7 +9,9 @@
 namespace stratplan {
 namespace {
 
-Network one_sample_of(const std::string& name) { return read_network(name, {.batch = 1, .input_size = {}}); }
+Network one_sample_of(const std::string& name) {
+  return read_network(name, {.batch = 1, .input_size = {}});
+}
 
 std::int64_t contraction_weights(const Network& network) {
   std::int64_t weights = 0;
@@ -30,8 +32,10 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
       {"alexnet", 61'100'840},   // torchvision
       {"vgg16", 138'357'544},    // torchvision
       {"hepcnn", 594'178},
-      {"inception_v3", 27'161'264 - 3'326'696},  // torchvision, less its auxiliary head: 768*128 + 2*128 + 128*768*25 + 2*768 + 768*1000 + 1000
-      {"densenet121", 7'978'856},                // torchvision
+      {"inception_v3",
+       27'161'264 -
+           3'326'696},  // torchvision, less its auxiliary head: 768*128 + 2*128 + 128*768*25 + 2*768 + 768*1000 + 1000
+      {"densenet121", 7'978'856},  // torchvision
       // Pytorch-UNet, bilinear, one class: 17,267,393; without the 4,416 biases in front of normalizations, and with a second class.
       {"unet2d", 17'267'393 - 4'416 + 64 + 1},
       // Cicek et al. 2016: 19,069,955 with three input channels and biases, but for the enlarging layers', not counting the normalizations.
@@ -42,11 +46,13 @@ TEST(ShippedNetworks, HaveThePublishedParameterCounts) {
       {"wideresnet", 254'000'200},  // Alpa's "250M": by hand over its table of channels
       // By hand: 5x5 between 512, 256, 128, 64 and 1 channels with normalizations, or biases where there are none, and 64 or 1 channels on 16x16
       // positions of 512.
-      {"cosmogan_generator", 25 * (512 * 256 + 256 * 128 + 128 * 64 + 64) + 1 + 2 * 448 + 64 * 512 * 256 + 2 * 512},
-      {"cosmogan_discriminator", 25 * (64 + 64 * 128 + 128 * 256 + 256 * 512) + 64 + 2 * 896 + 512 * 256 + 1},
+      {"cosmogan_generator",
+       25 * (512 * 256 + 256 * 128 + 128 * 64 + 64) + 1 + 2 * 448 + 64 * 512 * 256 + 2 * 512},
+      {"cosmogan_discriminator",
+       25 * (64 + 64 * 128 + 128 * 256 + 256 * 512) + 64 + 2 * 896 + 512 * 256 + 1},
       // By hand: channels 4, 16, ... 256 with 27 weights and a bias; then 4^3 * 256 -> 2048 -> 256 -> 4.
-      {"cosmoflow128",
-       27 * (4 * 16 + 16 * 32 + 32 * 64 + 64 * 128 + 128 * 256) + 496 + std::int64_t{16384} * 2048 + 2048 + 2048 * 256 + 256 + 256 * 4 + 4},
+      {"cosmoflow128", 27 * (4 * 16 + 16 * 32 + 32 * 64 + 64 * 128 + 128 * 256) + 496 +
+                           std::int64_t{16384} * 2048 + 2048 + 2048 * 256 + 256 + 256 * 4 + 4},
   };
   for (const Row& row : table) {
     EXPECT_EQ(one_sample_of(row.name).parameter_count(), row.parameters) << row.name;
@@ -70,9 +76,10 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
       // By hand, in multiply-adds per position of the finest grid: the two convolutions of each block at 1, 1/4, ... 1/256 of the positions, the last.
       {"unet2d",
        2e-9 * 65536 *
-           (9 * (3 * 64 + 64 * 64 + (64 * 128 + 128 * 128) / 4.0 + (128 * 256 + 256 * 256) / 16.0 + (256 * 512 + 512 * 512) / 64.0 +
-                 2 * 512 * 512 / 256.0 + (1024 * 512 + 512 * 256) / 64.0 + (512 * 256 + 256 * 128) / 16.0 + (256 * 128 + 128 * 64) / 4.0 + 128 * 64 +
-                 64 * 64) +
+           (9 * (3 * 64 + 64 * 64 + (64 * 128 + 128 * 128) / 4.0 + (128 * 256 + 256 * 256) / 16.0 +
+                 (256 * 512 + 512 * 512) / 64.0 + 2 * 512 * 512 / 256.0 +
+                 (1024 * 512 + 512 * 256) / 64.0 + (512 * 256 + 256 * 128) / 16.0 +
+                 (256 * 128 + 128 * 64) / 4.0 + 128 * 64 + 64 * 64) +
             64 * 2),
        1e-6},
       {"mesh1k", 2365, 0.5},
@@ -80,14 +87,17 @@ TEST(ShippedNetworks, HaveThePublishedForwardOperations) {
       {"conv1024", 2.0 * 16 * 16 * 9 * 1024 * 1024 * 1e-9, 1e-9},
   };
   for (const Row& row : table) {
-    EXPECT_NEAR(one_sample_of(row.name).forward_flops().value * 1e-9, row.giga_flops, row.tolerance) << row.name;
+    EXPECT_NEAR(one_sample_of(row.name).forward_flops().value * 1e-9, row.giga_flops, row.tolerance)
+        << row.name;
   }
 }
 
 TEST(ShippedNetworks, MeshNetworksHaveThePublishedConvolutionWeights) {
   // 34.40 M and 12.38 M count the convolutions' weights, without scales and shifts.
-  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh1k"))) * 1e-6, 34.40, 0.005);
-  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh2k"))) * 1e-6, 12.38, 0.005);
+  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh1k"))) * 1e-6, 34.40,
+              0.005);
+  EXPECT_NEAR(static_cast<double>(contraction_weights(one_sample_of("mesh2k"))) * 1e-6, 12.38,
+              0.005);
   EXPECT_EQ(one_sample_of("mesh128").parameter_count(), one_sample_of("mesh1k").parameter_count());
 }
 

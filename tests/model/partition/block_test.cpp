@@ -23,30 +23,31 @@ Layers folded(const Network& network) {
 
 TEST(Fold, ChainOfConvolutionNormalizationActivation) {
   NetworkBuilder net(2);
-  const LayerIndex x = net.input({3, 1, 8, 8});                                                        // 0
-  const LayerIndex y = net.relu(net.batch_norm(net.convolution(x, 4, Window{})));                      // 1 2 3
-  const LayerIndex z = net.dropout(net.fully_connected(net.max_pool(y, {.kernel = 2, .stride = 2}), 5));  // 4 5 6
-  net.cross_entropy(z);                                                                                // 7
+  const LayerIndex x = net.input({3, 1, 8, 8});                                    // 0
+  const LayerIndex y = net.relu(net.batch_norm(net.convolution(x, 4, Window{})));  // 1 2 3
+  const LayerIndex z =
+      net.dropout(net.fully_connected(net.max_pool(y, {.kernel = 2, .stride = 2}), 5));  // 4 5 6
+  net.cross_entropy(z);                                                                  // 7
   EXPECT_EQ(folded(net.finish()), (Layers{{1, 2, 3}, {4}, {5, 6}, {7}}));
 }
 
 TEST(Fold, ResidualAdditionJoinsItsLatestProducer) {
   NetworkBuilder net(2);
-  const LayerIndex x = net.input({4, 1, 8, 8});                                   // 0
-  const LayerIndex stem = net.relu(net.convolution(x, 4, Window{}));              // 1 2
-  const LayerIndex left = net.batch_norm(net.convolution(stem, 4, Window{}));     // 3 4
-  const LayerIndex right = net.batch_norm(net.convolution(stem, 4, Window{}));    // 5 6
-  const LayerIndex sum = net.relu(net.add({left, right}));                        // 7 8
-  net.squared_error(net.add({sum, stem}));                                        // 9 10
+  const LayerIndex x = net.input({4, 1, 8, 8});                                 // 0
+  const LayerIndex stem = net.relu(net.convolution(x, 4, Window{}));            // 1 2
+  const LayerIndex left = net.batch_norm(net.convolution(stem, 4, Window{}));   // 3 4
+  const LayerIndex right = net.batch_norm(net.convolution(stem, 4, Window{}));  // 5 6
+  const LayerIndex sum = net.relu(net.add({left, right}));                      // 7 8
+  net.squared_error(net.add({sum, stem}));                                      // 9 10
   EXPECT_EQ(folded(net.finish()), (Layers{{1, 2}, {3, 4}, {5, 6, 7, 8, 9, 10}}));
 }
 
 TEST(Fold, AnOutputWithTwoConsumersEndsItsBlock) {
   NetworkBuilder net(2);
-  const LayerIndex x = net.input({4, 1, 8, 8});                         // 0
-  const LayerIndex conv = net.convolution(x, 4, Window{});              // 1
-  const LayerIndex one = net.relu(conv), other = net.sigmoid(conv);     // 2 3
-  net.squared_error(net.add({one, other}));                             // 4 5
+  const LayerIndex x = net.input({4, 1, 8, 8});                      // 0
+  const LayerIndex conv = net.convolution(x, 4, Window{});           // 1
+  const LayerIndex one = net.relu(conv), other = net.sigmoid(conv);  // 2 3
+  net.squared_error(net.add({one, other}));                          // 4 5
   EXPECT_EQ(folded(net.finish()), (Layers{{1}, {2}, {3, 4, 5}}));
 }
 
@@ -65,7 +66,8 @@ TEST(Fold, APointWiseLayerOnAnInputIsARoot) {
 
 TEST(Fold, PoolsCarryWhatFollowsThem) {
   NetworkBuilder net(2);
-  const LayerIndex pooled = net.relu(net.max_pool(net.convolution(net.input({4, 1, 8, 8}), 4, Window{}), {.kernel = 2, .stride = 2}));
+  const LayerIndex pooled = net.relu(net.max_pool(
+      net.convolution(net.input({4, 1, 8, 8}), 4, Window{}), {.kernel = 2, .stride = 2}));
   net.squared_error(net.global_average_pool(pooled));
   EXPECT_EQ(folded(net.finish()), (Layers{{1}, {2, 3}, {4, 5}}));
 }
@@ -77,7 +79,10 @@ TEST(Fold, ShippedNetworks) {
   };
   const std::vector<Case> cases{
       // name      blocks: every convolution, pool, fully connected layer and cross-entropy is a root; all else folds
-      {"resnet50", 53 + 2 + 1 + 1}, {"resnet18", 20 + 2 + 1 + 1}, {"alexnet", 5 + 3 + 3 + 1}, {"vgg16", 13 + 5 + 3 + 1},
+      {"resnet50", 53 + 2 + 1 + 1},
+      {"resnet18", 20 + 2 + 1 + 1},
+      {"alexnet", 5 + 3 + 3 + 1},
+      {"vgg16", 13 + 5 + 3 + 1},
   };
   for (const Case& c : cases) {
     const Network network = read_network(c.name);
@@ -87,7 +92,8 @@ TEST(Fold, ShippedNetworks) {
 }
 
 TEST(Fold, EveryLayerOfAShippedNetworkIsInOneBlockInOrder) {
-  for (const char* name : {"tiny", "resnet50", "resnet18", "alexnet", "vgg16", "mesh1k", "mesh128", "conv1024", "cosmoflow128", "hepcnn"}) {
+  for (const char* name : {"tiny", "resnet50", "resnet18", "alexnet", "vgg16", "mesh1k", "mesh128",
+                           "conv1024", "cosmoflow128", "hepcnn"}) {
     SCOPED_TRACE(name);
     const Network network = read_network(name);
     std::vector<int> times(static_cast<std::size_t>(network.size()), 0);
@@ -107,16 +113,20 @@ TEST(Fold, EveryLayerOfAShippedNetworkIsInOneBlockInOrder) {
       }
     }
     for (int i = 0; i < network.size(); ++i)
-      EXPECT_EQ(times[static_cast<std::size_t>(i)], network.layer(i).kind == LayerKind::Input ? 0 : 1) << network.layer(i).name;
+      EXPECT_EQ(times[static_cast<std::size_t>(i)],
+                network.layer(i).kind == LayerKind::Input ? 0 : 1)
+          << network.layer(i).name;
   }
 }
 
 // ---------------------------------------------------------------- what is inherited
 
-Network convolution_block(std::int64_t batch, std::int64_t channels, std::int64_t filters, std::int64_t width) {
+Network convolution_block(std::int64_t batch, std::int64_t channels, std::int64_t filters,
+                          std::int64_t width) {
   NetworkBuilder net(batch);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
-  net.squared_error(net.relu(net.batch_norm(net.convolution(net.input({channels, 1, width, width}), filters, same))));
+  net.squared_error(net.relu(
+      net.batch_norm(net.convolution(net.input({channels, 1, width, width}), filters, same))));
   return net.finish();
 }
 
@@ -124,7 +134,8 @@ TEST(Spread, FoldedLayersFindTheirInputInPlace) {
   const Network network = convolution_block(4, 4, 4, 6);
   const Block block = fold(network).front();
   ASSERT_EQ(block.layers, (std::vector<LayerIndex>{1, 2, 3, 4}));
-  for (const char* text : {"N2", "C2 F2", "C2 F2 all-reduce", "H2 C2 all-reduce", "R2 W2", "N2 | C2 all-reduce"}) {
+  for (const char* text :
+       {"N2", "C2 F2", "C2 F2 all-reduce", "H2 C2 all-reduce", "R2 W2", "N2 | C2 all-reduce"}) {
     SCOPED_TRACE(text);
     const std::vector<Decomposition> all = spread(network, block, Decomposition::parse(text));
     ASSERT_EQ(all.size(), 4U);
@@ -142,16 +153,19 @@ TEST(Spread, FoldedLayersFindTheirInputInPlace) {
 
 TEST(Spread, AllLayersOfANetwork) {
   NetworkBuilder net(2);
-  const LayerIndex y = net.global_average_pool(net.relu(net.convolution(net.input({4, 1, 6, 6}), 4, Window{})));
+  const LayerIndex y =
+      net.global_average_pool(net.relu(net.convolution(net.input({4, 1, 6, 6}), 4, Window{})));
   net.cross_entropy(net.fully_connected(y, 4));
   const Network network = net.finish();
   const std::vector<Block> blocks = fold(network);
   ASSERT_EQ(blocks.size(), 4U);
   std::vector<Decomposition> roots;
-  for (const char* text : {"C2 all-reduce", "H2", "F2", "N2"}) roots.push_back(Decomposition::parse(text));
+  for (const char* text : {"C2 all-reduce", "H2", "F2", "N2"})
+    roots.push_back(Decomposition::parse(text));
   const LayerDecompositions all = spread_all(network, blocks, roots);
   const std::vector<const char*> expected{"N1", "C2 all-reduce", "R2", "H2", "F2", "N2"};
-  for (std::size_t i = 1; i < expected.size(); ++i) EXPECT_EQ(all[i].text(), expected[i]) << network.layers[i].name;
+  for (std::size_t i = 1; i < expected.size(); ++i)
+    EXPECT_EQ(all[i].text(), expected[i]) << network.layers[i].name;
 }
 
 TEST(CheckBlock, IsTheFirstRejectionAmongItsLayers) {
@@ -169,7 +183,9 @@ TEST(CheckBlock, IsTheFirstRejectionAmongItsLayers) {
 bool same_effect(const Layer& layer, const Decomposition& a, const Decomposition& b) {
   const LayerDistributions one = distribute(layer, a), other = distribute(layer, b);
   for (int rank = 0; rank < a.grid.ranks(); ++rank) {
-    if (one.home.owned(rank) != other.home.owned(rank) || one.raw.owned(rank) != other.raw.owned(rank)) return false;
+    if (one.home.owned(rank) != other.home.owned(rank) ||
+        one.raw.owned(rank) != other.raw.owned(rank))
+      return false;
     if (one.inputs[0].region(rank) != other.inputs[0].region(rank)) return false;
     if (one.weights && one.weights->owned(rank) != other.weights->owned(rank)) return false;
   }
@@ -178,8 +194,11 @@ bool same_effect(const Layer& layer, const Decomposition& a, const Decomposition
 
 TEST(Candidates, AreLegalDistinctAndContainEveryUniformGrid) {
   NetworkBuilder net(4);
-  const LayerIndex conv = net.convolution(net.input({6, 1, 7, 7}), 8, {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1});
-  const LayerIndex pooled = net.max_pool(net.relu(conv), {.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 1});
+  const LayerIndex conv =
+      net.convolution(net.input({6, 1, 7, 7}), 8,
+                      {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1});
+  const LayerIndex pooled = net.max_pool(
+      net.relu(conv), {.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 1});
   net.cross_entropy(net.fully_connected(net.global_average_pool(pooled), 5));
   const Network network = net.finish();
   for (int ranks = 1; ranks <= 12; ++ranks) {
@@ -197,7 +216,9 @@ TEST(Candidates, AreLegalDistinctAndContainEveryUniformGrid) {
       for (const Dim dim : all_dims) {
         const Decomposition uniform{ProcessGrid::uniform(ranks, dim), Landing::ReduceScatter};
         if (check(network, block, uniform)) continue;
-        const auto same = [&](const Decomposition& candidate) { return same_effect(root, candidate, uniform); };
+        const auto same = [&](const Decomposition& candidate) {
+          return same_effect(root, candidate, uniform);
+        };
         EXPECT_TRUE(std::any_of(found.legal.begin(), found.legal.end(), same)) << uniform.text();
       }
     }
@@ -217,7 +238,8 @@ TEST(Candidates, OverTwoLevels) {
   const Candidates found = candidates(network, fold(network).front(), {2, 2});
   std::set<std::string> texts;
   for (const Decomposition& candidate : found.legal) texts.insert(candidate.text());
-  for (const char* text : {"N2 | N2", "H2 | W2", "W2 | H2", "C2 | F2", "C2 | F2 all-reduce", "R2 | N2", "H2 | H2"})
+  for (const char* text :
+       {"N2 | N2", "H2 | W2", "W2 | H2", "C2 | F2", "C2 | F2 all-reduce", "R2 | N2", "H2 | H2"})
     EXPECT_TRUE(texts.contains(text)) << text;
   // Each level goes to one of N F C H W R (D has one row), all legal here; those with C have two landings: 36 + 11.
   EXPECT_EQ(found.legal.size(), 47U);

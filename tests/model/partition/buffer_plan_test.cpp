@@ -12,7 +12,8 @@ namespace {
 
 using test::any_int;
 
-BufferId add(Program& program, std::int64_t floats, bool persistent = false, BufferId inside = -1, Bytes offset = {}) {
+BufferId add(Program& program, std::int64_t floats, bool persistent = false, BufferId inside = -1,
+             Bytes offset = {}) {
   Buffer buffer;
   buffer.name = "b" + std::to_string(program.buffers.size());
   buffer.region = whole({{1, floats, 1, 1, 1}});
@@ -32,8 +33,9 @@ void step(Program& program, std::vector<BufferId> reads, std::vector<BufferId> w
 
 TEST(BufferPlan, LargerFirstEachAtTheLowestFreePlace) {
   Program program;
-  const BufferId a = add(program, 16), b = add(program, 64), c = add(program, 32), d = add(program, 20);
-  step(program, {}, {a});   // a lives 0-1, b 1-2, c 2-3, d 3
+  const BufferId a = add(program, 16), b = add(program, 64), c = add(program, 32),
+                 d = add(program, 20);
+  step(program, {}, {a});  // a lives 0-1, b 1-2, c 2-3, d 3
   step(program, {a}, {b});
   step(program, {b}, {c});
   step(program, {c}, {d});
@@ -79,7 +81,8 @@ TEST(BufferPlan, PersistentBuffersFollowOneAnother) {
 
 bool touches(const Program& program, const Step& made, BufferId id) {
   const auto is_it = [&](BufferId used) { return used == id || program.buffer(used).inside == id; };
-  return std::any_of(made.reads.begin(), made.reads.end(), is_it) || std::any_of(made.writes.begin(), made.writes.end(), is_it);
+  return std::any_of(made.reads.begin(), made.reads.end(), is_it) ||
+         std::any_of(made.writes.begin(), made.writes.end(), is_it);
 }
 
 Program any_program() {
@@ -90,7 +93,8 @@ Program any_program() {
     const BufferId parent = any_int(0, buffers - 1);
     const std::int64_t floats = program.buffer(parent).region.elements();
     const std::int64_t first = any_int(0, static_cast<int>(floats) - 1);
-    add(program, any_int(1, static_cast<int>(floats - first)), program.buffer(parent).persistent, parent, Bytes{4 * first});
+    add(program, any_int(1, static_cast<int>(floats - first)), program.buffer(parent).persistent,
+        parent, Bytes{4 * first});
   }
   const int all = static_cast<int>(program.buffers.size());
   for (int i = 0; i < steps; ++i) {
@@ -124,8 +128,10 @@ RC_GTEST_PROP(BufferPlan, NoTwoLiveBuffersOverlap, ()) {
     for (std::size_t k = 0; k < i; ++k) {
       const Buffer& b = program.buffers[k];
       if (b.inside >= 0 || a.persistent != b.persistent) continue;
-      const bool together = a.persistent || (b.first_step >= 0 && a.first_step <= b.last_step && b.first_step <= a.last_step);
-      const bool apart = a.offset.value + a.bytes().value <= b.offset.value || b.offset.value + b.bytes().value <= a.offset.value;
+      const bool together = a.persistent || (b.first_step >= 0 && a.first_step <= b.last_step &&
+                                             b.first_step <= a.last_step);
+      const bool apart = a.offset.value + a.bytes().value <= b.offset.value ||
+                         b.offset.value + b.bytes().value <= a.offset.value;
       RC_ASSERT(!together || apart);
     }
   }
@@ -142,7 +148,8 @@ RC_GTEST_PROP(BufferPlan, SlicesStayWhereTheyAreInTheirParents, ()) {
     const Buffer& slice = program.buffers[i];
     if (slice.inside < 0) continue;
     RC_ASSERT(slice.offset == before.buffers[i].offset);
-    RC_ASSERT(slice.offset.value + slice.bytes().value <= program.buffer(slice.inside).bytes().value);
+    RC_ASSERT(slice.offset.value + slice.bytes().value <=
+              program.buffer(slice.inside).bytes().value);
   }
 }
 
@@ -160,13 +167,15 @@ RC_GTEST_PROP(Dependences, OrderEveryPairOfStepsThatTouchBytesInCommon, ()) {
   const std::vector<std::vector<int>> before = dependences(program);
   RC_ASSERT(before.size() == program.steps.size());
   const std::size_t steps = program.steps.size();
-  std::vector<std::vector<bool>> ordered(steps, std::vector<bool>(steps, false));  // [later][earlier], through any chain
+  std::vector<std::vector<bool>> ordered(
+      steps, std::vector<bool>(steps, false));  // [later][earlier], through any chain
   for (std::size_t late = 0; late < steps; ++late) {
     for (const int direct : before[late]) {
       const std::size_t early = static_cast<std::size_t>(direct);
       RC_ASSERT(early < late);
       ordered[late][early] = true;
-      for (std::size_t k = 0; k < early; ++k) ordered[late][k] = ordered[late][k] || ordered[early][k];
+      for (std::size_t k = 0; k < early; ++k)
+        ordered[late][k] = ordered[late][k] || ordered[early][k];
     }
   }
   const auto overlap = [&](const std::vector<BufferId>& some, const std::vector<BufferId>& others) {
@@ -181,7 +190,8 @@ RC_GTEST_PROP(Dependences, OrderEveryPairOfStepsThatTouchBytesInCommon, ()) {
   for (std::size_t late = 0; late < steps; ++late) {
     for (std::size_t early = 0; early < late; ++early) {
       const Step &l = program.steps[late], &e = program.steps[early];
-      const bool conflict = overlap(l.writes, e.writes) || overlap(l.writes, e.reads) || overlap(l.reads, e.writes);
+      const bool conflict =
+          overlap(l.writes, e.writes) || overlap(l.writes, e.reads) || overlap(l.reads, e.writes);
       if (conflict) RC_ASSERT(ordered[late][early]);
     }
   }

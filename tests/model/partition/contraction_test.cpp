@@ -17,7 +17,8 @@ using enum LayerKind;
 LayerCase grouped(LayerKind kind, std::int64_t groups, std::int64_t filters) {
   NetworkBuilder net(4);
   const LayerIndex x = net.input({6, 1, 6, 6});
-  const LayerIndex y = kind == Convolution ? net.convolution(x, filters, Window{}, true) : net.transposed_convolution(x, filters, {}, {}, true);
+  const LayerIndex y = kind == Convolution ? net.convolution(x, filters, Window{}, true)
+                                           : net.transposed_convolution(x, filters, {}, {}, true);
   net.in_groups(groups);
   return {net.finish_with_loss(y), y};
 }
@@ -28,7 +29,8 @@ TEST(Groups, AreSplitByFiltersAndByChannelsAlike) {
       const Layer layer = grouped(kind, 2, 8).layer();
       const Decomposition decomposition = Decomposition::parse(text);
       const LayerDistributions made = distribute(layer, decomposition);
-      for (const Distribution& tensor : {made.inputs[0].iteration, *made.weights, *made.channels, made.raw, made.home})
+      for (const Distribution& tensor :
+           {made.inputs[0].iteration, *made.weights, *made.channels, made.raw, made.home})
         EXPECT_EQ(tensor.dims_with(Role::Block).size(), 1u) << layer.name << " under " << text;
       EXPECT_EQ(inherited(layer, decomposition).grid, decomposition.grid);
     }
@@ -47,7 +49,14 @@ TEST(Groups, StayWholeOnEachRank) {
       {Convolution, 2, 8, "C2", {3, 6}, {4, 8}, {0, 3}, {4, 8}},
       {Convolution, 6, 6, "F2 C3", {5, 6}, {5, 6}, {0, 1}, {5, 6}},
       {Convolution, 6, 6, "F4", {5, 6}, {5, 6}, {0, 1}, {5, 6}},  // blocks of 2 2 1 1 groups
-      {Convolution, 3, 3, "F2", {4, 6}, {2, 3}, {0, 2}, {2, 3}},  // of 2 and 1 groups of two channels
+      {Convolution,
+       3,
+       3,
+       "F2",
+       {4, 6},
+       {2, 3},
+       {0, 2},
+       {2, 3}},  // of 2 and 1 groups of two channels
       {Convolution, 6, 12, "F3", {4, 6}, {8, 12}, {0, 1}, {8, 12}},
       {TransposedConvolution, 2, 8, "F2", {3, 6}, {3, 6}, {0, 4}, {4, 8}},
       {TransposedConvolution, 3, 3, "C2", {4, 6}, {4, 6}, {0, 1}, {2, 3}},
@@ -55,7 +64,8 @@ TEST(Groups, StayWholeOnEachRank) {
   for (const Case& c : cases) {
     const LayerCase one = grouped(c.kind, c.groups, c.filters);
     const Decomposition decomposition = Decomposition::parse(c.decomposition);
-    SCOPED_TRACE(one.layer().name + " of " + std::to_string(c.groups) + " groups under " + c.decomposition);
+    SCOPED_TRACE(one.layer().name + " of " + std::to_string(c.groups) + " groups under " +
+                 c.decomposition);
     ASSERT_FALSE(check(one.layer(), decomposition));
     const LayerDistributions made = distribute(one.layer(), decomposition);
     const int last = decomposition.grid.ranks() - 1;
@@ -86,13 +96,15 @@ TEST(Groups, AreNeverCut) {
     const auto rejection = check(one.layer(), Decomposition::parse(c.decomposition));
     ASSERT_TRUE(rejection) << c.decomposition;
     EXPECT_THAT(rejection->reason, HasSubstr(c.reason));
-    EXPECT_EQ(nearest_legal(one.layer(), Decomposition::parse(c.decomposition)).decomposition, Decomposition::parse(c.nearest));
+    EXPECT_EQ(nearest_legal(one.layer(), Decomposition::parse(c.decomposition)).decomposition,
+              Decomposition::parse(c.nearest));
   }
 }
 
 TEST(Groups, HaveNoSumToLand) {  // so that no decomposition is offered twice
   const LayerCase one = grouped(Convolution, 6, 6);
-  for (const Decomposition& candidate : candidates(one.network, fold(one.network).front(), {4}).legal)
+  for (const Decomposition& candidate :
+       candidates(one.network, fold(one.network).front(), {4}).legal)
     EXPECT_EQ(candidate.landing, Landing::ReduceScatter);
 }
 
@@ -109,7 +121,8 @@ TEST(TransposedConvolution, WeightsHaveInputChannelsOutside) {  // "F2 C2", 6 ch
 TEST(TransposedConvolution, ABlockOfOutputPaddingAloneIsRejected) {
   NetworkBuilder net(1);
   const Window window{.kernel = 3, .stride = 2};
-  const LayerIndex y = net.transposed_convolution(net.input({1, 1, 2, 2}), 1, test::planar(window), {0, 1, 1});  // 6 wide, the last reads nothing
+  const LayerIndex y = net.transposed_convolution(net.input({1, 1, 2, 2}), 1, test::planar(window),
+                                                  {0, 1, 1});  // 6 wide, the last reads nothing
   const Network network = net.finish_with_loss(y);
   EXPECT_FALSE(check(network.layer(y), Decomposition::parse("H3")));
   EXPECT_THAT(check(network.layer(y), Decomposition::parse("H6"))->reason, HasSubstr("padding"));

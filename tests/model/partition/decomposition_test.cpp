@@ -27,9 +27,12 @@ char letter(Role role) { return "BGPR"[static_cast<int>(role)]; }
 std::string roles(const Layer& layer, const Decomposition& decomposition, Dim dim) {
   if (check(layer, decomposition)) return "xxxxx";
   const LayerDistributions made = distribute(layer, decomposition);
-  const auto maybe = [&](const std::optional<Distribution>& tensor) { return tensor ? letter(tensor->role(dim)) : '-'; };
+  const auto maybe = [&](const std::optional<Distribution>& tensor) {
+    return tensor ? letter(tensor->role(dim)) : '-';
+  };
   const char x = letter(made.inputs[0].iteration.role(dim));
-  return {x, maybe(made.weights), maybe(made.channels), letter(made.raw.role(dim)), letter(made.home.role(dim))};
+  return {x, maybe(made.weights), maybe(made.channels), letter(made.raw.role(dim)),
+          letter(made.home.role(dim))};
 }
 
 TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
@@ -40,48 +43,213 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
   };
   const std::string split = "B--BB", repeated = "R--RR", illegal = "xxxxx";
   const std::vector<Case> cases{
-      {LayerKind::Convolution, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', "BGGBB"}, {'H', "BGGBB"}, {'W', "BGGBB"}, {'R', "RRRRR"}}},
+      {LayerKind::Convolution,
+       "",
+       {{'N', "BGGBB"},
+        {'F', "GBBBB"},
+        {'C', "BBBPB"},
+        {'D', "BGGBB"},
+        {'H', "BGGBB"},
+        {'W', "BGGBB"},
+        {'R', "RRRRR"}}},
       {LayerKind::Convolution, " all-reduce", {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
-      {LayerKind::TransposedConvolution, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', "BGGBB"}, {'H', "BGGBB"}, {'W', "BGGBB"}, {'R', "RRRRR"}}},
-      {LayerKind::TransposedConvolution, " all-reduce", {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
-      {LayerKind::FullyConnected, "", {{'N', "BGGBB"}, {'F', "GBBBB"}, {'C', "BBBPB"}, {'D', illegal}, {'H', illegal}, {'R', "RRRRR"}}},
-      {LayerKind::MaxPool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::AveragePool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::GlobalAveragePool, "", {{'N', split}, {'F', split}, {'C', split}, {'D', "B--PR"}, {'H', "B--PR"}, {'W', "B--PR"}, {'R', repeated}}},
-      {LayerKind::BatchNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
-      {LayerKind::ReLU, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::TransposedConvolution,
+       "",
+       {{'N', "BGGBB"},
+        {'F', "GBBBB"},
+        {'C', "BBBPB"},
+        {'D', "BGGBB"},
+        {'H', "BGGBB"},
+        {'W', "BGGBB"},
+        {'R', "RRRRR"}}},
+      {LayerKind::TransposedConvolution,
+       " all-reduce",
+       {{'F', "GBBBB"}, {'C', "BBRPR"}, {'H', "BGGBB"}}},
+      {LayerKind::FullyConnected,
+       "",
+       {{'N', "BGGBB"},
+        {'F', "GBBBB"},
+        {'C', "BBBPB"},
+        {'D', illegal},
+        {'H', illegal},
+        {'R', "RRRRR"}}},
+      {LayerKind::MaxPool,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::AveragePool,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::GlobalAveragePool,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', "B--PR"},
+        {'H', "B--PR"},
+        {'W', "B--PR"},
+        {'R', repeated}}},
+      {LayerKind::BatchNorm,
+       "",
+       {{'N', "B-GBB"},
+        {'F', "B-BBB"},
+        {'C', "B-BBB"},
+        {'D', "B-GBB"},
+        {'H', "B-GBB"},
+        {'W', "B-GBB"},
+        {'R', "R-RRR"}}},
+      {LayerKind::ReLU,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
       {LayerKind::LeakyReLU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Dropout, "", {{'C', split}, {'H', split}, {'R', repeated}}},
-      {LayerKind::Add, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::Concat, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::Pad, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::Upsample, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::SoftmaxCrossEntropy, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::MeanSquaredError, "", {{'N', split}, {'F', split}, {'C', split}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::Add,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::Concat,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::Pad,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::Upsample,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::SoftmaxCrossEntropy,
+       "",
+       {{'N', split},
+        {'F', illegal},
+        {'C', illegal},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::MeanSquaredError,
+       "",
+       {{'N', split},
+        {'F', split},
+        {'C', split},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
       {LayerKind::Tanh, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::ELU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Clip, "", {{'C', split}, {'H', split}, {'R', repeated}}},
-      {LayerKind::PReLU, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
-      {LayerKind::Softmax, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::LocalResponseNorm, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
-      {LayerKind::InstanceNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
-      {LayerKind::GroupNorm, "", {{'N', "B-GBB"}, {'F', "B-BBB"}, {'C', "B-BBB"}, {'D', "B-GBB"}, {'H', "B-GBB"}, {'W', "B-GBB"}, {'R', "R-RRR"}}},
-      {LayerKind::DiceLoss, "", {{'N', split}, {'F', illegal}, {'C', illegal}, {'D', split}, {'H', split}, {'W', split}, {'R', repeated}}},
+      {LayerKind::PReLU,
+       "",
+       {{'N', "B-GBB"},
+        {'F', "B-BBB"},
+        {'C', "B-BBB"},
+        {'D', "B-GBB"},
+        {'H', "B-GBB"},
+        {'W', "B-GBB"},
+        {'R', "R-RRR"}}},
+      {LayerKind::Softmax,
+       "",
+       {{'N', split},
+        {'F', illegal},
+        {'C', illegal},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::LocalResponseNorm,
+       "",
+       {{'N', split},
+        {'F', illegal},
+        {'C', illegal},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
+      {LayerKind::InstanceNorm,
+       "",
+       {{'N', "B-GBB"},
+        {'F', "B-BBB"},
+        {'C', "B-BBB"},
+        {'D', "B-GBB"},
+        {'H', "B-GBB"},
+        {'W', "B-GBB"},
+        {'R', "R-RRR"}}},
+      {LayerKind::GroupNorm,
+       "",
+       {{'N', "B-GBB"},
+        {'F', "B-BBB"},
+        {'C', "B-BBB"},
+        {'D', "B-GBB"},
+        {'H', "B-GBB"},
+        {'W', "B-GBB"},
+        {'R', "R-RRR"}}},
+      {LayerKind::DiceLoss,
+       "",
+       {{'N', split},
+        {'F', illegal},
+        {'C', illegal},
+        {'D', split},
+        {'H', split},
+        {'W', split},
+        {'R', repeated}}},
   };
   for (const Case& c : cases) {
     const LayerCase one = single_layer(c.kind, 4, {4, 6, 6, 6});
     for (const auto& [dim, expected] : c.roles) {
-      const Decomposition decomposition = Decomposition::parse(std::string(1, dim) + "2" + c.landing);
+      const Decomposition decomposition =
+          Decomposition::parse(std::string(1, dim) + "2" + c.landing);
       const Dim which = static_cast<Dim>(std::string("NFCDHWR").find(dim));
-      EXPECT_EQ(roles(one.layer(), decomposition, which), expected) << one.layer().name << " under " << decomposition.text();
+      EXPECT_EQ(roles(one.layer(), decomposition, which), expected)
+          << one.layer().name << " under " << decomposition.text();
     }
   }
 }
 
 std::string channels(const std::vector<Interval>& intervals) {
   std::string text;
-  for (const Interval& interval : intervals) text += (text.empty() ? "" : " ") + std::to_string(interval.begin) + "-" + std::to_string(interval.end);
+  for (const Interval& interval : intervals)
+    text += (text.empty() ? "" : " ") + std::to_string(interval.begin) + "-" +
+            std::to_string(interval.end);
   return text;
 }
 
@@ -92,11 +260,16 @@ TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 
     std::string x, w_filters, w_channels, raw, home, bias;  // per rank
   };
   const std::vector<Case> cases{
-      {"F2 C2", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
-      {"C2 F2", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8", "0-2 4-6 2-4 6-8", "0-2 4-6 2-4 6-8"},
-      {"F2 C2 all-reduce", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8"},
-      {"C4", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8", "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
-      {"F3", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-3 3-6 6-8", "0-3 3-6 6-8"},
+      {"F2 C2", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8",
+       "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
+      {"C2 F2", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8", "0-2 0-2 2-4 2-4", "0-4 4-8 0-4 4-8",
+       "0-2 4-6 2-4 6-8", "0-2 4-6 2-4 6-8"},
+      {"F2 C2 all-reduce", "0-2 2-4 0-2 2-4", "0-4 0-4 4-8 4-8", "0-2 2-4 0-2 2-4",
+       "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8", "0-4 0-4 4-8 4-8"},
+      {"C4", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8", "0-1 1-2 2-3 3-4", "0-8 0-8 0-8 0-8",
+       "0-2 2-4 4-6 6-8", "0-2 2-4 4-6 6-8"},
+      {"F3", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-4 0-4 0-4", "0-3 3-6 6-8", "0-3 3-6 6-8",
+       "0-3 3-6 6-8"},
   };
   for (const Case& c : cases) {
     const Decomposition decomposition = Decomposition::parse(c.text);
@@ -120,7 +293,8 @@ TEST(Decomposition, ConvolutionOverTwoPartsOfFiltersAndOfChannels) {  // 4 -> 8 
   }
 }
 
-TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and 5 channels, then the 3 again
+TEST(Decomposition,
+     OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and 5 channels, then the 3 again
   test::NetworkBuilder net(2);
   const LayerIndex three = net.input({3, 1, 4, 4}), five = net.convolution(three, 5, Window{});
   const LayerIndex joined = net.concat({three, five, three});
@@ -141,19 +315,22 @@ TEST(Decomposition, OfEachInputOfAConcatenationWhatOverlapsTheBlock) {  // 3 and
     const LayerDistributions made = distribute(layer, decomposition);
     std::array<std::vector<Interval>, 3> needed;
     for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-      for (std::size_t input = 0; input < 3; ++input) needed[input].push_back(made.inputs[input].region(Axis::C, rank));
+      for (std::size_t input = 0; input < 3; ++input)
+        needed[input].push_back(made.inputs[input].region(Axis::C, rank));
     EXPECT_EQ(channels(needed[0]), c.first) << c.text;
     EXPECT_EQ(channels(needed[1]), c.second) << c.text;
     EXPECT_EQ(channels(needed[2]), c.third) << c.text;
   }
-  EXPECT_EQ(check(layer, Decomposition::parse("C12"))->reason, "layer concat2: C12 splits 11 channels");
+  EXPECT_EQ(check(layer, Decomposition::parse("C12"))->reason,
+            "layer concat2: C12 splits 11 channels");
 }
 
 TEST(Decomposition, ABlockOfNothingButPaddingIsNoWork) {
   test::NetworkBuilder net(2);
   const LayerIndex padded = net.pad(net.input({3, 1, 4, 4}), {{{}, {.pad_before = 4}, {}}});
   const Layer layer = net.finish().layer(padded);
-  EXPECT_EQ(check(layer, Decomposition::parse("H2"))->reason, "layer pad1: H2 gives a rank output positions that read nothing but padding");
+  EXPECT_EQ(check(layer, Decomposition::parse("H2"))->reason,
+            "layer pad1: H2 gives a rank output positions that read nothing but padding");
   EXPECT_FALSE(check(layer, Decomposition::parse("W2")));
 }
 
@@ -176,8 +353,12 @@ TEST(Decomposition, ShapesOfAllTensors) {
 }
 
 TEST(Decomposition, ParametersThatALayerDoesNotHaveAreNotDistributed) {
-  EXPECT_FALSE(distribute(single_layer(LayerKind::ReLU, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2")).channels);
-  EXPECT_FALSE(distribute(single_layer(LayerKind::BatchNorm, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2")).weights);
+  EXPECT_FALSE(
+      distribute(single_layer(LayerKind::ReLU, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2"))
+          .channels);
+  EXPECT_FALSE(distribute(single_layer(LayerKind::BatchNorm, 2, {4, 1, 6, 6}).layer(),
+                          Decomposition::parse("N2"))
+                   .weights);
   test::NetworkBuilder net(2);
   const LayerIndex y = net.convolution(net.input({4, 1, 6, 6}), 4, Window{}, false);
   EXPECT_FALSE(distribute(net.finish().layer(y), Decomposition::parse("N2")).channels);
@@ -201,7 +382,12 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
       {Convolution, 2, {4, 1, 14, 14}, 4, "F5", {"F5", "4"}},
       {Convolution, 2, {4, 1, 14, 14}, 8, "C5", {"C5", "4"}},
       {Convolution, 2, {4, 1, 14, 14}, 4, "D2", {"D2", "1"}},
-      {Convolution, 2, {6, 1, 14, 14}, 4, "F2 C3", {"C3"}},  // two filters a block do not land on three
+      {Convolution,
+       2,
+       {6, 1, 14, 14},
+       4,
+       "F2 C3",
+       {"C3"}},  // two filters a block do not land on three
       {Convolution, 2, {6, 1, 14, 14}, 4, "F2 C3 all-reduce", {}},
       {Convolution, 2, {6, 1, 14, 14}, 6, "F2 C3", {}},
       {Convolution, 2, {6, 1, 14, 14}, 2, "C3", {"C3", "2"}},
@@ -225,7 +411,8 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
     const LayerCase one = single_layer(c.kind, c.batch, c.extents, c.filters);
     const std::optional<Rejection> rejection = check(one.layer(), Decomposition::parse(c.text));
     SCOPED_TRACE(one.layer().name + " under " + c.text);
-    ASSERT_EQ(rejection.has_value(), !c.words.empty()) << (rejection ? rejection->reason : "accepted");
+    ASSERT_EQ(rejection.has_value(), !c.words.empty())
+        << (rejection ? rejection->reason : "accepted");
     if (!rejection) continue;
     EXPECT_THAT(rejection->reason, HasSubstr(one.layer().name));
     for (const char* word : c.words) EXPECT_THAT(rejection->reason, HasSubstr(word));
@@ -234,10 +421,12 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
 }
 
 TEST(Decomposition, TextAndItsInverse) {
-  for (const char* text : {"C2 F2", "C2 F2 all-reduce", "N1", "N4 | H2 W2", "N2 | C2 all-reduce"}) EXPECT_EQ(Decomposition::parse(text).text(), text);
+  for (const char* text : {"C2 F2", "C2 F2 all-reduce", "N1", "N4 | H2 W2", "N2 | C2 all-reduce"})
+    EXPECT_EQ(Decomposition::parse(text).text(), text);
   EXPECT_EQ(Decomposition::parse("C2 all-reduce").landing, Landing::AllReduce);
   EXPECT_EQ(Decomposition::parse("C2").landing, Landing::ReduceScatter);
-  for (const char* text : {"", "all-reduce", "C2 sideways", "C2 all-reduce all-reduce", "all-reduce C2"})
+  for (const char* text :
+       {"", "all-reduce", "C2 sideways", "C2 all-reduce all-reduce", "all-reduce C2"})
     EXPECT_THROW(Decomposition::parse(text), std::invalid_argument) << text;
 }
 
@@ -262,7 +451,10 @@ TEST(Decomposition, InheritedTable) {
       {ReLU, "N2 R2", "N2 R2"},
   };
   for (const Case& c : cases)
-    EXPECT_EQ(inherited(single_layer(c.kind, 4, {4, 1, 6, 6}).layer(), Decomposition::parse(c.text)).grid.text(), c.inherited) << c.text;
+    EXPECT_EQ(inherited(single_layer(c.kind, 4, {4, 1, 6, 6}).layer(), Decomposition::parse(c.text))
+                  .grid.text(),
+              c.inherited)
+        << c.text;
 }
 
 TEST(Decomposition, NearestLegalTable) {
@@ -296,14 +488,19 @@ TEST(Decomposition, NearestLegalTable) {
 
 TEST(Decomposition, NearestLegalEndsWhereEvenTheUndividedLayerReadsOnlyPadding) {
   test::NetworkBuilder net(2);
-  const Window beside{.kernel = 1, .stride = 3, .dilation = 1, .pad_before = 1, .pad_after = 0};  // reads position -1 of one row
+  const Window beside{.kernel = 1,
+                      .stride = 3,
+                      .dilation = 1,
+                      .pad_before = 1,
+                      .pad_after = 0};  // reads position -1 of one row
   const LayerIndex y = net.convolution(net.input({4, 1, 1, 6}), 4, {Window{}, beside, Window{}});
   const Network network = net.finish();
   EXPECT_FALSE(check(network.layer(y), Decomposition::parse("N2")));
   EXPECT_EQ(nearest_legal(network.layer(y), Decomposition::parse("H2")).decomposition.text(), "R2");
 }
 
-TEST(Decomposition, ABlockThatReadsOnlyPaddingIsRejected) {  // of 3 positions of stride 2 the first reads -2
+TEST(Decomposition,
+     ABlockThatReadsOnlyPaddingIsRejected) {  // of 3 positions of stride 2 the first reads -2
   test::NetworkBuilder net(2);
   const Window beside{.kernel = 1, .stride = 2, .dilation = 1, .pad_before = 2, .pad_after = 0};
   const LayerIndex y = net.convolution(net.input({4, 1, 4, 4}), 4, {Window{}, beside, Window{}});
@@ -334,7 +531,8 @@ TEST(Decomposition, GroupsAreNotCut) {  // 12 channels
     test::NetworkBuilder net(4);
     const LayerIndex y = net.group_norm(net.input({12, 1, 6, 6}), row.groups);
     const auto rejection = check(net.finish().layer(y), Decomposition::parse(row.decomposition));
-    EXPECT_EQ(rejection.has_value(), *row.reason != 0) << row.groups << " groups under " << row.decomposition;
+    EXPECT_EQ(rejection.has_value(), *row.reason != 0)
+        << row.groups << " groups under " << row.decomposition;
     EXPECT_THAT(rejection.value_or(Rejection{}).reason, HasSubstr(row.reason));
   }
 }
@@ -348,19 +546,24 @@ struct Drawn {
 };
 
 Drawn any_layer_and_decomposition() {
-  const LayerKind kind = test::computing_kinds[static_cast<std::size_t>(any_int(0, static_cast<int>(test::computing_kinds.size()) - 1))];
-  const std::array<std::int64_t, 4> extents{any_int(2, 9), any_int(0, 1) == 1 ? any_int(2, 4) : 1, any_int(2, 9), any_int(2, 9)};
+  const LayerKind kind = test::computing_kinds[static_cast<std::size_t>(
+      any_int(0, static_cast<int>(test::computing_kinds.size()) - 1))];
+  const std::array<std::int64_t, 4> extents{any_int(2, 9), any_int(0, 1) == 1 ? any_int(2, 4) : 1,
+                                            any_int(2, 9), any_int(2, 9)};
   std::vector<Dim> dims;
   while (dims.size() < 3) dims.push_back(static_cast<Dim>(any_int(0, dim_count - 1)));
   const ProcessGrid grid = test::any_grid(test::any_topology(), dims);
-  return {single_layer(kind, any_int(1, 6), extents, any_int(2, 9)), {grid, any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}};
+  return {single_layer(kind, any_int(1, 6), extents, any_int(2, 9)),
+          {grid, any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}};
 }
 
 /// How often each element of a tensor is held.
 std::vector<int> copies(const Distribution& tensor) {
   std::vector<int> held(static_cast<std::size_t>(tensor.shape.elements()), 0);
   for (int rank = 0; rank < tensor.grid.ranks(); ++rank)
-    test::for_each_element(tensor.owned(rank), [&](const test::Element& element) { ++held[test::position_in(whole(tensor.shape), element)]; });
+    test::for_each_element(tensor.owned(rank), [&](const test::Element& element) {
+      ++held[test::position_in(whole(tensor.shape), element)];
+    });
   return held;
 }
 int product_of(const Distribution& tensor, std::vector<Role> roles) {
@@ -388,28 +591,36 @@ RC_GTEST_PROP(Decomposition, LegalOnesGiveEveryRankItsShareOfEveryTensor, ()) {
   RC_ASSERT(made.inputs.size() == drawn.layer().inputs.size());
 }
 
-RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork, ()) {  // no rejection without a cause that the definitions know
+RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork,
+              ()) {  // no rejection without a cause that the definitions know
   const Drawn drawn = any_layer_and_decomposition();
   const Layer& layer = drawn.layer();
   const ProcessGrid& grid = drawn.decomposition.grid;
   const auto too_many = [&](std::int64_t extent, Dim dim) { return grid.parts(dim) > extent; };
-  const bool contraction = is_contraction(layer.kind), spatial = layer.kind != LayerKind::FullyConnected;
+  const bool contraction = is_contraction(layer.kind),
+             spatial = layer.kind != LayerKind::FullyConnected;
   const Shape& space = layer.kind == LayerKind::GlobalAveragePool ? layer.input : layer.output;
   bool cause = too_many(layer.output[Axis::N], Dim::N);
   for (const auto& [axis, dim] : {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
     cause = cause || (spatial ? too_many(space[axis], dim) : grid.parts(dim) > 1);
   if (contraction) cause = cause || too_many(layer.input[Axis::C], Dim::C);
   if (joins_channels(layer.kind)) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
-  const bool blocks_of_blocks = !contraction || drawn.decomposition.landing == Landing::ReduceScatter;
+  const bool blocks_of_blocks =
+      !contraction || drawn.decomposition.landing == Landing::ReduceScatter;
   const std::int64_t outputs = layer.output[Axis::C], smallest_block = outputs / grid.parts(Dim::F);
   cause = cause || smallest_block < 1 || (blocks_of_blocks && smallest_block < grid.parts(Dim::C));
   if (layer.kind == LayerKind::GroupNorm && !cause)
     for (int rank = 0; rank < grid.ranks(); ++rank)
-      cause = cause || distribute(layer, drawn.decomposition).home.owned(Axis::C, rank).size() % (layer.input[Axis::C] / layer.groups) != 0;
+      cause = cause || distribute(layer, drawn.decomposition).home.owned(Axis::C, rank).size() %
+                               (layer.input[Axis::C] / layer.groups) !=
+                           0;
   if (spatial && !cause)
-    for (const auto& [axis, dim] : {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
+    for (const auto& [axis, dim] :
+         {std::pair{Axis::D, Dim::D}, {Axis::H, Dim::H}, {Axis::W, Dim::W}})
       for (int rank = 0; rank < grid.ranks(); ++rank)  // positions that read nothing but padding
-        cause = cause || (grid.parts(dim) > 1 && distribute(layer, drawn.decomposition).inputs.front().region(axis, rank).empty());
+        cause = cause ||
+                (grid.parts(dim) > 1 &&
+                 distribute(layer, drawn.decomposition).inputs.front().region(axis, rank).empty());
   RC_ASSERT(check(layer, drawn.decomposition).has_value() == cause);
 }
 
@@ -424,7 +635,8 @@ RC_GTEST_PROP(Decomposition, NearestLegalIsLegalAndKeepsEveryRanksOtherIndices, 
   for (const Dim dim : all_dims) {
     if (dim == Dim::R || nearest.decomposition.grid.parts(dim) == 1) continue;
     for (int rank = 0; rank < drawn.decomposition.grid.ranks(); ++rank)
-      RC_ASSERT(nearest.decomposition.grid.index(dim, rank) == drawn.decomposition.grid.index(dim, rank));
+      RC_ASSERT(nearest.decomposition.grid.index(dim, rank) ==
+                drawn.decomposition.grid.index(dim, rank));
   }
 }
 
@@ -441,7 +653,8 @@ RC_GTEST_PROP(Decomposition, WhatIsInheritedFindsItsTensorInPlace, ()) {
   RC_ASSERT(!check(behind, handed_on));
   const Distribution home = distribute(drawn.layer(), drawn.decomposition).home;
   const Needed needed = distribute(behind, handed_on).inputs[0];
-  for (int rank = 0; rank < home.grid.ranks(); ++rank) RC_ASSERT(needed.region(rank) == home.owned(rank));
+  for (int rank = 0; rank < home.grid.ranks(); ++rank)
+    RC_ASSERT(needed.region(rank) == home.owned(rank));
   RC_ASSERT(summarize(home, needed).total_messages == 0);
   RC_ASSERT(summarize_adjoint(home, needed).total_messages == 0);
 }

@@ -17,7 +17,8 @@ using test::make_distribution;
 
 /// Dimensions split the axes of their names (F: the channel axis, R: none); the rest of the grid is Gathered.
 Distribution natural(const Shape& shape, const char* grid) {
-  return make_distribution(shape, ProcessGrid::parse(grid), {.axis = {0, 1, 1, 2, 3, 4, -1}, .other = Role::Gathered});
+  return make_distribution(shape, ProcessGrid::parse(grid),
+                           {.axis = {0, 1, 1, 2, 3, 4, -1}, .other = Role::Gathered});
 }
 
 TEST(Distribution, OwnedTable) {
@@ -34,21 +35,34 @@ TEST(Distribution, OwnedTable) {
       {"H3", Axis::W, 10, {{0, 10}, {0, 10}, {0, 10}}},
       {"N2 W2", Axis::W, 5, {{0, 3}, {3, 5}, {0, 3}, {3, 5}}},
       {"F2 C2", Axis::C, 8, {{0, 2}, {2, 4}, {4, 6}, {6, 8}}},
-      {"C2 F2", Axis::C, 8, {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},  // F outer, whatever the order of the digits
-      {"F2 C2", Axis::C, 7, {{0, 2}, {2, 4}, {4, 6}, {6, 7}}},  // blocks of blocks: 4 + 3, then 2 + 2 and 2 + 1
+      {"C2 F2",
+       Axis::C,
+       8,
+       {{0, 2}, {4, 6}, {2, 4}, {6, 8}}},  // F outer, whatever the order of the digits
+      {"F2 C2",
+       Axis::C,
+       7,
+       {{0, 2}, {2, 4}, {4, 6}, {6, 7}}},  // blocks of blocks: 4 + 3, then 2 + 2 and 2 + 1
       {"F2 C3", Axis::C, 10, {{0, 2}, {2, 4}, {4, 5}, {5, 7}, {7, 9}, {9, 10}}},
-      {"H2 | H2", Axis::H, 6, {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},  // one index over two levels: balanced over all four
+      {"H2 | H2",
+       Axis::H,
+       6,
+       {{0, 2}, {2, 4}, {4, 5}, {5, 6}}},  // one index over two levels: balanced over all four
       {"R2 H2", Axis::H, 6, {{0, 3}, {3, 6}, {0, 3}, {3, 6}}},
   };
   for (const Case& c : cases) {
-    SCOPED_TRACE(testing::Message() << c.grid << " axis " << axis_names[static_cast<std::size_t>(c.axis)] << " extent " << c.extent);
+    SCOPED_TRACE(testing::Message()
+                 << c.grid << " axis " << axis_names[static_cast<std::size_t>(c.axis)] << " extent "
+                 << c.extent);
     Shape shape{{2, 12, 1, 12, 12}};
     shape[c.axis] = c.extent;
     const Distribution tensor = natural(shape, c.grid);
     ASSERT_EQ(tensor.grid.ranks(), static_cast<int>(c.owned.size()));
     for (int rank = 0; rank < tensor.grid.ranks(); ++rank) {
-      EXPECT_EQ(tensor.owned(c.axis, rank), c.owned[static_cast<std::size_t>(rank)]) << "rank " << rank;
-      EXPECT_EQ(tensor.owned(rank)[c.axis], c.owned[static_cast<std::size_t>(rank)]) << "rank " << rank;
+      EXPECT_EQ(tensor.owned(c.axis, rank), c.owned[static_cast<std::size_t>(rank)])
+          << "rank " << rank;
+      EXPECT_EQ(tensor.owned(rank)[c.axis], c.owned[static_cast<std::size_t>(rank)])
+          << "rank " << rank;
     }
   }
 }
@@ -57,7 +71,8 @@ TEST(Distribution, QuantumHoldsAtBothLevelsOfASplit) {
   Distribution tensor = natural({{1, 20, 1, 1, 1}}, "F2 C2");
   tensor.splits[1].quantum = 4;  // 5 quanta: 3 and 2, then 2 + 1 and 1 + 1
   const std::vector<Interval> owned{{0, 8}, {8, 12}, {12, 16}, {16, 20}};
-  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(tensor.owned(Axis::C, rank), owned[static_cast<std::size_t>(rank)]) << rank;
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_EQ(tensor.owned(Axis::C, rank), owned[static_cast<std::size_t>(rank)]) << rank;
 }
 
 TEST(Distribution, DualSwapsGatheredAndPartial) {
@@ -98,13 +113,17 @@ RC_GTEST_PROP(Distribution, EachElementExistsOncePerCombinationOfDimensionsThatD
     choice.axis[static_cast<std::size_t>(dim)] = axis;
     shape.extent[static_cast<std::size_t>(axis)] *= grid.parts(static_cast<Dim>(dim));
   }
-  for (std::int64_t& extent : shape.extent) extent += any_int(0, 1) - (any_int(0, 1) && extent == 2);
+  for (std::int64_t& extent : shape.extent)
+    extent += any_int(0, 1) - (any_int(0, 1) && extent == 2);
   const Distribution tensor = make_distribution(shape, grid, choice);
   std::vector<int> copies(static_cast<std::size_t>(shape.elements()), 0);
   for (int rank = 0; rank < grid.ranks(); ++rank)
-    test::for_each_element(tensor.owned(rank), [&](const test::Element& element) { ++copies[test::position_in(whole(shape), element)]; });
+    test::for_each_element(tensor.owned(rank), [&](const test::Element& element) {
+      ++copies[test::position_in(whole(shape), element)];
+    });
   int expected = 1;
-  for (const Dim dim : all_dims) expected *= choice.axis[static_cast<std::size_t>(dim)] < 0 ? grid.parts(dim) : 1;
+  for (const Dim dim : all_dims)
+    expected *= choice.axis[static_cast<std::size_t>(dim)] < 0 ? grid.parts(dim) : 1;
   for (const int count : copies) RC_ASSERT(count == expected);
 }
 
@@ -129,7 +148,8 @@ TEST(Needed, IsWhatABlockOfAConcatenationHoldsOfATensor) {
   needed.iteration = natural({{1, 10, 1, 1, 9}}, "C3");
   needed.first_channel = 3;
   const std::vector<Interval> expected{{0, 1}, {1, 4}, {}};
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::C, rank), expected[static_cast<std::size_t>(rank)]) << rank;
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(needed.region(Axis::C, rank), expected[static_cast<std::size_t>(rank)]) << rank;
 }
 
 TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
@@ -139,7 +159,8 @@ TEST(Needed, IsWhatABlockOfAnEnlargementMixes) {
   needed.iteration = natural({{1, 4, 1, 1, 10}}, "W3");
   needed.scales[2] = {.factor = 2, .linear = true};
   const std::vector<Interval> expected{{0, 3}, {1, 4}, {3, 5}};
-  for (int rank = 0; rank < 3; ++rank) EXPECT_EQ(needed.region(Axis::W, rank), expected[static_cast<std::size_t>(rank)]) << rank;
+  for (int rank = 0; rank < 3; ++rank)
+    EXPECT_EQ(needed.region(Axis::W, rank), expected[static_cast<std::size_t>(rank)]) << rank;
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ namespace {
 const std::vector<Dim> every_dim{all_dims.begin(), all_dims.end()};
 
 TEST(GridSpace, HasTheGridsOfAllGrids) {
-  for (const Topology& topology : std::vector<Topology>{{1}, {4}, {6}, {2, 2}, {6, 4}, {8, 4}, {5, 3}}) {
+  for (const Topology& topology :
+       std::vector<Topology>{{1}, {4}, {6}, {2, 2}, {6, 4}, {8, 4}, {5, 3}}) {
     const GridSpace space(topology, every_dim);
     std::set<ProcessGrid> made;
     for (std::size_t i = 0; i < space.size(); ++i) made.insert(space.grid(i));
@@ -26,7 +27,9 @@ TEST(GridSpace, DigitsAndTotalsAreTheGrids) {
     const ProcessGrid grid = space.grid(i);
     EXPECT_EQ(space.find(grid), i) << grid.text();
     for (const Dim dim : all_dims) {
-      EXPECT_EQ(space.totals()[static_cast<std::size_t>(space.totals_of(i))][static_cast<std::size_t>(dim)], grid.parts(dim));
+      EXPECT_EQ(space.totals()[static_cast<std::size_t>(space.totals_of(i))]
+                              [static_cast<std::size_t>(dim)],
+                grid.parts(dim));
       for (const int rank : {0, 1, 5, 13, 23}) {
         int index = 0;
         for (const GridDigit& digit : space.digits(i))

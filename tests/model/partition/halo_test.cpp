@@ -63,7 +63,8 @@ RC_GTEST_PROP(Halo, NeededIsTheHullOfAllTapsAndOfWhatTheStrideSkipsCutToTheTenso
   const std::int64_t extent = any_int(1, 20);
   const Window window = test::any_window(extent);
   const std::int64_t outputs = window.output_extent(extent);
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
   std::int64_t low = 1000, high = -1000;  // padding included
   for (std::int64_t o = begin; o < end; ++o) {
     for (std::int64_t tap = 0; tap < window.kernel; ++tap) {
@@ -82,13 +83,15 @@ RC_GTEST_PROP(Halo, LocalWindowComputesJustThisOutputFromJustThatInput, ()) {
   const std::int64_t extent = any_int(1, 20);
   const Window window = test::any_window(extent);
   const std::int64_t outputs = window.output_extent(extent);
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
   const Interval input = needed(window, {begin, end}, extent);
   RC_PRE(!input.empty());
   const Window local = local_window(window, {begin, end}, extent);
   RC_ASSERT(local.output_extent(input.size()) == end - begin);
   for (std::int64_t o = begin; o < end; ++o) {
-    for (std::int64_t i = input.begin; i < input.end; ++i) RC_ASSERT(spans(window, o, i) == spans(local, o - begin, i - input.begin));
+    for (std::int64_t i = input.begin; i < input.end; ++i)
+      RC_ASSERT(spans(window, o, i) == spans(local, o - begin, i - input.begin));
   }
 }
 
@@ -96,7 +99,8 @@ RC_GTEST_PROP(Halo, ReadingIsTheAdjointOfNeeded, ()) {
   const std::int64_t extent = any_int(1, 20);
   const Window window = test::any_window(extent);
   const std::int64_t outputs = window.output_extent(extent);
-  const std::int64_t begin = any_int(0, static_cast<int>(extent) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(extent));
+  const std::int64_t begin = any_int(0, static_cast<int>(extent) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(extent));
   const Interval readers = reading(window, {begin, end}, outputs);
   RC_ASSERT(Interval({0, outputs}).contains(readers));
   for (std::int64_t o = 0; o < outputs; ++o) {
@@ -115,19 +119,19 @@ TEST(Halo, TransposedTable) {
   };
   const std::vector<Case> cases{
       // what                       k  s  d  -  +  input output  needed  local padding
-      {"8 wide on 3, rank 0",      {3, 2, 1, 1, 1}, 4, {0, 3},   {0, 2}, 1, 1},
-      {"8 wide on 3, rank 1",      {3, 2, 1, 1, 1}, 4, {3, 6},   {1, 4}, 2, 2},
-      {"8 wide on 3, rank 2",      {3, 2, 1, 1, 1}, 4, {6, 8},   {3, 4}, 1, 0},
-      {"doubling, aligned",        {2, 2, 1, 0, 0}, 4, {4, 8},   {2, 4}, 0, 0},
-      {"doubling, not aligned",    {2, 2, 1, 0, 0}, 4, {3, 6},   {1, 3}, 1, 0},
-      {"gaps, begins in one",      {2, 4, 1, 0, 0}, 3, {3, 7},   {0, 2}, 3, 0},
-      {"gaps, nothing but one",    {2, 4, 1, 0, 0}, 3, {6, 8},   {1, 2}, 2, 0},
-      {"gaps, ends in one",        {1, 3, 1, 0, 0}, 3, {3, 5},   {1, 2}, 0, 0},
-      {"one output, four inputs",  {4, 1, 1, 0, 0}, 6, {4, 5},   {1, 5}, 3, 3},
-      {"dilated",                  {2, 1, 3, 0, 0}, 4, {3, 5},   {0, 4}, 3, 2},
-      {"output padding alone",     {1, 2, 1, 0, 0}, 2, {3, 4},   {1, 2}, 1, 0},
-      {"behind the last window",   {3, 2, 1, 0, 0}, 2, {5, 6},   {0, 0}, 0, 0},
-      {"cropped",                  {5, 2, 1, 4, 4}, 5, {0, 2},   {0, 3}, 4, 3},
+      {"8 wide on 3, rank 0", {3, 2, 1, 1, 1}, 4, {0, 3}, {0, 2}, 1, 1},
+      {"8 wide on 3, rank 1", {3, 2, 1, 1, 1}, 4, {3, 6}, {1, 4}, 2, 2},
+      {"8 wide on 3, rank 2", {3, 2, 1, 1, 1}, 4, {6, 8}, {3, 4}, 1, 0},
+      {"doubling, aligned", {2, 2, 1, 0, 0}, 4, {4, 8}, {2, 4}, 0, 0},
+      {"doubling, not aligned", {2, 2, 1, 0, 0}, 4, {3, 6}, {1, 3}, 1, 0},
+      {"gaps, begins in one", {2, 4, 1, 0, 0}, 3, {3, 7}, {0, 2}, 3, 0},
+      {"gaps, nothing but one", {2, 4, 1, 0, 0}, 3, {6, 8}, {1, 2}, 2, 0},
+      {"gaps, ends in one", {1, 3, 1, 0, 0}, 3, {3, 5}, {1, 2}, 0, 0},
+      {"one output, four inputs", {4, 1, 1, 0, 0}, 6, {4, 5}, {1, 5}, 3, 3},
+      {"dilated", {2, 1, 3, 0, 0}, 4, {3, 5}, {0, 4}, 3, 2},
+      {"output padding alone", {1, 2, 1, 0, 0}, 2, {3, 4}, {1, 2}, 1, 0},
+      {"behind the last window", {3, 2, 1, 0, 0}, 2, {5, 6}, {0, 0}, 0, 0},
+      {"cropped", {5, 2, 1, 4, 4}, 5, {0, 2}, {0, 3}, 4, 3},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
@@ -142,9 +146,11 @@ TEST(Halo, TransposedTable) {
 
 RC_GTEST_PROP(Halo, LocalTransposedWindowAddsJustWhatReachesThisOutput, ()) {
   const Window window = test::any_window(20);
-  const std::int64_t inputs = any_int(1, 6), outputs = (inputs - 1) * window.stride + window.span() - window.pad_before;
+  const std::int64_t inputs = any_int(1, 6),
+                     outputs = (inputs - 1) * window.stride + window.span() - window.pad_before;
   RC_PRE(outputs > 0);
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
   const Interval needed_inputs = reading(window, {begin, end}, inputs);
   RC_ASSERT(!needed_inputs.empty());
   const Window local = local_transposed_window(window, {begin, end}, inputs);
@@ -152,9 +158,13 @@ RC_GTEST_PROP(Halo, LocalTransposedWindowAddsJustWhatReachesThisOutput, ()) {
   for (std::int64_t i = 0; i < inputs; ++i) {
     for (std::int64_t tap = 0; tap < window.kernel; ++tap) {
       const std::int64_t global = i * window.stride - window.pad_before + tap * window.dilation;
-      const bool inside = begin <= global && global < end, is_needed = needed_inputs.contains({i, i + 1});
+      const bool inside = begin <= global && global < end,
+                 is_needed = needed_inputs.contains({i, i + 1});
       RC_ASSERT(!inside || is_needed);
-      if (is_needed) RC_ASSERT((i - needed_inputs.begin) * local.stride - local.pad_before + tap * local.dilation == global - begin);
+      if (is_needed)
+        RC_ASSERT((i - needed_inputs.begin) * local.stride - local.pad_before +
+                      tap * local.dilation ==
+                  global - begin);
     }
   }
 }
@@ -172,11 +182,16 @@ TEST(Halo, EnlargementTable) {
   };
   const std::vector<Case> cases{
       // what                            x  linear input output  unclipped needed  phase
-      {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, {0, 2}, 0},   {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, {2, 4}, 0},
-      {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, {3, 5}, 1},  {"linear, 10 on 3, rank 0", 2, true, 5, {0, 4}, {-1, 3}, {0, 3}, 0},
-      {"linear, 10 on 3, rank 1", 2, true, 5, {4, 7}, {1, 4}, {1, 4}, 2},     {"linear, 10 on 3, rank 2", 2, true, 5, {7, 10}, {3, 6}, {3, 5}, 1},
-      {"linear, the centre is exact", 3, true, 4, {4, 5}, {1, 2}, {1, 2}, 1}, {"linear, around the centre", 3, true, 4, {3, 6}, {0, 3}, {0, 3}, 3},
-      {"linear, one element", 4, true, 1, {0, 4}, {-1, 2}, {0, 1}, 0},        {"linear, not enlarged", 1, true, 6, {2, 4}, {2, 4}, {2, 4}, 0},
+      {"nearest, 10 on 3, rank 0", 2, false, 5, {0, 4}, {0, 2}, {0, 2}, 0},
+      {"nearest, 10 on 3, rank 1", 2, false, 5, {4, 7}, {2, 4}, {2, 4}, 0},
+      {"nearest, 10 on 3, rank 2", 2, false, 5, {7, 10}, {3, 5}, {3, 5}, 1},
+      {"linear, 10 on 3, rank 0", 2, true, 5, {0, 4}, {-1, 3}, {0, 3}, 0},
+      {"linear, 10 on 3, rank 1", 2, true, 5, {4, 7}, {1, 4}, {1, 4}, 2},
+      {"linear, 10 on 3, rank 2", 2, true, 5, {7, 10}, {3, 6}, {3, 5}, 1},
+      {"linear, the centre is exact", 3, true, 4, {4, 5}, {1, 2}, {1, 2}, 1},
+      {"linear, around the centre", 3, true, 4, {3, 6}, {0, 3}, {0, 3}, 3},
+      {"linear, one element", 4, true, 1, {0, 4}, {-1, 2}, {0, 1}, 0},
+      {"linear, not enlarged", 1, true, 6, {2, 4}, {2, 4}, {2, 4}, 0},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
@@ -196,29 +211,34 @@ bool mixes(const Scale& scale, std::int64_t o, std::int64_t i) {
 RC_GTEST_PROP(Halo, NeededOfAnEnlargementIsTheHullOfWhatIsMixedAndReadingItsAdjoint, ()) {
   const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
   const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
   const Interval input = needed(scale, {begin, end}, extent);
   for (std::int64_t i = 0; i < extent; ++i) {
     bool mixed = false;
     for (std::int64_t o = begin; o < end; ++o) mixed = mixed || mixes(scale, o, i);
     RC_ASSERT(mixed == input.contains({i, i + 1}));
     const Interval readers = reading(scale, {i, i + 1}, outputs);
-    for (std::int64_t o = 0; o < outputs; ++o) RC_ASSERT(mixes(scale, o, i) == readers.contains({o, o + 1}));
+    for (std::int64_t o = 0; o < outputs; ++o)
+      RC_ASSERT(mixes(scale, o, i) == readers.contains({o, o + 1}));
   }
 }
 
 RC_GTEST_PROP(Halo, LocalScaleMixesTheSameElementsInTheSameShares, ()) {
   const Scale scale{.factor = any_int(1, 5), .linear = any_int(0, 1) == 1};
   const std::int64_t extent = any_int(1, 8), outputs = extent * scale.factor;
-  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1), end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
+  const std::int64_t begin = any_int(0, static_cast<int>(outputs) - 1),
+                     end = any_int(static_cast<int>(begin) + 1, static_cast<int>(outputs));
   const Interval input = needed(scale, {begin, end}, extent);
   const Scale local = local_scale(scale, {begin, end}, extent);
   for (std::int64_t o = begin; o < end; ++o) {
     const Mixture global = mixture(scale, o), here = mixture(local, o - begin);
     RC_ASSERT(global == (Mixture{here.before + input.begin, here.after + input.begin, here.share}));
     // What lies beyond the local buffer lies beyond the tensor.
-    RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, extent - 1) == std::clamp(global.before, input.begin, input.end - 1));
-    RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, extent - 1) == std::clamp(global.after, input.begin, input.end - 1));
+    RC_ASSERT(std::clamp<std::int64_t>(global.before, 0, extent - 1) ==
+              std::clamp(global.before, input.begin, input.end - 1));
+    RC_ASSERT(std::clamp<std::int64_t>(global.after, 0, extent - 1) ==
+              std::clamp(global.after, input.begin, input.end - 1));
   }
 }
 
@@ -232,9 +252,12 @@ TEST(Halo, ReadingTable) {
   };
   const std::vector<Case> cases{
       // what                     k  s  d  -  +   input   outputs  reading
-      {"9 wide, first third", {3, 2, 1, 1, 1}, {0, 3}, 5, {0, 2}}, {"9 wide, second third", {3, 2, 1, 1, 1}, {3, 6}, 5, {1, 4}},
-      {"9 wide, last third", {3, 2, 1, 1, 1}, {6, 9}, 5, {3, 5}},  {"skipped by the stride", {1, 3, 1, 0, 0}, {1, 3}, 3, {0, 1}},
-      {"pointwise", {1, 1, 1, 0, 0}, {2, 5}, 8, {2, 5}},           {"beyond the last window", {2, 2, 1, 0, 0}, {6, 7}, 3, {}},
+      {"9 wide, first third", {3, 2, 1, 1, 1}, {0, 3}, 5, {0, 2}},
+      {"9 wide, second third", {3, 2, 1, 1, 1}, {3, 6}, 5, {1, 4}},
+      {"9 wide, last third", {3, 2, 1, 1, 1}, {6, 9}, 5, {3, 5}},
+      {"skipped by the stride", {1, 3, 1, 0, 0}, {1, 3}, 3, {0, 1}},
+      {"pointwise", {1, 1, 1, 0, 0}, {2, 5}, 8, {2, 5}},
+      {"beyond the last window", {2, 2, 1, 0, 0}, {6, 7}, 3, {}},
   };
   for (const Case& c : cases) {
     const Interval found = reading(c.window, c.input, c.outputs);

@@ -25,7 +25,21 @@ TEST(Block, Table) {
       {5, 3, 1, {{0, 2}, {2, 4}, {4, 5}}},
       {7, 5, 1, {{0, 2}, {2, 4}, {4, 5}, {5, 6}, {6, 7}}},
       {16, 6, 1, {{0, 3}, {3, 6}, {6, 9}, {9, 12}, {12, 14}, {14, 16}}},
-      {13, 12, 1, {{0, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}, {8, 9}, {9, 10}, {10, 11}, {11, 12}, {12, 13}}},
+      {13,
+       12,
+       1,
+       {{0, 2},
+        {2, 3},
+        {3, 4},
+        {4, 5},
+        {5, 6},
+        {6, 7},
+        {7, 8},
+        {8, 9},
+        {9, 10},
+        {10, 11},
+        {11, 12},
+        {12, 13}}},
       {64, 3, 16, {{0, 32}, {32, 48}, {48, 64}}},
       {60, 3, 16, {{0, 32}, {32, 48}, {48, 60}}},  // 4 quanta, the last cut to 12
       {3, 1, 8, {{0, 3}}},
@@ -37,14 +51,16 @@ TEST(Block, Table) {
     for (std::int64_t i = 0; i < c.parts; ++i) {
       const Interval expected = c.blocks[static_cast<std::size_t>(i)];
       EXPECT_EQ(block(c.extent, c.parts, i, c.quantum), expected) << "block " << i;
-      for (std::int64_t e = expected.begin; e < expected.end; ++e) EXPECT_EQ(block_of(c.extent, c.parts, e, c.quantum), i) << "element " << e;
+      for (std::int64_t e = expected.begin; e < expected.end; ++e)
+        EXPECT_EQ(block_of(c.extent, c.parts, e, c.quantum), i) << "element " << e;
     }
   }
 }
 
 TEST(Block, MorePartsThanQuantaLeavesEmptyBlocks) {
   const std::vector<std::int64_t> sizes{4, 4, 2, 0, 0};  // 10 elements are 3 quanta of 4
-  for (std::int64_t i = 0; i < 5; ++i) EXPECT_EQ(block(10, 5, i, 4).size(), sizes[static_cast<std::size_t>(i)]) << i;
+  for (std::int64_t i = 0; i < 5; ++i)
+    EXPECT_EQ(block(10, 5, i, 4).size(), sizes[static_cast<std::size_t>(i)]) << i;
   for (std::int64_t e = 0; e < 10; ++e) EXPECT_EQ(block_of(10, 5, e, 4), e / 4);
 }
 
@@ -64,7 +80,9 @@ RC_GTEST_PROP(Block, CoversWithoutOverlapInOrder, ()) {
 
 RC_GTEST_PROP(Block, IsBalancedToOneQuantumLongerOnesFirst, ()) {
   const std::int64_t extent = any_int(1, 300), parts = any_int(1, 14), quantum = any_int(1, 9);
-  const auto quanta = [&](std::int64_t i) { return (block(extent, parts, i, quantum).size() + quantum - 1) / quantum; };
+  const auto quanta = [&](std::int64_t i) {
+    return (block(extent, parts, i, quantum).size() + quantum - 1) / quantum;
+  };
   for (std::int64_t i = 1; i < parts; ++i) {
     RC_ASSERT(quanta(i) <= quanta(i - 1));
     RC_ASSERT(quanta(0) - quanta(i) <= 1);
@@ -85,7 +103,8 @@ TEST(Interval, IntersectTable) {
   };
   const std::vector<Case> cases{
       // a       b        both
-      {{0, 4}, {2, 6}, {2, 4}}, {{0, 4}, {4, 6}, {}}, {{0, 9}, {3, 5}, {3, 5}}, {{0, 1}, {7, 9}, {}}, {{5, 5}, {0, 9}, {}},
+      {{0, 4}, {2, 6}, {2, 4}}, {{0, 4}, {4, 6}, {}}, {{0, 9}, {3, 5}, {3, 5}},
+      {{0, 1}, {7, 9}, {}},     {{5, 5}, {0, 9}, {}},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(intersect(c.a, c.b), c.both);
@@ -115,7 +134,10 @@ TEST(Region, WholeContainsItsParts) {
   EXPECT_TRUE(whole(shape).contains(Region{}));
 }
 
-TEST(Region, Text) { EXPECT_EQ(to_string(region_of({{{0, 4}, {0, 64}, {0, 1}, {0, 57}, {0, 112}}})), "[0,4) [0,64) [0,1) [0,57) [0,112)"); }
+TEST(Region, Text) {
+  EXPECT_EQ(to_string(region_of({{{0, 4}, {0, 64}, {0, 1}, {0, 57}, {0, 112}}})),
+            "[0,4) [0,64) [0,1) [0,57) [0,112)");
+}
 
 }  // namespace
 }  // namespace stratplan

@@ -11,21 +11,28 @@ namespace {
 
 Kernel convolution(KernelKind kind = KernelKind::ConvolutionForward) {
   const Window window{.kernel = 3, .stride = 2, .pad_before = 1};
-  return {.kind = kind, .x = {{4, 64, 1, 56, 56}}, .y = {{4, 32, 1, 28, 28}}, .windows = {{{}, window, window}}};
+  return {.kind = kind,
+          .x = {{4, 64, 1, 56, 56}},
+          .y = {{4, 32, 1, 28, 28}},
+          .windows = {{{}, window, window}}};
 }
 
-Kernel copy(Shape x, Shape y, Shape region, std::array<std::int64_t, axis_count> from = {}, std::array<std::int64_t, axis_count> to = {}) {
+Kernel copy(Shape x, Shape y, Shape region, std::array<std::int64_t, axis_count> from = {},
+            std::array<std::int64_t, axis_count> to = {}) {
   return {.kind = KernelKind::CopyRegion, .x = x, .y = y, .region = region, .from = from, .to = to};
 }
 
 TEST(Kernel, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (int kind = 0; kind < kernel_kind_count; ++kind) names.insert(name_of(static_cast<KernelKind>(kind)));
+  for (int kind = 0; kind < kernel_kind_count; ++kind)
+    names.insert(name_of(static_cast<KernelKind>(kind)));
   EXPECT_EQ(names.size(), static_cast<std::size_t>(kernel_kind_count));
   EXPECT_FALSE(names.contains(""));
 }
 
-TEST(Kernel, KeyOfAConvolution) { EXPECT_EQ(convolution().key(), "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1"); }
+TEST(Kernel, KeyOfAConvolution) {
+  EXPECT_EQ(convolution().key(), "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1");
+}
 
 TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
   const Kernel base = convolution();
@@ -48,8 +55,11 @@ TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
 }
 
 TEST(Kernel, KeyHoldsNothingElse) {
-  Kernel first{
-      .kind = KernelKind::BatchNormForward, .x = {{4, 8, 1, 5, 5}}, .y = {{4, 8, 1, 5, 5}}, .scalar = 1e-5, .sets = {.set_samples = 32, .batch = 64}};
+  Kernel first{.kind = KernelKind::BatchNormForward,
+               .x = {{4, 8, 1, 5, 5}},
+               .y = {{4, 8, 1, 5, 5}},
+               .scalar = 1e-5,
+               .sets = {.set_samples = 32, .batch = 64}};
   Kernel second = first;
   second.scalar = 1e-3;
   second.sets.first_sample = 4;
@@ -64,7 +74,8 @@ TEST(Kernel, KeyHoldsNothingElse) {
 TEST(Kernel, FlopsAndBytes) {
   const double flops = 2.0 * 4 * 32 * 28 * 28 * 64 * 9;
   const std::int64_t x = 4 * 64 * 56 * 56, y = 4 * 32 * 28 * 28, w = 32 * 64 * 9;
-  for (KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+  for (KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
+                          KernelKind::ConvolutionBackwardFilter}) {
     EXPECT_EQ(convolution(kind).flops().value, flops);
     EXPECT_EQ(convolution(kind).bytes().value, 4 * (x + y + w));
   }
@@ -107,7 +118,8 @@ TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
 }
 
 TEST(Kernel, KeyOfAnUpsampling) {
-  Kernel kernel{.kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
+  Kernel kernel{
+      .kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
   kernel.scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14);
@@ -148,7 +160,8 @@ TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
   EXPECT_EQ(kernel.operands().reads.size(), 4U) << "x, dy, sums, y";
   EXPECT_EQ(kernel.operands().writes.back(), tensor);
   kernel.addend = false;
-  EXPECT_EQ(kernel.operands().writes.size(), 3U) << "nobody else needs the gradient behind the activation";
+  EXPECT_EQ(kernel.operands().writes.size(), 3U)
+      << "nobody else needs the gradient behind the activation";
   kernel.kind = KernelKind::BatchNormBackward;
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
   kernel.kind = KernelKind::BiasGradient;

@@ -12,7 +12,9 @@ namespace {
 LayerDecompositions everywhere(const Network& network, const std::string& text) {
   LayerDecompositions decompositions(network.layers.size());
   for (std::size_t i = 0; i < decompositions.size(); ++i)
-    if (network.layers[i].kind != LayerKind::Input) decompositions[i] = nearest_legal(network.layers[i], Decomposition::parse(text)).decomposition;
+    if (network.layers[i].kind != LayerKind::Input)
+      decompositions[i] =
+          nearest_legal(network.layers[i], Decomposition::parse(text)).decomposition;
   return decompositions;
 }
 
@@ -20,8 +22,9 @@ LayerDecompositions everywhere(const Network& network, const std::string& text) 
 Network network_with(OptimizerKind optimizer, std::int64_t micro_batches = 1) {
   test::NetworkBuilder net(4 / micro_batches);
   const Window window{.kernel = 3, .pad_before = 1, .pad_after = 1};
-  const LayerIndex y =
-      net.convolution(net.relu(net.convolution(net.input({2, 1, 8, 8}), 8, test::planar(window), true)), 8, test::planar(window), true);
+  const LayerIndex y = net.convolution(
+      net.relu(net.convolution(net.input({2, 1, 8, 8}), 8, test::planar(window), true)), 8,
+      test::planar(window), true);
   Network network = net.finish_with_loss(y);
   network.batch = 4;
   network.training = {optimizer, micro_batches};
@@ -51,7 +54,8 @@ TEST(LowerOptimizer, KindDecidesStateAndKernel) {
   for (const Case& c : cases) {
     const Network network = network_with(c.optimizer);
     const Program program = lower(network, everywhere(network, "N2"), {}, 0);
-    const Program usual = lower(network_with(OptimizerKind::Momentum), everywhere(network, "N2"), {}, 0);
+    const Program usual =
+        lower(network_with(OptimizerKind::Momentum), everywhere(network, "N2"), {}, 0);
     EXPECT_EQ(program.persistent * 3, usual.persistent * c.buffers) << name_of(c.optimizer);
     EXPECT_GT(count_kernels(program)[c.kernel], 0) << name_of(c.optimizer);
   }
@@ -100,14 +104,19 @@ TEST(LowerOptimizer, NormsOfSplitTensorsAreReducedOnceForAll) {
 }
 
 TEST(LowerOptimizer, MicroBatchesRepeatTheLayersAndReduceOnce) {
-  const Network once = network_with(OptimizerKind::Momentum), four = network_with(OptimizerKind::Momentum, 4);
-  const Program program = lower(four, everywhere(four, "H2"), {}, 0), usual = lower(once, everywhere(once, "H2"), {}, 0);
+  const Network once = network_with(OptimizerKind::Momentum),
+                four = network_with(OptimizerKind::Momentum, 4);
+  const Program program = lower(four, everywhere(four, "H2"), {}, 0),
+                usual = lower(once, everywhere(once, "H2"), {}, 0);
   auto counts = count_kernels(program), before = count_kernels(usual);
   EXPECT_EQ(counts[KernelKind::ConvolutionForward], 4 * before[KernelKind::ConvolutionForward]);
-  EXPECT_EQ(counts[KernelKind::ConvolutionBackwardFilter], 4 * before[KernelKind::ConvolutionBackwardFilter]);
+  EXPECT_EQ(counts[KernelKind::ConvolutionBackwardFilter],
+            4 * before[KernelKind::ConvolutionBackwardFilter]);
   EXPECT_EQ(counts[KernelKind::SgdMomentum], before[KernelKind::SgdMomentum]);
   const auto reductions = [](const Program& p) {
-    return std::ranges::count_if(p.steps, [](const Step& step) { return std::holds_alternative<CollectiveStep>(step.body); });
+    return std::ranges::count_if(p.steps, [](const Step& step) {
+      return std::holds_alternative<CollectiveStep>(step.body);
+    });
   };
   EXPECT_EQ(reductions(program), reductions(usual));
   EXPECT_LT(program.arena, usual.arena);

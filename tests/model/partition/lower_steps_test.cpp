@@ -20,7 +20,13 @@ using test::problem_with;
 using test::residual_network;
 using test::small_network;
 
-Window same(std::int64_t kernel) { return {.kernel = kernel, .stride = 1, .dilation = 1, .pad_before = kernel / 2, .pad_after = (kernel - 1) / 2}; }
+Window same(std::int64_t kernel) {
+  return {.kernel = kernel,
+          .stride = 1,
+          .dilation = 1,
+          .pad_before = kernel / 2,
+          .pad_after = (kernel - 1) / 2};
+}
 
 template <class Body>
 std::vector<std::pair<Step, Body>> steps_with(const Program& program) {
@@ -34,26 +40,40 @@ std::vector<std::pair<Step, Body>> steps_with(const Program& program) {
 std::string name_of_step(const Step& step) {
   if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
     const KernelKind kind = compute->kernel.kind;
-    return kind == KernelKind::CopyRegion || kind == KernelKind::Fill ? "" : std::string(name_of(kind));
+    return kind == KernelKind::CopyRegion || kind == KernelKind::Fill ? ""
+                                                                      : std::string(name_of(kind));
   }
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) return std::string(name_of(collective->op));
+  if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+    return std::string(name_of(collective->op));
   return std::holds_alternative<ExchangeStep>(step.body) ? "exchange" : "load";
 }
 
-TEST(LoweredSteps, AConvolutionOverChannelsBetweenLayersOverRows) {  // the list in the README, copies left out
+TEST(LoweredSteps,
+     AConvolutionOverChannelsBetweenLayersOverRows) {  // the list in the README, copies left out
   NetworkBuilder net(1);
-  const LayerIndex first = net.convolution(net.input({4, 1, 8, 8}), 4, same(3)), second = net.convolution(first, 8, same(3), true);
+  const LayerIndex first = net.convolution(net.input({4, 1, 8, 8}), 4, same(3)),
+                   second = net.convolution(first, 8, same(3), true);
   const Network network = net.finish_with_loss(second);
-  const LayerDecompositions decompositions{{}, Decomposition::parse("H2"), Decomposition::parse("C2"), Decomposition::parse("H2")};
+  const LayerDecompositions decompositions{
+      {}, Decomposition::parse("H2"), Decomposition::parse("C2"), Decomposition::parse("H2")};
   using enum KernelKind;
   const auto name = [](KernelKind kind) { return std::string(name_of(kind)); };
-  const std::string scatter(name_of(Collective::ReduceScatter)), gather(name_of(Collective::AllGather));
-  const std::vector<std::string> expected{"exchange", name(ConvolutionForward),      scatter,    name(BiasAdd), name(BiasGradient), gather,
-                                          name(ConvolutionBackwardData), "exchange", name(ConvolutionBackwardFilter)};
+  const std::string scatter(name_of(Collective::ReduceScatter)),
+      gather(name_of(Collective::AllGather));
+  const std::vector<std::string> expected{"exchange",
+                                          name(ConvolutionForward),
+                                          scatter,
+                                          name(BiasAdd),
+                                          name(BiasGradient),
+                                          gather,
+                                          name(ConvolutionBackwardData),
+                                          "exchange",
+                                          name(ConvolutionBackwardFilter)};
   for (int rank = 0; rank < 2; ++rank) {
     std::vector<std::string> found;
     for (const Step& step : lower(network, decompositions, {}, rank).steps)
-      if (step.layer == second && step.phase != Phase::Update && !name_of_step(step).empty()) found.push_back(name_of_step(step));
+      if (step.layer == second && step.phase != Phase::Update && !name_of_step(step).empty())
+        found.push_back(name_of_step(step));
     EXPECT_EQ(found, expected) << "rank " << rank;
   }
 }
@@ -71,12 +91,15 @@ TEST(LoweredSteps, BucketsAreReducedAsSoonAsTheyAreComplete) {
       bool before_the_end = false, reduced = false;
       for (const Step& step : program.steps) {
         const auto* collective = std::get_if<CollectiveStep>(&step.body);
-        if (collective && program.buffer(step.writes[0]).tensor_class == TensorClass::ParameterGradient) {
+        if (collective &&
+            program.buffer(step.writes[0]).tensor_class == TensorClass::ParameterGradient) {
           EXPECT_LE(collective->bytes().value, bytes);
           reduced = true;
         }
         const auto* compute = std::get_if<ComputeStep>(&step.body);
-        if (compute && compute->kernel.kind == KernelKind::ConvolutionBackwardFilter && step.layer == 1) before_the_end = reduced;
+        if (compute && compute->kernel.kind == KernelKind::ConvolutionBackwardFilter &&
+            step.layer == 1)
+          before_the_end = reduced;
       }
       EXPECT_TRUE(before_the_end);
     }
@@ -92,10 +115,14 @@ TEST(LoweredSteps, ATensorThatLiesWhereItIsNeededIsNotTouched) {
     const Decomposition decomposition = Decomposition::parse(text);
     const Decomposition behind = inherited(network.layer(conv), decomposition);
     for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-      EXPECT_TRUE(lower_edge(network, conv, decomposition, activated, 0, behind, {}, rank).steps.empty()) << text;
+      EXPECT_TRUE(
+          lower_edge(network, conv, decomposition, activated, 0, behind, {}, rank).steps.empty())
+          << text;
   }
   for (int rank = 0; rank < 2; ++rank)
-    EXPECT_TRUE(steps_with<ExchangeStep>(lower(network, everywhere(network, Decomposition::parse("H2")), {}, rank)).empty());  // loaded with its halo
+    EXPECT_TRUE(steps_with<ExchangeStep>(
+                    lower(network, everywhere(network, Decomposition::parse("H2")), {}, rank))
+                    .empty());  // loaded with its halo
 }
 
 TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
@@ -103,15 +130,20 @@ TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
   const LayerIndex x = net.input({4, 1, 8, 8});
   const LayerIndex left = net.convolution(x, 4, same(3)), right = net.relu(net.batch_norm(x));
   const LayerIndex pooled = net.max_pool(x, same(3)), mean = net.leaky_relu(x);
-  const Network network = net.finish_with_loss(net.convolution(net.add({left, right, pooled, mean}), 4, same(3)));
+  const Network network =
+      net.finish_with_loss(net.convolution(net.add({left, right, pooled, mean}), 4, same(3)));
   for (const char* text : {"N1", "H2", "C2"}) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
     EXPECT_EQ(problem_with(network, decompositions), "") << text;
-    for (const auto& [step, compute] : steps_with<ComputeStep>(lower(network, decompositions, {}, 0))) {
-      const LayerIndex producer = step.layer < 0 || network.layer(step.layer).inputs.empty() ? -1 : network.layer(step.layer).inputs[0];
+    for (const auto& [step, compute] :
+         steps_with<ComputeStep>(lower(network, decompositions, {}, 0))) {
+      const LayerIndex producer = step.layer < 0 || network.layer(step.layer).inputs.empty()
+                                      ? -1
+                                      : network.layer(step.layer).inputs[0];
       if (producer != x) continue;
       using enum KernelKind;
-      for (const KernelKind kind : {ConvolutionBackwardData, BatchNormBackward, MaxPoolBackward, LeakyReluBackward})
+      for (const KernelKind kind :
+           {ConvolutionBackwardData, BatchNormBackward, MaxPoolBackward, LeakyReluBackward})
         EXPECT_NE(compute.kernel.kind, kind) << text;
     }
   }
@@ -122,12 +154,14 @@ TEST(LoweredSteps, TagsAreDistinctPerEdgeAndDirection) {
   const LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H3"));
   std::map<int, std::tuple<LayerIndex, LayerIndex, Phase>> edges;
   for (int rank = 0; rank < 3; ++rank) {
-    for (const auto& [step, exchange] : steps_with<ExchangeStep>(lower(network, decompositions, {}, rank))) {
+    for (const auto& [step, exchange] :
+         steps_with<ExchangeStep>(lower(network, decompositions, {}, rank))) {
       ASSERT_GE(step.producer, 0);
       const auto& inputs = network.layer(step.layer).inputs;
       EXPECT_EQ(std::count(inputs.begin(), inputs.end(), step.producer), 1);
       const std::tuple edge{step.producer, step.layer, step.phase};
-      EXPECT_EQ(edges.try_emplace(exchange.tag, edge).first->second, edge) << "tag " << exchange.tag;
+      EXPECT_EQ(edges.try_emplace(exchange.tag, edge).first->second, edge)
+          << "tag " << exchange.tag;
     }
   }
   EXPECT_GE(edges.size(), 4U);
@@ -145,11 +179,14 @@ struct Work {
     for (const Step& step : program.steps) {
       if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
         const bool sum = compute->kernel.kind == KernelKind::Add && step.phase == Phase::Backward;
-        if (!sum && compute->kernel.kind != KernelKind::SgdMomentum) kernels.insert(compute->kernel);
+        if (!sum && compute->kernel.kind != KernelKind::SgdMomentum)
+          kernels.insert(compute->kernel);
       }
       if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
-        for (const Message& message : exchange->sends) messages.emplace(true, message.peer, message.bytes.value);
-        for (const Message& message : exchange->receives) messages.emplace(false, message.peer, message.bytes.value);
+        for (const Message& message : exchange->sends)
+          messages.emplace(true, message.peer, message.bytes.value);
+        for (const Message& message : exchange->receives)
+          messages.emplace(false, message.peer, message.bytes.value);
       }
       if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
         collectives[{collective->op, collective->group, collective->type}] += collective->count;
@@ -157,7 +194,8 @@ struct Work {
   }
 };
 
-Work work_of_parts(const Network& network, const LayerDecompositions& decompositions, const Execution& execution, int rank) {
+Work work_of_parts(const Network& network, const LayerDecompositions& decompositions,
+                   const Execution& execution, int rank) {
   const auto of = [&](LayerIndex layer) { return decompositions[static_cast<std::size_t>(layer)]; };
   Work work;
   for (const Fusion& fusion : fuse_all(network, decompositions, execution)) {
@@ -168,7 +206,8 @@ Work work_of_parts(const Network& network, const LayerDecompositions& decomposit
         const LayerIndex producer = network.layer(layer).inputs[input];
         const bool inside = std::count(layers.begin(), layers.end(), producer) > 0;
         if (inside || network.layer(producer).kind == LayerKind::Input) continue;
-        work.add(lower_edge(network, producer, of(producer), layer, input, of(layer), execution, rank));
+        work.add(
+            lower_edge(network, producer, of(producer), layer, input, of(layer), execution, rank));
       }
     }
   }
@@ -181,8 +220,10 @@ TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
     std::set<std::string> everything;  // made again
     for (LayerIndex layer = 0; layer < network.size(); ++layer)
       if (!check_recompute(network, layer)) everything.insert(network.layer(layer).name);
-    for (const char* text : {"N1", "N2", "H3", "C2", "F2 C2", "C2 F2 all-reduce", "N2 H2", "H2 R2", "N3 | F2", "N5"}) {
-      for (const auto& [fuses, names] : {std::pair(true, nothing), {false, nothing}, {true, everything}, {false, everything}}) {
+    for (const char* text :
+         {"N1", "N2", "H3", "C2", "F2 C2", "C2 F2 all-reduce", "N2 H2", "H2 R2", "N3 | F2", "N5"}) {
+      for (const auto& [fuses, names] :
+           {std::pair(true, nothing), {false, nothing}, {true, everything}, {false, everything}}) {
         const Execution execution{.precision = {}, .fuse = fuses, .recompute = names};
         const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
         for (int rank = 0; rank < decompositions.back().grid.ranks(); ++rank) {
@@ -201,17 +242,20 @@ TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
 TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
   NetworkBuilder net(4);
   const LayerIndex first = net.convolution(net.input({4, 1, 9, 8}), 6, same(3));
-  const LayerIndex second = net.convolution(first, 4, Window{.kernel = 4, .stride = 2, .pad_before = 1});
+  const LayerIndex second =
+      net.convolution(first, 4, Window{.kernel = 4, .stride = 2, .pad_before = 1});
   const Network network = net.finish_with_loss(second);
-  const std::vector<std::pair<const char*, const char*>> pairs{{"H3", "H3"}, {"H3", "W3"}, {"N2 H2", "C2 F2"}, {"C4", "H2 W2"},
-                                                               {"R4", "H4"}, {"H4", "R4"}, {"F5", "R5"}};
+  const std::vector<std::pair<const char*, const char*>> pairs{
+      {"H3", "H3"}, {"H3", "W3"}, {"N2 H2", "C2 F2"}, {"C4", "H2 W2"},
+      {"R4", "H4"}, {"H4", "R4"}, {"F5", "R5"}};
   for (const auto& [from, to] : pairs) {
     const Decomposition one = Decomposition::parse(from), other = Decomposition::parse(to);
     const Distribution home = distribute(network.layer(first), one).home;
     const Needed needed = distribute(network.layer(second), other).inputs[0];
     std::map<Phase, Traffic::Direction> received;
     for (int rank = 0; rank < one.grid.ranks(); ++rank) {
-      for (const auto& [step, exchange] : steps_with<ExchangeStep>(lower_edge(network, first, one, second, 0, other, {}, rank))) {
+      for (const auto& [step, exchange] :
+           steps_with<ExchangeStep>(lower_edge(network, first, one, second, 0, other, {}, rank))) {
         for (const Message& message : exchange.receives) {
           received[step.phase].messages += 1;
           received[step.phase].elements += message.bytes.value / 4;
@@ -229,7 +273,8 @@ TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
 TEST(LoweredSteps, PhasesFollowOneAnother) {
   const Network network = small_network(6, 6);
   const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")), {}, 1);
-  for (std::size_t i = 1; i < program.steps.size(); ++i) EXPECT_LE(program.steps[i - 1].phase, program.steps[i].phase) << i;
+  for (std::size_t i = 1; i < program.steps.size(); ++i)
+    EXPECT_LE(program.steps[i - 1].phase, program.steps[i].phase) << i;
   EXPECT_EQ(program.rank, 1);
   EXPECT_EQ(program.ranks, 4);
 }
@@ -240,9 +285,13 @@ TEST(LoweredSteps, BuffersAreAlignedAndSlicesLieInside) {
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside < 0) {
       EXPECT_EQ(buffer.offset.value % 64, 0) << buffer.name;
-      EXPECT_LE(buffer.offset.value + buffer.bytes().value, (buffer.persistent ? program.persistent : program.arena).value) << buffer.name;
+      EXPECT_LE(buffer.offset.value + buffer.bytes().value,
+                (buffer.persistent ? program.persistent : program.arena).value)
+          << buffer.name;
     } else {
-      EXPECT_LE(buffer.offset.value + buffer.bytes().value, program.buffer(buffer.inside).bytes().value) << buffer.name;
+      EXPECT_LE(buffer.offset.value + buffer.bytes().value,
+                program.buffer(buffer.inside).bytes().value)
+          << buffer.name;
     }
   }
 }

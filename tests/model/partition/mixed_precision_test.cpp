@@ -25,18 +25,24 @@ TEST(MixedPrecision, ProgramsDoWhatTheirKernelsExpect) {
       for (const int sharding : {0, 1, 2, 3}) {
         Execution execution = mixed(type);
         execution.sharding = sharding;
-        for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 2), test::activated_contractions(4, true)})
-          EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse(grid)), execution), "") << grid << " sharding " << sharding;
+        for (const Network& network : {test::small_network(4, 4), test::residual_network(4, 2),
+                                       test::activated_contractions(4, true)})
+          EXPECT_EQ(
+              problem_with(network, everywhere(network, Decomposition::parse(grid)), execution), "")
+              << grid << " sharding " << sharding;
       }
 }
 
 TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
   const Network network = test::small_network(4, 4);
   const LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H2"));
-  const Program wide = lower(network, decompositions, {}, 0), narrow = lower(network, decompositions, mixed(DataType::BF16), 0);
+  const Program wide = lower(network, decompositions, {}, 0),
+                narrow = lower(network, decompositions, mixed(DataType::BF16), 0);
   for (const Buffer& buffer : narrow.buffers) {
-    const bool loaded = buffer.name.ends_with("as loaded") || buffer.name.ends_with(".target"), copy = buffer.name.ends_with("as bf16");
-    const bool of_activations = buffer.tensor_class == TensorClass::Activation || buffer.tensor_class == TensorClass::ActivationGradient ||
+    const bool loaded = buffer.name.ends_with("as loaded") || buffer.name.ends_with(".target"),
+               copy = buffer.name.ends_with("as bf16");
+    const bool of_activations = buffer.tensor_class == TensorClass::Activation ||
+                                buffer.tensor_class == TensorClass::ActivationGradient ||
                                 buffer.tensor_class == TensorClass::Message;
     if (buffer.type == DataType::I32) continue;
     EXPECT_EQ(buffer.type == DataType::BF16, (of_activations && !loaded) || copy) << buffer.name;
@@ -49,7 +55,8 @@ TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
 TEST(MixedPrecision, WeightsAreConvertedOnceAStep) {
   Network network = test::small_network(4, 2);
   const auto conversions = [&](const Execution& execution) {
-    return count(lower(network, everywhere(network, Decomposition::parse("N2")), execution, 0), KernelKind::Convert);
+    return count(lower(network, everywhere(network, Decomposition::parse("N2")), execution, 0),
+                 KernelKind::Convert);
   };
   const std::int64_t samples = 1;
   EXPECT_EQ(conversions({}), 0);
@@ -61,12 +68,14 @@ TEST(MixedPrecision, WeightsAreConvertedOnceAStep) {
 
 TEST(MixedPrecision, OverflowsAreAgreedOnBeforeTheFirstUpdate) {
   const Network network = test::small_network(4, 4);
-  const Program program = lower(network, everywhere(network, Decomposition::parse("C2 F2")), mixed(DataType::F16), 0);
+  const Program program =
+      lower(network, everywhere(network, Decomposition::parse("C2 F2")), mixed(DataType::F16), 0);
   EXPECT_EQ(count(program, KernelKind::AdjustLossScale), 1);
   bool agreed = false;
   for (const Step& step : program.steps) {
     if (step.phase != Phase::Update) continue;
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body); collective && collective->count == 1) {
+    if (const auto* collective = std::get_if<CollectiveStep>(&step.body);
+        collective && collective->count == 1) {
       EXPECT_EQ(collective->group.size(), 4u);
       agreed = true;
     }

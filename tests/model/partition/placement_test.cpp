@@ -18,17 +18,22 @@ std::vector<std::string> own_steps(const Program& program, Phase phase) {
     if (!compute || step.phase != phase) continue;
     const Kernel& kernel = compute->kernel;
     const auto c = static_cast<std::size_t>(Axis::C);
-    found.push_back(kernel.kind == KernelKind::Fill
-                        ? "fill"
-                        : std::to_string(kernel.from[c]) + "+" + std::to_string(kernel.region[Axis::C]) + ">" + std::to_string(kernel.to[c]));
+    found.push_back(kernel.kind == KernelKind::Fill ? "fill"
+                                                    : std::to_string(kernel.from[c]) + "+" +
+                                                          std::to_string(kernel.region[Axis::C]) +
+                                                          ">" + std::to_string(kernel.to[c]));
   }
   return found;
 }
 
-TEST(Placement, AConcatenationCopiesOfEachInputWhatItsBlockHolds) {  // 3, 5 and 3 channels: the table in the README
+TEST(
+    Placement,
+    AConcatenationCopiesOfEachInputWhatItsBlockHolds) {  // 3, 5 and 3 channels: the table in the README
   NetworkBuilder net(2);
   const LayerIndex x = net.input({4, 1, 4, 4});
-  const LayerIndex joined = net.concat({net.convolution(x, 3, Window{}), net.convolution(x, 5, Window{}), net.convolution(x, 3, Window{})});
+  const LayerIndex joined =
+      net.concat({net.convolution(x, 3, Window{}), net.convolution(x, 5, Window{}),
+                  net.convolution(x, 3, Window{})});
   const Network network = net.finish_with_loss(joined);
   struct Case {
     const char* grid;
@@ -52,7 +57,8 @@ TEST(Placement, AConcatenationCopiesOfEachInputWhatItsBlockHolds) {  // 3, 5 and
 TEST(Placement, NothingMovesForAnInputOfWhichTheBlockHoldsNothing) {
   NetworkBuilder net(2);
   const LayerIndex x = net.input({4, 1, 4, 4});
-  const LayerIndex first = net.convolution(x, 4, Window{}), second = net.convolution(x, 4, Window{});
+  const LayerIndex first = net.convolution(x, 4, Window{}),
+                   second = net.convolution(x, 4, Window{});
   const LayerIndex joined = net.concat({first, second});
   const Network network = net.finish_with_loss(joined);
   const Decomposition blocks = Decomposition::parse("C2");
@@ -63,15 +69,19 @@ TEST(Placement, NothingMovesForAnInputOfWhichTheBlockHoldsNothing) {
   EXPECT_TRUE(enumerate(home, made.inputs[0], 1).receives.empty());
   EXPECT_TRUE(enumerate(home, made.inputs[1], 0).receives.empty());
   const std::int64_t half = 2 * 2 * 4 * 4;
-  for (const Traffic& traffic : {summarize(home, made.inputs[0]), summarize(home, made.inputs[1]), summarize_adjoint(home, made.inputs[1])}) {
+  for (const Traffic& traffic : {summarize(home, made.inputs[0]), summarize(home, made.inputs[1]),
+                                 summarize_adjoint(home, made.inputs[1])}) {
     EXPECT_EQ(traffic.total_messages, 1);
     EXPECT_EQ(traffic.total_elements, half);
   }
-  for (const Step& step : lower_edge(network, second, Decomposition::parse("R2"), joined, 1, blocks, {}, 0).steps)
-    EXPECT_EQ(step.phase, Phase::Backward) << "rank 0 reads nothing, but has a copy of what gets a gradient";
+  for (const Step& step :
+       lower_edge(network, second, Decomposition::parse("R2"), joined, 1, blocks, {}, 0).steps)
+    EXPECT_EQ(step.phase, Phase::Backward)
+        << "rank 0 reads nothing, but has a copy of what gets a gradient";
 }
 
-TEST(Placement, PaddingIsFilledWhereABlockHasSome) {  // 6 rows and two of padding on each side: 10 on 5 ranks
+TEST(Placement,
+     PaddingIsFilledWhereABlockHasSome) {  // 6 rows and two of padding on each side: 10 on 5 ranks
   NetworkBuilder net(1);
   const LayerIndex from = net.convolution(net.input({2, 1, 6, 4}), 2, Window{});
   const LayerIndex padded = net.pad(from, {{{}, {.pad_before = 2, .pad_after = 2}, {}}});

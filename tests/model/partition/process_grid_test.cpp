@@ -24,26 +24,28 @@ TEST(ProcessGrid, IndexTable) {
   };
   const std::vector<Case> cases{
       // grid          dim     rank 0 1 2 3 ...
-      {"N2 | H2 W2",  Dim::N, {0, 0, 0, 0, 1, 1, 1, 1}},
-      {"N2 | H2 W2",  Dim::H, {0, 0, 1, 1, 0, 0, 1, 1}},
-      {"N2 | H2 W2",  Dim::W, {0, 1, 0, 1, 0, 1, 0, 1}},
-      {"N2 | H2 W2",  Dim::C, {0, 0, 0, 0, 0, 0, 0, 0}},
-      {"H2 | H2",     Dim::H, {0, 1, 2, 3}},
-      {"H2 W2 | H2",  Dim::H, {0, 1, 0, 1, 2, 3, 2, 3}},
-      {"H2 W2 | H2",  Dim::W, {0, 0, 1, 1, 0, 0, 1, 1}},
-      {"N3",          Dim::N, {0, 1, 2}},
-      {"F2 C3",       Dim::F, {0, 0, 0, 1, 1, 1}},
-      {"F2 C3",       Dim::C, {0, 1, 2, 0, 1, 2}},
-      {"C3 F2",       Dim::C, {0, 0, 1, 1, 2, 2}},
-      {"N3 H2 R2",    Dim::H, {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1}},
-      {"N3 H2 R2",    Dim::R, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}},
-      {"N1",          Dim::N, {0}},
+      {"N2 | H2 W2", Dim::N, {0, 0, 0, 0, 1, 1, 1, 1}},
+      {"N2 | H2 W2", Dim::H, {0, 0, 1, 1, 0, 0, 1, 1}},
+      {"N2 | H2 W2", Dim::W, {0, 1, 0, 1, 0, 1, 0, 1}},
+      {"N2 | H2 W2", Dim::C, {0, 0, 0, 0, 0, 0, 0, 0}},
+      {"H2 | H2", Dim::H, {0, 1, 2, 3}},
+      {"H2 W2 | H2", Dim::H, {0, 1, 0, 1, 2, 3, 2, 3}},
+      {"H2 W2 | H2", Dim::W, {0, 0, 1, 1, 0, 0, 1, 1}},
+      {"N3", Dim::N, {0, 1, 2}},
+      {"F2 C3", Dim::F, {0, 0, 0, 1, 1, 1}},
+      {"F2 C3", Dim::C, {0, 1, 2, 0, 1, 2}},
+      {"C3 F2", Dim::C, {0, 0, 1, 1, 2, 2}},
+      {"N3 H2 R2", Dim::H, {0, 0, 1, 1, 0, 0, 1, 1, 0, 0, 1, 1}},
+      {"N3 H2 R2", Dim::R, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1}},
+      {"N1", Dim::N, {0}},
   };
   for (const Case& c : cases) {
     const ProcessGrid grid = ProcessGrid::parse(c.grid);
     SCOPED_TRACE(std::string(c.grid) + " along " + dim_letters[static_cast<std::size_t>(c.dim)]);
     ASSERT_EQ(grid.ranks(), static_cast<int>(c.index.size()));
-    for (int rank = 0; rank < grid.ranks(); ++rank) EXPECT_EQ(grid.index(c.dim, rank), c.index[static_cast<std::size_t>(rank)]) << "rank " << rank;
+    for (int rank = 0; rank < grid.ranks(); ++rank)
+      EXPECT_EQ(grid.index(c.dim, rank), c.index[static_cast<std::size_t>(rank)])
+          << "rank " << rank;
   }
 }
 
@@ -66,18 +68,18 @@ TEST(ProcessGrid, TextTable) {
   };
   const std::vector<Case> cases{
       // given           text            ranks levels
-      {"N4 H2 W2",      "N4 H2 W2",      16,   1},
-      {"N4 | H2 W2",    "N4 | H2 W2",    16,   2},
-      {"N1",            "N1",            1,    1},
-      {"F2 C2",         "F2 C2",         4,    1},
-      {"C2 F2",         "C2 F2",         4,    1},
-      {"H2|H2",         "H2 | H2",       4,    2},
-      {"  N2   R4 ",    "N2 R4",         8,    1},
-      {"N2 H1",         "N2",            2,    1},
-      {"D12",           "D12",           12,   1},
-      {"N2 N3 H2",      "N6 H2",         12,   1},
-      {"N1 | H4",       "N1 | H4",       4,    2},
-      {"H2 | N1 | W2",  "H2 | N1 | W2",  4,    3},
+      {"N4 H2 W2", "N4 H2 W2", 16, 1},
+      {"N4 | H2 W2", "N4 | H2 W2", 16, 2},
+      {"N1", "N1", 1, 1},
+      {"F2 C2", "F2 C2", 4, 1},
+      {"C2 F2", "C2 F2", 4, 1},
+      {"H2|H2", "H2 | H2", 4, 2},
+      {"  N2   R4 ", "N2 R4", 8, 1},
+      {"N2 H1", "N2", 2, 1},
+      {"D12", "D12", 12, 1},
+      {"N2 N3 H2", "N6 H2", 12, 1},
+      {"N1 | H4", "N1 | H4", 4, 2},
+      {"H2 | N1 | W2", "H2 | N1 | W2", 4, 3},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.given);
@@ -93,8 +95,9 @@ TEST(ProcessGrid, TextTable) {
 }
 
 TEST(ProcessGrid, BadTextsAreRefusedWithOneLine) {
-  for (const char* text : {"", " ", "N", "4", "N0", "N-2", "X2", "N2,H2", "N2 |", "| N2", "N2 || H2", "N2.5", "N99999999999999999999", "N2 H", "N 2",
-                           "N65536 H65536"}) {
+  for (const char* text :
+       {"", " ", "N", "4", "N0", "N-2", "X2", "N2,H2", "N2 |", "| N2", "N2 || H2", "N2.5",
+        "N99999999999999999999", "N2 H", "N 2", "N65536 H65536"}) {
     try {
       ProcessGrid::parse(text);
       ADD_FAILURE() << "accepted: '" << text << "'";
@@ -114,17 +117,19 @@ TEST(ProcessGrid, GroupTable) {
   };
   const std::vector<Case> cases{
       // grid         rank dims               group
-      {"N2 | H2 W2",  5, {Dim::H},            {5, 7}},
-      {"N2 | H2 W2",  5, {Dim::W},            {4, 5}},
-      {"N2 | H2 W2",  5, {Dim::N},            {1, 5}},
-      {"N2 | H2 W2",  5, {Dim::H, Dim::W},    {4, 5, 6, 7}},
-      {"N2 | H2 W2",  5, {Dim::N, Dim::W},    {0, 1, 4, 5}},
-      {"N2 | H2 W2",  5, {},                  {5}},
-      {"N2 | H2 W2",  5, {Dim::C},            {5}},
-      {"H2 W2 | H2",  2, {Dim::H},            {2, 3, 6, 7}},
-      {"C3 F2",       1, {Dim::C},            {1, 3, 5}},
+      {"N2 | H2 W2", 5, {Dim::H}, {5, 7}},
+      {"N2 | H2 W2", 5, {Dim::W}, {4, 5}},
+      {"N2 | H2 W2", 5, {Dim::N}, {1, 5}},
+      {"N2 | H2 W2", 5, {Dim::H, Dim::W}, {4, 5, 6, 7}},
+      {"N2 | H2 W2", 5, {Dim::N, Dim::W}, {0, 1, 4, 5}},
+      {"N2 | H2 W2", 5, {}, {5}},
+      {"N2 | H2 W2", 5, {Dim::C}, {5}},
+      {"H2 W2 | H2", 2, {Dim::H}, {2, 3, 6, 7}},
+      {"C3 F2", 1, {Dim::C}, {1, 3, 5}},
   };
-  for (const Case& c : cases) EXPECT_EQ(ProcessGrid::parse(c.grid).group(c.rank, c.dims), c.group) << c.grid << " rank " << c.rank;
+  for (const Case& c : cases)
+    EXPECT_EQ(ProcessGrid::parse(c.grid).group(c.rank, c.dims), c.group)
+        << c.grid << " rank " << c.rank;
 }
 
 TEST(ProcessGrid, RelabellingKeepsRankNumbers) {
@@ -135,24 +140,23 @@ TEST(ProcessGrid, RelabellingKeepsRankNumbers) {
   };
   const std::vector<Case> cases{
       // grid          from               to R
-      {"N2 H2",       {Dim::H},           "N2 R2"},
-      {"N2 H2 W2",    {Dim::N},           "R2 H2 W2"},
-      {"F2 C2 R2",    {Dim::C},           "F2 R4"},
-      {"H2 W2 | H2",  {Dim::H},           "R2 W2 | R2"},
-      {"C2 H2 R2",    {Dim::C},           "R2 H2 R2"},
-      {"D2 H3 W2",    {Dim::D, Dim::W},   "R2 H3 R2"},
-      {"N2 W2",       {Dim::H},           "N2 W2"},
+      {"N2 H2", {Dim::H}, "N2 R2"},       {"N2 H2 W2", {Dim::N}, "R2 H2 W2"},
+      {"F2 C2 R2", {Dim::C}, "F2 R4"},    {"H2 W2 | H2", {Dim::H}, "R2 W2 | R2"},
+      {"C2 H2 R2", {Dim::C}, "R2 H2 R2"}, {"D2 H3 W2", {Dim::D, Dim::W}, "R2 H3 R2"},
+      {"N2 W2", {Dim::H}, "N2 W2"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.grid);
-    const ProcessGrid before = ProcessGrid::parse(c.grid), after = before.relabelled(c.from, Dim::R);
+    const ProcessGrid before = ProcessGrid::parse(c.grid),
+                      after = before.relabelled(c.from, Dim::R);
     EXPECT_EQ(after.text(), c.relabelled);
     EXPECT_EQ(after.ranks(), before.ranks());
     EXPECT_EQ(ProcessGrid::parse(after.text()), after);
     for (const Dim dim : all_dims) {
       const bool renamed = std::find(c.from.begin(), c.from.end(), dim) != c.from.end();
       if (renamed || dim == Dim::R) continue;
-      for (int rank = 0; rank < before.ranks(); ++rank) EXPECT_EQ(after.index(dim, rank), before.index(dim, rank));
+      for (int rank = 0; rank < before.ranks(); ++rank)
+        EXPECT_EQ(after.index(dim, rank), before.index(dim, rank));
     }
   }
 }
@@ -174,9 +178,11 @@ RC_GTEST_PROP(ProcessGrid, RankAtIsTheInverseOfIndex, ()) {
 }
 
 RC_GTEST_PROP(ProcessGrid, ParseIsTheInverseOfText, ()) {
-  const ProcessGrid grid = test::any_grid({any_of<int>({2, 3, 6, 12})}, {all_dims.begin(), all_dims.end()});
+  const ProcessGrid grid =
+      test::any_grid({any_of<int>({2, 3, 6, 12})}, {all_dims.begin(), all_dims.end()});
   RC_ASSERT(ProcessGrid::parse(grid.text()) == grid);
-  const ProcessGrid two = test::any_grid({any_of<int>({2, 3}), any_of<int>({2, 4, 6})}, {all_dims.begin(), all_dims.end()});
+  const ProcessGrid two = test::any_grid({any_of<int>({2, 3}), any_of<int>({2, 4, 6})},
+                                         {all_dims.begin(), all_dims.end()});
   RC_ASSERT(ProcessGrid::parse(two.text()) == two);
 }
 
@@ -190,7 +196,8 @@ RC_GTEST_PROP(ProcessGrid, GroupsAreClassesOfRanksThatAgreeElsewhere, ()) {
   std::vector<int> expected;
   for (int other = 0; other < grid.ranks(); ++other) {
     const bool agrees = std::all_of(all_dims.begin(), all_dims.end(), [&](Dim dim) {
-      return std::find(dims.begin(), dims.end(), dim) != dims.end() || grid.index(dim, other) == grid.index(dim, rank);
+      return std::find(dims.begin(), dims.end(), dim) != dims.end() ||
+             grid.index(dim, other) == grid.index(dim, rank);
     });
     if (agrees) expected.push_back(other);
   }
@@ -220,12 +227,14 @@ int nearest_by_trying(const ProcessGrid& grid, int holder, const DimList& dims, 
 }
 
 TEST(ProcessGrid, TheNearestOfAGroupSharesTheMostLevels) {
-  for (const char* text : {"R8", "N2 | R4", "R2 | H2 R2", "R2 H3 | R2 W2", "H2 | R2 | R3 H2", "R4 | N4"}) {
+  for (const char* text :
+       {"R8", "N2 | R4", "R2 | H2 R2", "R2 H3 | R2 W2", "H2 | R2 | R3 H2", "R4 | N4"}) {
     const ProcessGrid grid = ProcessGrid::parse(text);
     for (int rank = 0; rank < grid.ranks(); ++rank)
       for (int holder = 0; holder < grid.ranks(); ++holder)
         for (const DimList& dims : {DimList{Dim::R}, DimList{Dim::H, Dim::R}, DimList{}})
-          EXPECT_EQ(grid.nearest(holder, dims, rank), nearest_by_trying(grid, holder, dims, rank)) << text << ", of " << holder << " for " << rank;
+          EXPECT_EQ(grid.nearest(holder, dims, rank), nearest_by_trying(grid, holder, dims, rank))
+              << text << ", of " << holder << " for " << rank;
   }
 }
 
@@ -234,7 +243,8 @@ TEST(ProcessGrid, PartsFromALevelOn) {
   EXPECT_EQ(grid.parts_from(Dim::H, 0), 6);
   EXPECT_EQ(grid.parts_from(Dim::H, 1), 3);
   EXPECT_EQ(grid.parts_from(Dim::W, 1), 1);
-  for (int rank = 0; rank < grid.ranks(); ++rank) EXPECT_EQ(grid.index(Dim::H, rank) / grid.parts_from(Dim::H, 1), rank / 6);
+  for (int rank = 0; rank < grid.ranks(); ++rank)
+    EXPECT_EQ(grid.index(Dim::H, rank) / grid.parts_from(Dim::H, 1), rank / 6);
 }
 
 TEST(AllGrids, CountsTable) {
@@ -246,14 +256,14 @@ TEST(AllGrids, CountsTable) {
   };
   const std::vector<Case> cases{
       // topology   dims               count: per level the ways to hand out its prime factors
-      {{1},       all,                 1},
-      {{4},       {Dim::H, Dim::W},    3},    // H4, H2 W2, W4
-      {{2, 2},    {Dim::H, Dim::W},    4},    // each level H or W
-      {{6},       {Dim::N, Dim::H},    4},    // 2 and 3 each to N or H
-      {{5},       all,                 7},
-      {{12},      all,                 196},  // 2*2 in C(8,2) = 28 ways, 3 in 7
-      {{4, 3},    all,                 196},
-      {{8},       {Dim::N},            1},
+      {{1}, all, 1},
+      {{4}, {Dim::H, Dim::W}, 3},     // H4, H2 W2, W4
+      {{2, 2}, {Dim::H, Dim::W}, 4},  // each level H or W
+      {{6}, {Dim::N, Dim::H}, 4},     // 2 and 3 each to N or H
+      {{5}, all, 7},
+      {{12}, all, 196},  // 2*2 in C(8,2) = 28 ways, 3 in 7
+      {{4, 3}, all, 196},
+      {{8}, {Dim::N}, 1},
   };
   for (const Case& c : cases) {
     const std::vector<ProcessGrid> grids = all_grids(c.topology, c.dims);

@@ -22,17 +22,22 @@ using Names = std::set<std::string>;
 /// The header's: input0 | conv1 bn2 relu3 | conv4 bn5 relu6 | fc7 loss8
 Network header_network() {
   NetworkBuilder net(4, 4);
-  const LayerIndex first = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 5}), 4, same)));
-  return net.finish_with_loss(net.fully_connected(net.relu(net.batch_norm(net.convolution(first, 4, same))), 3));
+  const LayerIndex first =
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 5}), 4, same)));
+  return net.finish_with_loss(
+      net.fully_connected(net.relu(net.batch_norm(net.convolution(first, 4, same))), 3));
 }
 
 /// Forward kernels, halo exchanges and sums over ranks in the backward phase, in order: "conv1".
 std::string made_again(const Network& network, const Program& program) {
   std::string text;
   for (const Step& step : program.steps) {
-    if (step.phase != Phase::Backward || step.writes.empty() || program.buffer(step.writes[0]).tensor_class != TensorClass::Activation) continue;
+    if (step.phase != Phase::Backward || step.writes.empty() ||
+        program.buffer(step.writes[0]).tensor_class != TensorClass::Activation)
+      continue;
     const auto* compute = std::get_if<ComputeStep>(&step.body);
-    if (compute && compute->kernel.kind == KernelKind::CopyRegion) continue;  // of a halo into its place
+    if (compute && compute->kernel.kind == KernelKind::CopyRegion)
+      continue;  // of a halo into its place
     text += (text.empty() ? "" : " ") + network.layer(step.layer).name;
   }
   return text;
@@ -44,7 +49,8 @@ Names kept(const Program& program) {
   while (program.steps[static_cast<std::size_t>(turn)].phase == Phase::Forward) ++turn;
   Names names;
   for (const Buffer& buffer : program.buffers)
-    if (buffer.tensor_class == TensorClass::Activation && buffer.first_step >= 0 && buffer.first_step < turn && buffer.last_step >= turn)
+    if (buffer.tensor_class == TensorClass::Activation && buffer.first_step >= 0 &&
+        buffer.first_step < turn && buffer.last_step >= turn)
       names.insert(buffer.name);
   return names;
 }
@@ -61,19 +67,25 @@ TEST(Recomputation, TableOfTheHeader) {
       {{"conv1"}, {"relu3.y", "conv4.y", "relu6.y"}, "conv1"},
       {{"conv1", "conv4"}, {"relu3.y", "relu6.y"}, "conv4 conv1"},
       {{"relu3", "conv4"}, {"relu6.y"}, "conv1 bn2 conv4"},
-      {{"relu3", "relu6"}, {}, "conv1 bn2 conv4 bn5"},                      // all at once, for fc7: nothing gained
-      {{"input0"}, {"conv1.y", "relu3.y", "conv4.y", "relu6.y"}, "conv1"},  // loaded again, for conv1
-      {{"bn2", "fc7"}, {"relu3.y", "conv4.y", "relu6.y"}, "conv1"},         // bn2 is fused with relu3, which is kept; nothing reads fc7
+      {{"relu3", "relu6"}, {}, "conv1 bn2 conv4 bn5"},  // all at once, for fc7: nothing gained
+      {{"input0"},
+       {"conv1.y", "relu3.y", "conv4.y", "relu6.y"},
+       "conv1"},  // loaded again, for conv1
+      {{"bn2", "fc7"},
+       {"relu3.y", "conv4.y", "relu6.y"},
+       "conv1"},  // bn2 is fused with relu3, which is kept; nothing reads fc7
   };
   for (const Row& row : table) {
     SCOPED_TRACE(testing::PrintToString(row.named));
     const Execution execution{.precision = {}, .recompute = row.named};
-    const Program program = lower(network, everywhere(network, Decomposition::parse("N1")), execution, 0);
+    const Program program =
+        lower(network, everywhere(network, Decomposition::parse("N1")), execution, 0);
     Names expected = row.kept;
     if (!row.named.contains("input0")) expected.insert("input0->conv1");
     EXPECT_EQ(kept(program), expected);
     EXPECT_EQ(made_again(network, program), row.again);
-    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse("N2 H2")), execution), "");
+    EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse("N2 H2")), execution),
+              "");
   }
 }
 
@@ -83,7 +95,9 @@ TEST(Recomputation, TakesLessMemoryTheMoreOfItIsTransient) {
   for (int i = 0; i < 6; ++i) x = net.relu(net.batch_norm(net.convolution(x, 8, same)));
   const Network network = net.finish_with_loss(x);
   const auto arena = [&](const Names& names, const char* grid) {
-    return lower(network, everywhere(network, Decomposition::parse(grid)), {.precision = {}, .recompute = names}, 0).arena.value;
+    return lower(network, everywhere(network, Decomposition::parse(grid)),
+                 {.precision = {}, .recompute = names}, 0)
+        .arena.value;
   };
   const std::int64_t tensor = std::int64_t{2} * 8 * 16 * 16 * 4;
   // Six convolutions' outputs are dropped; the last is not yet made again while the loss lives, then one at a time.
@@ -100,18 +114,33 @@ TEST(Recomputation, WhatABlockKeepsForItselfAlone) {
   using Net = NetworkBuilder&;
   const Row table[] = {
       {"a convolution's output is read by the normalization",
-       [](Net net, LayerIndex x) { return net.relu(net.batch_norm(net.convolution(x, 4, same))); }, "conv2"},
-      {"an activation's output by the next convolution too", [](Net net, LayerIndex x) { return net.relu(net.convolution(x, 4, same, true)); }, ""},
-      {"several layers", [](Net net, LayerIndex x) { return net.dropout(net.sigmoid(net.batch_norm(net.convolution(x, 4, same)))); }, "sigmoid4"},
-      {"nobody else reads it", [](Net net, LayerIndex x) { return net.max_pool(net.relu(net.convolution(x, 4, same)), same); }, "relu3"},
+       [](Net net, LayerIndex x) { return net.relu(net.batch_norm(net.convolution(x, 4, same))); },
+       "conv2"},
+      {"an activation's output by the next convolution too",
+       [](Net net, LayerIndex x) { return net.relu(net.convolution(x, 4, same, true)); }, ""},
+      {"several layers",
+       [](Net net, LayerIndex x) {
+         return net.dropout(net.sigmoid(net.batch_norm(net.convolution(x, 4, same))));
+       },
+       "sigmoid4"},
+      {"nobody else reads it",
+       [](Net net, LayerIndex x) {
+         return net.max_pool(net.relu(net.convolution(x, 4, same)), same);
+       },
+       "relu3"},
       {"but to make something again",
-       [](Net net, LayerIndex x) { return net.relu(net.batch_norm(net.average_pool(net.relu(net.convolution(x, 4, same)), same))); }, "pool4"},
+       [](Net net, LayerIndex x) {
+         return net.relu(
+             net.batch_norm(net.average_pool(net.relu(net.convolution(x, 4, same)), same)));
+       },
+       "pool4"},
       {"with an addition",
        [](Net net, LayerIndex x) {
          return net.relu(net.add({net.batch_norm(net.convolution(x, 4, same)), x}));
        },
        "conv2"},
-      {"slopes", [](Net net, LayerIndex x) { return net.prelu(net.convolution(x, 4, same)); }, "conv2"},
+      {"slopes", [](Net net, LayerIndex x) { return net.prelu(net.convolution(x, 4, same)); },
+       "conv2"},
   };
   for (const Row& row : table) {
     SCOPED_TRACE(row.what);
@@ -123,7 +152,8 @@ TEST(Recomputation, WhatABlockKeepsForItselfAlone) {
     EXPECT_EQ(layers_to_recompute(network), expected);
     for (const bool fuse : {true, false}) {
       const Execution execution{.precision = {}, .fuse = fuse, .recompute = expected};
-      EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse("H2")), execution), "");
+      EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse("H2")), execution),
+                "");
     }
   }
 }
@@ -131,36 +161,45 @@ TEST(Recomputation, WhatABlockKeepsForItselfAlone) {
 TEST(Recomputation, RepeatsNoSumForANormalization) {
   const Network network = header_network();
   const auto sums = [&](const Names& names) {
-    const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")), {.precision = {}, .recompute = names}, 0);
-    return std::ranges::count_if(program.steps, [](const Step& step) { return std::holds_alternative<CollectiveStep>(step.body); });
+    const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")),
+                                  {.precision = {}, .recompute = names}, 0);
+    return std::ranges::count_if(program.steps, [](const Step& step) {
+      return std::holds_alternative<CollectiveStep>(step.body);
+    });
   };
   EXPECT_EQ(sums({}), sums({"relu3", "relu6"}));
 }
 
 TEST(Recomputation, ReasonsAgainstIt) {
   const Network network = header_network();
-  const auto reason = [&](LayerIndex layer) { return check_recompute(network, layer).value_or(Rejection{}).reason; };
+  const auto reason = [&](LayerIndex layer) {
+    return check_recompute(network, layer).value_or(Rejection{}).reason;
+  };
   EXPECT_EQ(reason(0), "");
   EXPECT_EQ(reason(1), "");
-  EXPECT_EQ(reason(8), "layer loss8 cannot be made again: a loss makes its gradient in the forward phase");
+  EXPECT_EQ(reason(8),
+            "layer loss8 cannot be made again: a loss makes its gradient in the forward phase");
 }
 
 /// Some of the names of all layers that can be made again.
 Names any_names(const Network& network) {
   Names names;
   for (LayerIndex index = 0; index < network.size(); ++index)
-    if (!check_recompute(network, index) && test::any_int(0, 2) == 0) names.insert(network.layer(index).name);
+    if (!check_recompute(network, index) && test::any_int(0, 2) == 0)
+      names.insert(network.layer(index).name);
   return names;
 }
 
 RC_GTEST_PROP(Recomputation, BackwardFindsWhatItWouldHaveFound, ()) {
   const Network network = test::any_network();
-  const Decomposition wanted{test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
-                             test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
-  const Execution execution{.bucket_bytes = {512},
-                            .precision = {},
-                            .fuse = test::any_int(0, 1) > 0,
-                            .recompute = test::any_int(0, 3) == 0 ? layers_to_recompute(network) : any_names(network)};
+  const Decomposition wanted{
+      test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
+      test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
+  const Execution execution{
+      .bucket_bytes = {512},
+      .precision = {},
+      .fuse = test::any_int(0, 1) > 0,
+      .recompute = test::any_int(0, 3) == 0 ? layers_to_recompute(network) : any_names(network)};
   RC_ASSERT(problem_with(network, everywhere(network, wanted), execution) == "");
 }
 
@@ -170,10 +209,13 @@ RC_GTEST_PROP(Recomputation, AlsoBetweenLayersOfDifferentDecompositions, ()) {
   const Topology topology = test::any_topology();
   LayerDecompositions decompositions;
   for (const Layer& layer : network.layers)
-    decompositions.push_back(layer.kind == LayerKind::Input
-                                 ? Decomposition{}
-                                 : nearest_legal(layer, {test::any_grid(topology, {all_dims.begin(), all_dims.end()})}).decomposition);
-  RC_ASSERT(problem_with(network, decompositions, {.precision = {}, .recompute = any_names(network)}) == "");
+    decompositions.push_back(
+        layer.kind == LayerKind::Input
+            ? Decomposition{}
+            : nearest_legal(layer, {test::any_grid(topology, {all_dims.begin(), all_dims.end()})})
+                  .decomposition);
+  RC_ASSERT(problem_with(network, decompositions,
+                         {.precision = {}, .recompute = any_names(network)}) == "");
 }
 
 }  // namespace

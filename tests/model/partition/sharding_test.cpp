@@ -20,12 +20,14 @@ constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 /// The header's: 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts.
 Network header_network() {
   NetworkBuilder net(6, 6);
-  return net.finish_with_loss(net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 5}), 8, same))));
+  return net.finish_with_loss(
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 8, 5}), 8, same))));
 }
 
 TEST(Sharding, SharesOfTheHeader) {
   const Network network = header_network();
-  const Program program = lower(network, everywhere(network, Decomposition::parse("N3")), {.precision = {}, .sharding = 1}, 1);
+  const Program program = lower(network, everywhere(network, Decomposition::parse("N3")),
+                                {.precision = {}, .sharding = 1}, 1);
   using Shares = std::vector<std::int64_t>;
   std::map<std::string, Shares> shares;
   for (const ParameterSlice& slice : program.parameters) {
@@ -33,7 +35,8 @@ TEST(Sharding, SharesOfTheHeader) {
     shares[slice.name(network)] = slice.shares;
   }
   // Backward completes them from the last: scales and shifts (16 elements each), then the weights' 216, in shares of 96.
-  const std::map<std::string, Shares> expected{{"bn2.scale", {8, 0, 0}}, {"bn2.shift", {8, 0, 0}}, {"conv1.weights", {64, 96, 56}}};
+  const std::map<std::string, Shares> expected{
+      {"bn2.scale", {8, 0, 0}}, {"bn2.shift", {8, 0, 0}}, {"conv1.weights", {64, 96, 56}}};
   EXPECT_EQ(shares, expected);
 }
 
@@ -54,16 +57,19 @@ TEST(Sharding, WhatEachStageKeepsOfABucket) {
   for (const Row& row : table) {
     SCOPED_TRACE(row.sharding);
     for (int rank = 0; rank < 3; ++rank) {
-      const Program program = lower(network, everywhere(network, Decomposition::parse("N3")), {.precision = {}, .sharding = row.sharding}, rank);
+      const Program program = lower(network, everywhere(network, Decomposition::parse("N3")),
+                                    {.precision = {}, .sharding = row.sharding}, rank);
       std::map<TensorClass, std::int64_t> kept;
       for (const Buffer& buffer : program.buffers)
-        if (buffer.persistent && buffer.inside < 0) kept[buffer.tensor_class] += buffer.region.elements();
+        if (buffer.persistent && buffer.inside < 0)
+          kept[buffer.tensor_class] += buffer.region.elements();
       EXPECT_EQ(kept[TensorClass::Parameter], row.values);
       EXPECT_EQ(kept[TensorClass::ParameterGradient], row.gradients);
       EXPECT_EQ(kept[TensorClass::OptimizerState], row.state);
       std::string collectives;
       for (const Step& step : program.steps)
-        if (const auto* collective = std::get_if<CollectiveStep>(&step.body); collective && collective->type == DataType::F32)
+        if (const auto* collective = std::get_if<CollectiveStep>(&step.body);
+            collective && collective->type == DataType::F32)
           collectives += (collectives.empty() ? "" : " ") + std::string(name_of(collective->op));
       EXPECT_EQ(collectives, row.collectives);
     }
@@ -78,7 +84,8 @@ TEST(Sharding, BucketsComeAndGo) {
   const Network network = net.finish_with_loss(x);
   const auto memory = [&](int sharding) {
     const Program program =
-        lower(network, everywhere(network, Decomposition::parse("N2")), {.bucket_bytes = {4096}, .precision = {}, .sharding = sharding}, 0);
+        lower(network, everywhere(network, Decomposition::parse("N2")),
+              {.bucket_bytes = {4096}, .precision = {}, .sharding = sharding}, 0);
     return program.persistent.value + program.arena.value;
   };
   constexpr std::int64_t layer = 16 * 16 * 9 * 4, all = 8 * layer;
@@ -93,7 +100,8 @@ TEST(Sharding, WhoeverHasNoPartnersKeepsAll) {
     for (const int sharding : {1, 2, 3}) {
       const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
       const Program plain = lower(network, decompositions, {}, 0),
-                    sharded = lower(network, decompositions, {.precision = {}, .sharding = sharding}, 0);
+                    sharded =
+                        lower(network, decompositions, {.precision = {}, .sharding = sharding}, 0);
       EXPECT_EQ(plain.persistent, sharded.persistent) << grid;
       EXPECT_EQ(plain.steps.size(), sharded.steps.size()) << grid;
     }
@@ -104,14 +112,20 @@ TEST(Sharding, LarsNeedsWholeTensors) {
   const Training lars{OptimizerKind::Lars, 1};
   EXPECT_FALSE(check_sharding(lars, 0));
   EXPECT_FALSE(check_sharding({OptimizerKind::AdamW, 4}, 3));
-  EXPECT_EQ(check_sharding(lars, 2)->reason, "sharding 2 needs an optimizer that looks at each element alone: lars takes the norms of whole tensors");
+  EXPECT_EQ(check_sharding(lars, 2)->reason,
+            "sharding 2 needs an optimizer that looks at each element alone: lars takes the norms "
+            "of whole tensors");
 }
 
 RC_GTEST_PROP(Sharding, EveryParameterIsUpdatedOnceWithAllGradients, ()) {
   const Network network = test::any_network();
-  const Decomposition wanted{test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
-                             test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
-  Execution execution{.bucket_bytes = {test::any_int(1, 3000)}, .precision = {}, .fuse = test::any_int(0, 1) > 0, .sharding = test::any_int(1, 3)};
+  const Decomposition wanted{
+      test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
+      test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
+  Execution execution{.bucket_bytes = {test::any_int(1, 3000)},
+                      .precision = {},
+                      .fuse = test::any_int(0, 1) > 0,
+                      .sharding = test::any_int(1, 3)};
   if (test::any_int(0, 1)) execution.recompute = layers_to_recompute(network);
   RC_ASSERT(problem_with(network, everywhere(network, wanted), execution) == "");
 }

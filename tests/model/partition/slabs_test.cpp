@@ -18,7 +18,8 @@ using test::problem_with;
 using testing::HasSubstr;
 
 /// A convolution with these windows behind a point-wise one, bias and ReLU fused, and one more behind that.
-Network behind_another(std::int64_t batch, std::array<std::int64_t, 4> extents, std::array<Window, 3> windows) {
+Network behind_another(std::int64_t batch, std::array<std::int64_t, 4> extents,
+                       std::array<Window, 3> windows) {
   NetworkBuilder net(batch);
   const LayerIndex first = net.relu(net.convolution(net.input(extents), 4, Window{}, true));
   const LayerIndex second = net.relu(net.convolution(first, 6, windows, true));
@@ -28,46 +29,58 @@ constexpr LayerIndex producer = 2, cut = 3;
 
 Slabs slabs_in(const Network& network, const LayerDecompositions& decompositions, int rank) {
   const LayerDistributions here = distribute(network.layer(cut), decompositions[cut]);
-  return slabs_of(distribute(network.layer(producer), decompositions[producer]).home, here.inputs[0], here.raw.owned(rank), rank);
+  return slabs_of(distribute(network.layer(producer), decompositions[producer]).home,
+                  here.inputs[0], here.raw.owned(rank), rank);
 }
 
 /// What is wrong with a slab, position by position along the axis that is cut: inputs in its padding or not in its block, or in the interior another rank's.
-std::string problem_of(const Slab& slab, const Window& global, Axis axis, std::int64_t extent, const Interval* owned) {
+std::string problem_of(const Slab& slab, const Window& global, Axis axis, std::int64_t extent,
+                       const Interval* owned) {
   for (std::int64_t o = slab.output[axis].begin; o < slab.output[axis].end; ++o) {
     for (std::int64_t tap = 0; tap < global.kernel; ++tap) {
       const std::int64_t read = o * global.stride - global.pad_before + tap * global.dilation;
-      const std::int64_t local = (o - slab.output[axis].begin) * slab.window.stride - slab.window.pad_before + tap * slab.window.dilation;
+      const std::int64_t local = (o - slab.output[axis].begin) * slab.window.stride -
+                                 slab.window.pad_before + tap * slab.window.dilation;
       const bool padding = read < 0 || read >= extent;
-      if (padding != (local < 0 || local >= slab.input[axis].size())) return fmt::format("output {} takes {} for padding, or the reverse", o, read);
+      if (padding != (local < 0 || local >= slab.input[axis].size()))
+        return fmt::format("output {} takes {} for padding, or the reverse", o, read);
       if (!padding && slab.input[axis].begin + local != read)
         return fmt::format("output {} reads {} for {}", o, slab.input[axis].begin + local, read);
-      if (!padding && owned && (read < owned->begin || read >= owned->end)) return fmt::format("output {} reads {}, which is received", o, read);
+      if (!padding && owned && (read < owned->begin || read >= owned->end))
+        return fmt::format("output {} reads {}, which is received", o, read);
     }
   }
   return {};
 }
 
 /// The first thing wrong with a rank's slabs.
-std::string problem_of(const Slabs& slabs, const Network& network, const LayerDecompositions& decompositions, int rank) {
+std::string problem_of(const Slabs& slabs, const Network& network,
+                       const LayerDecompositions& decompositions, int rank) {
   const Layer& layer = network.layer(cut);
   const Region output = distribute(layer, decompositions[cut]).raw.owned(rank),
-               owned = distribute(network.layer(producer), decompositions[producer]).home.owned(rank);
+               owned =
+                   distribute(network.layer(producer), decompositions[producer]).home.owned(rank);
   const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(slabs.axis))];
   std::map<std::pair<std::int64_t, std::int64_t>, int> times;
   for (const auto* list : {&slabs.interior, &slabs.boundary}) {
     for (const Slab& slab : *list) {
       const Interval here = owned[slabs.axis];
-      const std::string problem = problem_of(slab, window, slabs.axis, layer.input[slabs.axis], list == &slabs.interior ? &here : nullptr);
+      const std::string problem = problem_of(slab, window, slabs.axis, layer.input[slabs.axis],
+                                             list == &slabs.interior ? &here : nullptr);
       if (!problem.empty()) return problem;
       if (slab.input.empty()) return "a slab that reads nothing";
       for (const Axis axis : all_axes)
-        if (axis != slabs.axis && axis != Axis::N && slab.output[axis] != output[axis]) return "cut along two axes";
+        if (axis != slabs.axis && axis != Axis::N && slab.output[axis] != output[axis])
+          return "cut along two axes";
       for (std::int64_t n = slab.output[Axis::N].begin; n < slab.output[Axis::N].end; ++n)
-        for (std::int64_t o = slab.output[slabs.axis].begin; o < slab.output[slabs.axis].end; ++o) ++times[{n, o}];
+        for (std::int64_t o = slab.output[slabs.axis].begin; o < slab.output[slabs.axis].end; ++o)
+          ++times[{n, o}];
     }
   }
   for (const auto& [place, count] : times)
-    if (count != 1) return fmt::format("output {} of sample {} is computed {} times", place.second, place.first, count);
+    if (count != 1)
+      return fmt::format("output {} of sample {} is computed {} times", place.second, place.first,
+                         count);
   const auto all = static_cast<std::size_t>(output[Axis::N].size() * output[slabs.axis].size());
   return times.size() == all ? std::string() : fmt::format("{} outputs of {}", times.size(), all);
 }
@@ -79,7 +92,8 @@ std::string interiors(const Network& network, const LayerDecompositions& decompo
     const Slabs slabs = slabs_in(network, decompositions, rank);
     EXPECT_EQ(problem_of(slabs, network, decompositions, rank), "") << "rank " << rank;
     text += text.empty() ? "" : " ";
-    const Interval positions = slabs.interior.empty() ? Interval{} : slabs.interior.front().output[slabs.axis];
+    const Interval positions =
+        slabs.interior.empty() ? Interval{} : slabs.interior.front().output[slabs.axis];
     text += slabs.interior.empty() ? "-" : fmt::format("[{},{})", positions.begin, positions.end);
   }
   return text;
@@ -109,20 +123,29 @@ TEST(Slabs, TableOfWindows) {
       {"several samples", {3, 1, 1, 1, 1}, 8, "N2 H2", "[0,3) [5,8) [0,3) [5,8)"},
       {"halos along the width too", {3, 1, 1, 1, 1}, 8, "H2 W2", "- - - -"},
       {"the width alone", {3, 1, 1, 1, 1}, 8, "W2", "- -"},
-      {"channels split too, a landing behind", {3, 1, 1, 1, 1}, 8, "H2 C2", "[0,3) [0,3) [5,8) [5,8)"},
+      {"channels split too, a landing behind",
+       {3, 1, 1, 1, 1},
+       8,
+       "H2 C2",
+       "[0,3) [0,3) [5,8) [5,8)"},
       {"samples only", {3, 1, 1, 1, 1}, 8, "N2", "- -"},
   };
   for (const Row& row : table) {
     SCOPED_TRACE(row.what);
-    const Network network = behind_another(4, {2, 1, row.rows, 6}, {Window{}, row.window, row.window});
+    const Network network =
+        behind_another(4, {2, 1, row.rows, 6}, {Window{}, row.window, row.window});
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(row.grid));
     EXPECT_EQ(interiors(network, decompositions), row.interior);
     const bool any = std::string(row.interior).find('[') != std::string::npos;
     const auto rejection = check_slabs(network, decompositions, cut);
     EXPECT_EQ(!rejection, any);
-    EXPECT_EQ(layers_for_slabs(network, decompositions), any ? std::set{network.layer(cut).name} : std::set<std::string>{});
+    EXPECT_EQ(layers_for_slabs(network, decompositions),
+              any ? std::set{network.layer(cut).name} : std::set<std::string>{});
     for (const bool fuse : {true, false}) {
-      const Execution execution{.concurrent_tracks = true, .precision = {}, .fuse = fuse, .slabs = {network.layer(cut).name}};
+      const Execution execution{.concurrent_tracks = true,
+                                .precision = {},
+                                .fuse = fuse,
+                                .slabs = {network.layer(cut).name}};
       EXPECT_EQ(problem_with(network, decompositions, execution), "");
     }
   }
@@ -137,10 +160,11 @@ TEST(Slabs, VolumesAreCutAlongTheirOutermostAxis) {
     const char* interior;
   };
   const Row table[] = {
-      {{2, 8, 4, 4}, "D2", Axis::D, "[0,3) [5,8)"}, {{2, 8, 4, 4}, "H2", Axis::D, "- -"},  // each plane has a halo
-      {{2, 8, 4, 4}, "D2 H2", Axis::D, "- - - -"},                                         //
-      {{2, 1, 8, 4}, "H2", Axis::H, "[0,3) [5,8)"},                                        // one plane
-      {{2, 1, 1, 8}, "W2", Axis::W, "[0,3) [5,8)"},                                        // one row
+      {{2, 8, 4, 4}, "D2", Axis::D, "[0,3) [5,8)"},
+      {{2, 8, 4, 4}, "H2", Axis::D, "- -"},          // each plane has a halo
+      {{2, 8, 4, 4}, "D2 H2", Axis::D, "- - - -"},   //
+      {{2, 1, 8, 4}, "H2", Axis::H, "[0,3) [5,8)"},  // one plane
+      {{2, 1, 1, 8}, "W2", Axis::W, "[0,3) [5,8)"},  // one row
   };
   for (const Row& row : table) {
     SCOPED_TRACE(row.grid);
@@ -148,22 +172,29 @@ TEST(Slabs, VolumesAreCutAlongTheirOutermostAxis) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(row.grid));
     EXPECT_EQ(slabs_in(network, decompositions, 0).axis, row.axis);
     EXPECT_EQ(interiors(network, decompositions), row.interior);
-    const Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = layers_for_slabs(network, decompositions)};
+    const Execution execution{.concurrent_tracks = true,
+                              .precision = {},
+                              .slabs = layers_for_slabs(network, decompositions)};
     EXPECT_EQ(problem_with(network, decompositions, execution), "");
   }
 }
 
 TEST(Slabs, OfSamplesThatComeFromElsewhereNothingIsInterior) {
-  const Network network = behind_another(4, {2, 1, 8, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
+  const Network network =
+      behind_another(4, {2, 1, 8, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
   LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H2"));
-  for (LayerIndex index = 1; index < cut; ++index) decompositions[static_cast<std::size_t>(index)] = Decomposition::parse("N2");
+  for (LayerIndex index = 1; index < cut; ++index)
+    decompositions[static_cast<std::size_t>(index)] = Decomposition::parse("N2");
   const Slabs slabs = slabs_in(network, decompositions, 1);
   ASSERT_EQ(slabs.interior.size(), 2u);
   ASSERT_EQ(slabs.boundary.size(), 2u);
   EXPECT_EQ(slabs.interior[0].output[Axis::N], (Interval{2, 3}));
   EXPECT_EQ(slabs.interior[0].output[Axis::H], (Interval{4, 8}));
   EXPECT_EQ(slabs.boundary[0].output[Axis::N], (Interval{0, 1}));
-  EXPECT_EQ(problem_with(network, decompositions, {.concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}}), "");
+  EXPECT_EQ(problem_with(
+                network, decompositions,
+                {.concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}}),
+            "");
 }
 
 RC_GTEST_PROP(Slabs, CoverTheOutputOnceAndTheInteriorReadsNothingReceived, ()) {
@@ -171,10 +202,14 @@ RC_GTEST_PROP(Slabs, CoverTheOutputOnceAndTheInteriorReadsNothingReceived, ()) {
   const Window window = test::any_window(rows);
   const Network network = behind_another(2, {2, 1, rows, 4}, {Window{}, window, Window{}});
   const LayerDecompositions decompositions =
-      everywhere(network, Decomposition::parse(fmt::format("{}H{}", test::any_int(0, 1) ? "N2 " : "", test::any_int(2, 5))));
+      everywhere(network, Decomposition::parse(fmt::format(
+                              "{}H{}", test::any_int(0, 1) ? "N2 " : "", test::any_int(2, 5))));
   for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank)
-    RC_ASSERT(problem_of(slabs_in(network, decompositions, rank), network, decompositions, rank) == "");
-  const Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = layers_for_slabs(network, decompositions)};
+    RC_ASSERT(problem_of(slabs_in(network, decompositions, rank), network, decompositions, rank) ==
+              "");
+  const Execution execution{.concurrent_tracks = true,
+                            .precision = {},
+                            .slabs = layers_for_slabs(network, decompositions)};
   RC_ASSERT(problem_with(network, decompositions, execution) == "");
 }
 
@@ -185,21 +220,27 @@ TEST(Slabs, ReasonsAgainstThem) {
   const LayerIndex turned = net.transposed_convolution(first, 4, test::planar(same));
   const Network network = net.finish_with_loss(net.convolution(turned, 4, same));
   const auto reason = [&](LayerIndex layer, const char* grid) {
-    const auto rejection = check_slabs(network, everywhere(network, Decomposition::parse(grid)), layer);
+    const auto rejection =
+        check_slabs(network, everywhere(network, Decomposition::parse(grid)), layer);
     return rejection ? rejection->reason : "";
   };
-  EXPECT_THAT(reason(first, "H2"), HasSubstr("layer conv1 cannot be computed in slabs: it loads what it needs"));
+  EXPECT_THAT(reason(first, "H2"),
+              HasSubstr("layer conv1 cannot be computed in slabs: it loads what it needs"));
   EXPECT_THAT(reason(turned, "H2"), HasSubstr("it is no convolution"));
   EXPECT_EQ(reason(3, "H2"), "");
-  EXPECT_THAT(reason(3, "W2"), HasSubstr("with W2 behind W2 no rank receives something that only some of its outputs read"));
+  EXPECT_THAT(
+      reason(3, "W2"),
+      HasSubstr("with W2 behind W2 no rank receives something that only some of its outputs read"));
 }
 
 /// Kernels beside which an exchange goes on write none of its bytes: nothing that comes before the unpacking waits for it.
 TEST(Slabs, TheInteriorWaitsForNoMessage) {
-  const Network network = behind_another(3, {2, 1, 12, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
+  const Network network =
+      behind_another(3, {2, 1, 12, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
   for (const char* grid : {"H2", "H3", "H2 C2", "N3 H2"}) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
-    const Execution execution{.concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}};
+    const Execution execution{
+        .concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}};
     for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank) {
       const Program program = lower(network, decompositions, execution, rank);
       const auto before = dependences(program);
@@ -211,11 +252,13 @@ TEST(Slabs, TheInteriorWaitsForNoMessage) {
         const auto* compute = std::get_if<ComputeStep>(&step.body);
         if (!compute || compute->kernel.kind != KernelKind::ConvolutionForward) continue;
         bool waits = false;
-        for (int k = i; k > exchange && !waits; --k) waits = std::ranges::count(before[static_cast<std::size_t>(k)], exchange) > 0;
+        for (int k = i; k > exchange && !waits; --k)
+          waits = std::ranges::count(before[static_cast<std::size_t>(k)], exchange) > 0;
         ++(waits ? behind : beside);
       }
       ASSERT_GE(exchange, 0) << grid;
-      EXPECT_EQ(beside, decompositions[cut].grid.parts(Dim::N) == 3 ? 1 : 3) << grid << " rank " << rank;
+      EXPECT_EQ(beside, decompositions[cut].grid.parts(Dim::N) == 3 ? 1 : 3)
+          << grid << " rank " << rank;
       EXPECT_GE(behind, beside) << grid << " rank " << rank;
     }
   }

@@ -9,7 +9,8 @@ namespace {
 
 TEST(StepText, NamesWhatIsDoneForWhichLayerWithWhom) {
   test::NetworkBuilder builder(2);
-  const LayerIndex conv = builder.convolution(builder.input({3, 1, 8, 8}), 4, test::planar({.kernel = 3, .pad_before = 1, .pad_after = 1}));
+  const LayerIndex conv = builder.convolution(
+      builder.input({3, 1, 8, 8}), 4, test::planar({.kernel = 3, .pad_before = 1, .pad_after = 1}));
   const Network network = builder.finish_with_loss(conv);
   const std::string name = network.layer(conv).name;
 
@@ -32,7 +33,8 @@ TEST(StepText, NamesWhatIsDoneForWhichLayerWithWhom) {
 
   EXPECT_EQ(text(conv, Phase::Backward, compute), "conv_backward_data of " + name + " (backward)");
   EXPECT_EQ(text(0, Phase::Forward, load), "loading labels for " + network.layer(0).name);
-  EXPECT_EQ(text(conv, Phase::Forward, exchange), "exchange with ranks 0, 2 for " + name + " (forward)");
+  EXPECT_EQ(text(conv, Phase::Forward, exchange),
+            "exchange with ranks 0, 2 for " + name + " (forward)");
   EXPECT_EQ(text(-1, Phase::Update, collective), "all_reduce with rank 0 for all layers (update)");
 }
 

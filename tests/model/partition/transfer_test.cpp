@@ -26,7 +26,8 @@ using test::position_in;
 // ---------------------------------------------------------------- worked tables
 
 Distribution along_height(std::int64_t extent, const char* grid) {
-  Distribution tensor = make_distribution({{1, 1, 1, extent, 1}}, ProcessGrid::parse(grid), {.axis = {-1, -1, -1, -1, 3, -1, -1}});
+  Distribution tensor = make_distribution({{1, 1, 1, extent, 1}}, ProcessGrid::parse(grid),
+                                          {.axis = {-1, -1, -1, -1, 3, -1, -1}});
   return tensor;
 }
 Needed through_identity(const Distribution& iteration) { return {iteration.shape, iteration, {}}; }
@@ -35,10 +36,12 @@ struct Expected {
   int other;
   Interval rows;
 };
-void expect_rows(const std::vector<Transfer>& transfers, bool by_sender, const std::vector<Expected>& expected, const char* what, int rank) {
+void expect_rows(const std::vector<Transfer>& transfers, bool by_sender,
+                 const std::vector<Expected>& expected, const char* what, int rank) {
   ASSERT_EQ(transfers.size(), expected.size()) << what << " of rank " << rank;
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(by_sender ? transfers[i].from : transfers[i].to, expected[i].other) << what << " of rank " << rank;
+    EXPECT_EQ(by_sender ? transfers[i].from : transfers[i].to, expected[i].other)
+        << what << " of rank " << rank;
     EXPECT_EQ(by_sender ? transfers[i].to : transfers[i].from, rank);
     EXPECT_EQ(transfers[i].region[Axis::H], expected[i].rows) << what << " of rank " << rank;
   }
@@ -48,16 +51,22 @@ TEST(Transfer, NineRowsOnThreeRanks) {
   const Distribution home = along_height(9, "H3");
   Needed needed{home.shape, along_height(5, "H3"), {}};
   needed.windows[1] = {.kernel = 3, .stride = 2, .dilation = 1, .pad_before = 1, .pad_after = 1};
-  const std::vector<std::vector<Expected>> receives{{{0, {0, 3}}, {1, {3, 4}}}, {{1, {3, 6}}, {2, {6, 8}}}, {{2, {7, 9}}}};
-  const std::vector<std::vector<Expected>> sends{{{0, {0, 3}}}, {{0, {3, 4}}, {1, {3, 6}}}, {{1, {6, 8}}, {2, {7, 9}}}};
-  const std::vector<std::vector<Expected>> adjoint_receives{{{0, {0, 3}}}, {{0, {3, 4}}, {1, {3, 6}}}, {{1, {6, 8}}, {2, {7, 9}}}};
-  const std::vector<std::vector<Expected>> adjoint_sends{{{0, {0, 3}}, {1, {3, 4}}}, {{1, {3, 6}}, {2, {6, 8}}}, {{2, {7, 9}}}};
+  const std::vector<std::vector<Expected>> receives{
+      {{0, {0, 3}}, {1, {3, 4}}}, {{1, {3, 6}}, {2, {6, 8}}}, {{2, {7, 9}}}};
+  const std::vector<std::vector<Expected>> sends{
+      {{0, {0, 3}}}, {{0, {3, 4}}, {1, {3, 6}}}, {{1, {6, 8}}, {2, {7, 9}}}};
+  const std::vector<std::vector<Expected>> adjoint_receives{
+      {{0, {0, 3}}}, {{0, {3, 4}}, {1, {3, 6}}}, {{1, {6, 8}}, {2, {7, 9}}}};
+  const std::vector<std::vector<Expected>> adjoint_sends{
+      {{0, {0, 3}}, {1, {3, 4}}}, {{1, {3, 6}}, {2, {6, 8}}}, {{2, {7, 9}}}};
   for (int rank = 0; rank < 3; ++rank) {
     const std::size_t r = static_cast<std::size_t>(rank);
     expect_rows(enumerate(home, needed, rank).receives, true, receives[r], "receives", rank);
     expect_rows(enumerate(home, needed, rank).sends, false, sends[r], "sends", rank);
-    expect_rows(enumerate_adjoint(home, needed, rank).receives, true, adjoint_receives[r], "adjoint receives", rank);
-    expect_rows(enumerate_adjoint(home, needed, rank).sends, false, adjoint_sends[r], "adjoint sends", rank);
+    expect_rows(enumerate_adjoint(home, needed, rank).receives, true, adjoint_receives[r],
+                "adjoint receives", rank);
+    expect_rows(enumerate_adjoint(home, needed, rank).sends, false, adjoint_sends[r],
+                "adjoint sends", rank);
   }
   const Traffic traffic{.received = {{1, 2}}, .total_messages = 2, .total_elements = 3};
   EXPECT_EQ(summarize(home, needed), traffic);
@@ -68,12 +77,15 @@ TEST(Transfer, SplitToRedundantGathersAndItsAdjointKeepsOneContribution) {  // H
   const Distribution home = along_height(8, "H4");
   const Needed needed = through_identity(along_height(8, "R4"));
   for (int rank = 0; rank < 4; ++rank) {
-    expect_rows(enumerate(home, needed, rank).receives, true, {{0, {0, 2}}, {1, {2, 4}}, {2, {4, 6}}, {3, {6, 8}}}, "receives", rank);
+    expect_rows(enumerate(home, needed, rank).receives, true,
+                {{0, {0, 2}}, {1, {2, 4}}, {2, {4, 6}}, {3, {6, 8}}}, "receives", rank);
     const std::vector<Transfer> adjoint = enumerate_adjoint(home, needed, rank).receives;
-    ASSERT_EQ(adjoint.size(), 1U);  // the gradient is already complete in each copy: one member contributes
+    ASSERT_EQ(adjoint.size(),
+              1U);  // the gradient is already complete in each copy: one member contributes
     EXPECT_EQ(adjoint[0].region, home.owned(rank));
   }
-  EXPECT_EQ(summarize(home, needed), (Traffic{.received = {{3, 6}}, .total_messages = 12, .total_elements = 24}));
+  EXPECT_EQ(summarize(home, needed),
+            (Traffic{.received = {{3, 6}}, .total_messages = 12, .total_elements = 24}));
 }
 
 TEST(Transfer, RedundantToSplitMovesNothingAndItsAdjointGathers) {  // R4 -> H4
@@ -81,32 +93,43 @@ TEST(Transfer, RedundantToSplitMovesNothingAndItsAdjointGathers) {  // R4 -> H4
   const Needed needed = through_identity(along_height(8, "H4"));
   for (int rank = 0; rank < 4; ++rank) {
     const std::int64_t begin = 2 * rank;
-    expect_rows(enumerate(home, needed, rank).receives, true, {{rank, {begin, begin + 2}}}, "receives", rank);
-    expect_rows(enumerate_adjoint(home, needed, rank).receives, true, {{0, {0, 2}}, {1, {2, 4}}, {2, {4, 6}}, {3, {6, 8}}}, "adjoint", rank);
+    expect_rows(enumerate(home, needed, rank).receives, true, {{rank, {begin, begin + 2}}},
+                "receives", rank);
+    expect_rows(enumerate_adjoint(home, needed, rank).receives, true,
+                {{0, {0, 2}}, {1, {2, 4}}, {2, {4, 6}}, {3, {6, 8}}}, "adjoint", rank);
   }
-  EXPECT_EQ(summarize(home, needed), (Traffic{.received = {{0, 0}}, .total_messages = 0, .total_elements = 0}));
-  EXPECT_EQ(summarize_adjoint(home, needed), (Traffic{.received = {{3, 6}}, .total_messages = 12, .total_elements = 24}));
+  EXPECT_EQ(summarize(home, needed),
+            (Traffic{.received = {{0, 0}}, .total_messages = 0, .total_elements = 0}));
+  EXPECT_EQ(summarize_adjoint(home, needed),
+            (Traffic{.received = {{3, 6}}, .total_messages = 12, .total_elements = 24}));
 }
 
-TEST(Transfer, GatheredRanksContributeEach) {  // an input of a convolution split over its filters: H2 -> F2
+TEST(Transfer,
+     GatheredRanksContributeEach) {  // an input of a convolution split over its filters: H2 -> F2
   const Distribution home = along_height(8, "H2");
   const Needed needed = through_identity(along_height(8, "F2"));
   for (int rank = 0; rank < 2; ++rank) {
     const Interval mine = home.owned(Axis::H, rank);
-    expect_rows(enumerate_adjoint(home, needed, rank).receives, true, {{0, mine}, {1, mine}}, "adjoint receives", rank);
+    expect_rows(enumerate_adjoint(home, needed, rank).receives, true, {{0, mine}, {1, mine}},
+                "adjoint receives", rank);
   }
 }
 
-TEST(Transfer, BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {  // 6 rows on 6 ranks, kernel 7, padding 3 and 3
+TEST(
+    Transfer,
+    BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {  // 6 rows on 6 ranks, kernel 7, padding 3 and 3
   const Distribution home = along_height(6, "H6");
   Needed needed{home.shape, along_height(6, "H6"), {}};
   needed.windows[1] = {.kernel = 7, .stride = 1, .dilation = 1, .pad_before = 3, .pad_after = 3};
   const std::vector<Transfer> receives = enumerate(home, needed, 2).receives;
-  expect_rows(receives, true, {{0, {0, 1}}, {1, {1, 2}}, {2, {2, 3}}, {3, {3, 4}}, {4, {4, 5}}, {5, {5, 6}}}, "receives", 2);
+  expect_rows(receives, true,
+              {{0, {0, 1}}, {1, {1, 2}}, {2, {2, 3}}, {3, {3, 4}}, {4, {4, 5}}, {5, {5, 6}}},
+              "receives", 2);
   EXPECT_EQ(enumerate(home, needed, 0).receives.size(), 4U);
 }
 
-TEST(Transfer, LoadSpreadsOverRedundantOwners) {  // upper half on ranks 4 to 7, wanted by 0 to 3: one each
+TEST(Transfer,
+     LoadSpreadsOverRedundantOwners) {  // upper half on ranks 4 to 7, wanted by 0 to 3: one each
   const Distribution home = along_height(8, "H2 R4");
   const Needed needed = through_identity(along_height(8, "F8"));
   std::set<int> sources;
@@ -119,11 +142,13 @@ TEST(Transfer, LoadSpreadsOverRedundantOwners) {  // upper half on ranks 4 to 7,
   EXPECT_EQ(sources, (std::set<int>{4, 5, 6, 7}));
 }
 
-TEST(Transfer, LevelsOfTraffic) {  // 8 rows on two nodes of two, kernel 3: the middle boundary crosses nodes
+TEST(Transfer,
+     LevelsOfTraffic) {  // 8 rows on two nodes of two, kernel 3: the middle boundary crosses nodes
   const Distribution home = along_height(8, "H2 | H2");
   Needed needed{home.shape, along_height(8, "H2 | H2"), {}};
   needed.windows[1] = {.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
-  EXPECT_EQ(summarize(home, needed), (Traffic{.received = {{1, 1}, {1, 1}}, .total_messages = 6, .total_elements = 6}));
+  EXPECT_EQ(summarize(home, needed),
+            (Traffic{.received = {{1, 1}, {1, 1}}, .total_messages = 6, .total_elements = 6}));
 }
 
 // ---------------------------------------------------------------- random pairs
@@ -158,7 +183,8 @@ struct SplitDraw {
 Pair any_pair(bool windows, bool gathered) {
   Pair pair;
   pair.topology = test::any_topology();
-  const SplitDraw home(pair.topology, Role::Redundant), reader(pair.topology, gathered ? Role::Gathered : Role::Redundant);
+  const SplitDraw home(pair.topology, Role::Redundant),
+      reader(pair.topology, gathered ? Role::Gathered : Role::Redundant);
   Shape tensor, iteration;
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const int least = std::max(home.parts[axis], reader.parts[axis]);
@@ -185,7 +211,8 @@ Pair any_pair(bool windows, bool gathered) {
   return pair;
 }
 
-using Copies = std::vector<std::vector<double>>;  ///< [rank][element of the global tensor]; not a number where a rank has none
+using Copies = std::vector<std::vector<
+    double>>;  ///< [rank][element of the global tensor]; not a number where a rank has none
 constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
 Copies nothing(const Pair& pair) {
@@ -195,7 +222,9 @@ Copies nothing(const Pair& pair) {
 double& at(Copies& copies, int rank, const Pair& pair, const Element& element) {
   return copies[static_cast<std::size_t>(rank)][position_in(whole(pair.home.shape), element)];
 }
-bool same_node(const Topology& topology, int a, int b) { return topology.size() < 2 || a / topology.back() == b / topology.back(); }
+bool same_node(const Topology& topology, int a, int b) {
+  return topology.size() < 2 || a / topology.back() == b / topology.back();
+}
 std::vector<int> copies_of(const Distribution& distribution, int rank) {
   return distribution.grid.group(rank, distribution.dims_with(Role::Redundant));
 }
@@ -204,7 +233,8 @@ std::vector<int> copies_of(const Distribution& distribution, int rank) {
 std::string disagreement(const Pair& pair, bool adjoint) {
   std::map<std::pair<int, int>, Region> sent, received;
   for (int rank = 0; rank < pair.ranks(); ++rank) {
-    const TransferList list = adjoint ? enumerate_adjoint(pair.home, pair.needed, rank) : enumerate(pair.home, pair.needed, rank);
+    const TransferList list = adjoint ? enumerate_adjoint(pair.home, pair.needed, rank)
+                                      : enumerate(pair.home, pair.needed, rank);
     int previous = -1;
     for (const Transfer& t : list.receives) {
       if (t.to != rank || t.from <= previous || t.region.empty()) return "bad receive";
@@ -233,11 +263,15 @@ RC_GTEST_PROP(Transfer, ReceivesTileWhatIsNeededFromThoseWhoOwnIt, ()) {
     std::vector<int> times(static_cast<std::size_t>(pair.home.shape.elements()), 0);
     for (const Transfer& t : enumerate(pair.home, pair.needed, rank).receives) {
       RC_ASSERT(pair.home.owned(t.from).contains(t.region));
-      for_each_element(t.region, [&](const Element& element) { ++times[position_in(whole(pair.home.shape), element)]; });
+      for_each_element(t.region, [&](const Element& element) {
+        ++times[position_in(whole(pair.home.shape), element)];
+      });
     }
     const Region region = pair.needed.region(rank);
     std::vector<int> expected(times.size(), 0);
-    for_each_element(region, [&](const Element& element) { expected[position_in(whole(pair.home.shape), element)] = 1; });
+    for_each_element(region, [&](const Element& element) {
+      expected[position_in(whole(pair.home.shape), element)] = 1;
+    });
     RC_ASSERT(times == expected);
   }
 }
@@ -248,7 +282,9 @@ RC_GTEST_PROP(Transfer, TheRankItselfServesElseItsNode, ()) {
     for (const Transfer& t : enumerate(pair.home, pair.needed, rank).receives) {
       const std::vector<int> owners = copies_of(pair.home, t.from);
       const bool self = std::count(owners.begin(), owners.end(), rank) > 0;
-      const bool near = std::any_of(owners.begin(), owners.end(), [&](int owner) { return same_node(pair.topology, owner, rank); });
+      const bool near = std::any_of(owners.begin(), owners.end(), [&](int owner) {
+        return same_node(pair.topology, owner, rank);
+      });
       RC_ASSERT(!self || t.from == rank);
       RC_ASSERT(!near || same_node(pair.topology, t.from, rank));
     }
@@ -267,7 +303,8 @@ RC_GTEST_PROP(Transfer, AdjointBringsEachOwnerOneContributionOfEachRedundantGrou
     std::map<int, Region> expected;
     for (int reader = 0; reader < pair.ranks(); ++reader) {
       const Region region = intersect(pair.needed.region(reader), pair.home.owned(owner));
-      if (!region.empty() && copies_of(pair.needed.iteration, reader).front() == reader) expected[reader] = region;
+      if (!region.empty() && copies_of(pair.needed.iteration, reader).front() == reader)
+        expected[reader] = region;
     }
     RC_ASSERT(found == expected);
   }
@@ -278,7 +315,9 @@ Copies bring(const Pair& pair, Copies x) {
   Copies result = nothing(pair);
   for (int rank = 0; rank < pair.ranks(); ++rank)
     for (const Transfer& t : enumerate(pair.home, pair.needed, rank).receives)
-      for_each_element(t.region, [&](const Element& element) { at(result, rank, pair, element) = at(x, t.from, pair, element); });
+      for_each_element(t.region, [&](const Element& element) {
+        at(result, rank, pair, element) = at(x, t.from, pair, element);
+      });
   return result;
 }
 
@@ -286,29 +325,38 @@ Copies bring(const Pair& pair, Copies x) {
 Copies bring_back(const Pair& pair, Copies y) {
   Copies result = nothing(pair);
   for (int rank = 0; rank < pair.ranks(); ++rank) {
-    for_each_element(pair.home.owned(rank), [&](const Element& element) { at(result, rank, pair, element) = 0; });
+    for_each_element(pair.home.owned(rank),
+                     [&](const Element& element) { at(result, rank, pair, element) = 0; });
     for (const Transfer& t : enumerate_adjoint(pair.home, pair.needed, rank).receives)
-      for_each_element(t.region, [&](const Element& element) { at(result, rank, pair, element) += at(y, t.from, pair, element); });
+      for_each_element(t.region, [&](const Element& element) {
+        at(result, rank, pair, element) += at(y, t.from, pair, element);
+      });
   }
   return result;
 }
 
 /// Values that agree on the members of a Redundant group: made up from its first member.
-Copies made_up_over(const Pair& pair, const Distribution& groups, const std::function<Region(int)>& region, std::int64_t salt) {
+Copies made_up_over(const Pair& pair, const Distribution& groups,
+                    const std::function<Region(int)>& region, std::int64_t salt) {
   Copies values = nothing(pair);
   for (int rank = 0; rank < pair.ranks(); ++rank) {
     const int first = copies_of(groups, rank).front();
-    for_each_element(region(rank), [&](const Element& element) { at(values, rank, pair, element) = test::made_up(salt, first, element); });
+    for_each_element(region(rank), [&](const Element& element) {
+      at(values, rank, pair, element) = test::made_up(salt, first, element);
+    });
   }
   return values;
 }
 
 /// Redundant groups are counted once.
-double inner_product(const Pair& pair, const Distribution& groups, const std::function<Region(int)>& region, Copies a, Copies b) {
+double inner_product(const Pair& pair, const Distribution& groups,
+                     const std::function<Region(int)>& region, Copies a, Copies b) {
   double sum = 0;
   for (int rank = 0; rank < pair.ranks(); ++rank) {
     if (copies_of(groups, rank).front() != rank) continue;
-    for_each_element(region(rank), [&](const Element& element) { sum += at(a, rank, pair, element) * at(b, rank, pair, element); });
+    for_each_element(region(rank), [&](const Element& element) {
+      sum += at(a, rank, pair, element) * at(b, rank, pair, element);
+    });
   }
   return sum;
 }
@@ -317,15 +365,20 @@ RC_GTEST_PROP(Transfer, AdjointIdentity, ()) {  // <A x, y> = <x, A* y>, in inte
   const Pair pair = any_pair(true, any_int(0, 1) == 1);
   const auto owned = [&](int rank) { return pair.home.owned(rank); };
   const auto needed = [&](int rank) { return pair.needed.region(rank); };
-  const Copies x = made_up_over(pair, pair.home, owned, 1), y = made_up_over(pair, pair.needed.iteration, needed, 2);
+  const Copies x = made_up_over(pair, pair.home, owned, 1),
+               y = made_up_over(pair, pair.needed.iteration, needed, 2);
   const Copies ax = bring(pair, x), aty = bring_back(pair, y);
-  const double left = inner_product(pair, pair.needed.iteration, needed, ax, y), right = inner_product(pair, pair.home, owned, x, aty);
+  const double left = inner_product(pair, pair.needed.iteration, needed, ax, y),
+               right = inner_product(pair, pair.home, owned, x, aty);
   RC_ASSERT(!std::isnan(left));
   RC_ASSERT(left == right);
   for (int rank = 0; rank < pair.ranks(); ++rank) {  // copies stay equal
     const int first = copies_of(pair.home, rank).front();
-    const auto &one = aty[static_cast<std::size_t>(rank)], &other = aty[static_cast<std::size_t>(first)];
-    RC_ASSERT(std::equal(one.begin(), one.end(), other.begin(), [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }));
+    const auto &one = aty[static_cast<std::size_t>(rank)],
+               &other = aty[static_cast<std::size_t>(first)];
+    RC_ASSERT(std::equal(one.begin(), one.end(), other.begin(), [](double a, double b) {
+      return a == b || (std::isnan(a) && std::isnan(b));
+    }));
   }
 }
 
@@ -336,11 +389,14 @@ RC_GTEST_PROP(Transfer, ThereAndBackIsTheIdentity, ()) {
   back.needed = {there.home.shape, there.home, {}};
   Copies x = nothing(there);
   for (int rank = 0; rank < there.ranks(); ++rank)
-    for_each_element(there.home.owned(rank), [&](const Element& element) { at(x, rank, there, element) = test::made_up(1, 0, element); });
+    for_each_element(there.home.owned(rank), [&](const Element& element) {
+      at(x, rank, there, element) = test::made_up(1, 0, element);
+    });
   Copies again = bring(back, bring(there, x));
   for (int rank = 0; rank < there.ranks(); ++rank)
-    for_each_element(there.home.owned(rank),
-                     [&](const Element& element) { RC_ASSERT(at(again, rank, there, element) == at(x, rank, there, element)); });
+    for_each_element(there.home.owned(rank), [&](const Element& element) {
+      RC_ASSERT(at(again, rank, there, element) == at(x, rank, there, element));
+    });
 }
 
 /// Counts enumerate() over all ranks.
@@ -349,19 +405,24 @@ Traffic counted(const Pair& pair, bool adjoint, std::size_t levels) {
   traffic.received.resize(levels);
   for (int rank = 0; rank < pair.ranks(); ++rank) {
     std::vector<Traffic::Direction> mine(levels);
-    const TransferList list = adjoint ? enumerate_adjoint(pair.home, pair.needed, rank) : enumerate(pair.home, pair.needed, rank);
+    const TransferList list = adjoint ? enumerate_adjoint(pair.home, pair.needed, rank)
+                                      : enumerate(pair.home, pair.needed, rank);
     for (const Transfer& t : list.receives) {
       if (t.from == rank) continue;
       std::size_t level = 0;
-      for (int below = pair.ranks() / pair.topology[0]; t.from / below == rank / below; below /= pair.topology[level]) ++level;
+      for (int below = pair.ranks() / pair.topology[0]; t.from / below == rank / below;
+           below /= pair.topology[level])
+        ++level;
       mine.at(level).messages += 1;
       mine.at(level).elements += t.region.elements();
       traffic.total_messages += 1;
       traffic.total_elements += t.region.elements();
     }
     for (std::size_t level = 0; level < levels; ++level) {
-      traffic.received[level].messages = std::max(traffic.received[level].messages, mine[level].messages);
-      traffic.received[level].elements = std::max(traffic.received[level].elements, mine[level].elements);
+      traffic.received[level].messages =
+          std::max(traffic.received[level].messages, mine[level].messages);
+      traffic.received[level].elements =
+          std::max(traffic.received[level].elements, mine[level].elements);
     }
   }
   return traffic;
@@ -370,13 +431,16 @@ Traffic counted(const Pair& pair, bool adjoint, std::size_t levels) {
 RC_GTEST_PROP(Transfer, SummarizeEqualsCounting, ()) {
   const Pair pair = any_pair(true, any_int(0, 1) == 1);
   for (const bool adjoint : {false, true}) {
-    const Traffic found = adjoint ? summarize_adjoint(pair.home, pair.needed) : summarize(pair.home, pair.needed);
+    const Traffic found =
+        adjoint ? summarize_adjoint(pair.home, pair.needed) : summarize(pair.home, pair.needed);
     RC_ASSERT(found.received.size() >= 1U);
-    const Traffic expected = counted(pair, adjoint, std::max(found.received.size(), pair.topology.size()));
+    const Traffic expected =
+        counted(pair, adjoint, std::max(found.received.size(), pair.topology.size()));
     RC_ASSERT(found.total_messages == expected.total_messages);
     RC_ASSERT(found.total_elements == expected.total_elements);
     for (std::size_t level = 0; level < expected.received.size(); ++level) {
-      const Traffic::Direction direction = level < found.received.size() ? found.received[level] : Traffic::Direction{};
+      const Traffic::Direction direction =
+          level < found.received.size() ? found.received[level] : Traffic::Direction{};
       RC_ASSERT(direction.messages == expected.received[level].messages);
       RC_ASSERT(direction.elements == expected.received[level].elements);
     }

@@ -29,7 +29,9 @@
 
 #ifdef __SANITIZE_ADDRESS__
 /// Of sanitizer/allocator_interface.h, which GCC does not install.
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t), void (*)(const volatile void*));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*,
+                                                                  std::size_t),
+                                                         void (*)(const volatile void*));
 #endif
 
 namespace {
@@ -135,14 +137,17 @@ std::string_view file_of(void* address) {
 std::string_view owner(const Allocation& allocation) {
   for (int i = 0; i < allocation.depth; ++i) {
     const std::string_view file = file_of(allocation.callers[static_cast<std::size_t>(i)]);
-    if (!file.starts_with("libc.so") && !file.starts_with("libstdc++.so") && !file.starts_with("libasan.so")) return file;
+    if (!file.starts_with("libc.so") && !file.starts_with("libstdc++.so") &&
+        !file.starts_with("libasan.so"))
+      return file;
   }
   return "?";
 }
 
 std::string to_text(const Allocation& allocation) {
   std::string text = std::to_string(allocation.bytes) + " bytes:";
-  const std::unique_ptr<char*, void (*)(void*)> names(backtrace_symbols(allocation.callers.data(), allocation.depth), std::free);
+  const std::unique_ptr<char*, void (*)(void*)> names(
+      backtrace_symbols(allocation.callers.data(), allocation.depth), std::free);
   for (int i = 0; i < allocation.depth; ++i) text += std::string("\n    ") + names.get()[i];
   return text;
 }
@@ -154,7 +159,9 @@ void expect_none_but_of(std::span<const std::string_view> allowed, const std::st
   const std::size_t count = recorded.exchange(0);
   ASSERT_LE(count, allocations.size()) << what << ": more than are recorded";
   for (std::size_t i = 0; i < count; ++i) {
-    const bool fine = std::ranges::any_of(allowed, [by = owner(allocations[i])](std::string_view library) { return by.starts_with(library); });
+    const bool fine = std::ranges::any_of(
+        allowed,
+        [by = owner(allocations[i])](std::string_view library) { return by.starts_with(library); });
     ASSERT_TRUE(fine) << what << " allocates " << to_text(allocations[i]);
   }
 }
@@ -184,10 +191,13 @@ Network classifier() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};
   NetworkBuilder net(4, 2);
-  const LayerIndex first = net.relu(net.batch_norm(net.convolution(net.input({3, 1, 16, 16}), 16, three)));
-  const LayerIndex second = net.batch_norm(net.convolution(net.relu(net.batch_norm(net.convolution(first, 32, three))), 16, Window{}));
+  const LayerIndex first =
+      net.relu(net.batch_norm(net.convolution(net.input({3, 1, 16, 16}), 16, three)));
+  const LayerIndex second = net.batch_norm(
+      net.convolution(net.relu(net.batch_norm(net.convolution(first, 32, three))), 16, Window{}));
   const LayerIndex sum = net.max_pool(net.relu(net.add({first, second})), two);
-  const LayerIndex third = net.average_pool(net.leaky_relu(net.convolution(sum, 32, two, true)), two);
+  const LayerIndex third =
+      net.average_pool(net.leaky_relu(net.convolution(sum, 32, two, true)), two);
   net.cross_entropy(net.fully_connected(net.dropout(net.relu(net.fully_connected(third, 16))), 8));
   Network network = net.finish();
   network.running_momentum = 0.1;
@@ -200,11 +210,14 @@ Network segmenter() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};
   NetworkBuilder net(4);
-  const LayerIndex first = net.prelu(net.instance_norm(net.convolution(net.input({2, 1, 16, 16}), 16, three)));
-  const LayerIndex below = net.elu(net.group_norm(net.convolution(net.average_pool(first, two), 16, three, true), 4));
+  const LayerIndex first =
+      net.prelu(net.instance_norm(net.convolution(net.input({2, 1, 16, 16}), 16, three)));
+  const LayerIndex below =
+      net.elu(net.group_norm(net.convolution(net.average_pool(first, two), 16, three, true), 4));
   const LayerIndex up = net.tanh(net.transposed_convolution(below, 16, test::planar(two)));
   const LayerIndex wide = net.upsample(below, {1, 2, 2}, true);
-  net.dice_loss(net.softmax(net.convolution(net.local_response_norm(net.concat({first, up, wide}), {}), 2, Window{}, true)));
+  net.dice_loss(net.softmax(net.convolution(
+      net.local_response_norm(net.concat({first, up, wide}), {}), 2, Window{}, true)));
   Network network = net.finish();
   network.training.optimizer = OptimizerKind::Lars;
   return network;
@@ -223,7 +236,8 @@ template <class Lower, class Body>
 void run(const Network& network, const Case& c, Lower lowered, const std::string& set, Body body) {
   install();
   recorded = 0;
-  const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(c.grid)).layers;
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse(c.grid)).layers;
   run_loopback(Decomposition::parse(c.grid).grid.ranks(), [&](Communicator& communicator) {
     const Program program = lowered(network, decompositions, c.execution, communicator.rank());
     const auto backend = make_backend(c.backend, c.execution.threads_per_rank);
@@ -233,7 +247,8 @@ void run(const Network& network, const Case& c, Lower lowered, const std::string
     PrefetchedData ahead(*source, loads);
     Watch data(ahead, communicator, iterations);
     StagedCommunicator staged(communicator, *backend);
-    Executor executor(network, program, *backend, c.staged ? static_cast<Communicator&>(staged) : communicator, data, {});
+    Executor executor(network, program, *backend,
+                      c.staged ? static_cast<Communicator&>(staged) : communicator, data, {});
     initialize_parameters(network, program, 1, executor);
     body(program, executor, communicator);
   });
@@ -245,7 +260,8 @@ void expect_training_without(const Network& network, const Case& c, const std::s
     training.after_step = [](std::int64_t, double, Seconds) {};
     train(executor, communicator, training);
   });
-  expect_none_but_of(c.backend == "cpu" ? std::span<const std::string_view>(libraries) : std::span<const std::string_view>(),
+  expect_none_but_of(c.backend == "cpu" ? std::span<const std::string_view>(libraries)
+                                        : std::span<const std::string_view>(),
                      "training on the " + c.text());
 }
 
@@ -268,13 +284,15 @@ TEST(Allocation, IsSeenHoweverItIsMade) {
   const std::size_t count = recorded.exchange(0);
   EXPECT_GE(count, 7U);
   const std::string_view program = file_of(reinterpret_cast<void*>(&install));
-  for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(owner(allocations[i]), program) << to_text(allocations[i]);
+  for (std::size_t i = 0; i < count; ++i)
+    EXPECT_EQ(owner(allocations[i]), program) << to_text(allocations[i]);
 }
 
 TEST(Allocation, ThereIsNoneInTheLoop) {
   for (const std::string& backend : backends())
     for (const Network& network : {classifier(), segmenter()})
-      for (const char* grid : {"N1", "N2", "H2", "C2", "F2"}) expect_training_without(network, {backend, grid});
+      for (const char* grid : {"N1", "N2", "H2", "C2", "F2"})
+        expect_training_without(network, {backend, grid});
 }
 
 TEST(Allocation, ThereIsNoneWithTracksAndThreadsOfTheirOwn) {
@@ -284,7 +302,8 @@ TEST(Allocation, ThereIsNoneWithTracksAndThreadsOfTheirOwn) {
   execution.bucket_bytes = {1 << 10};
   execution.threads_per_rank = 2;
   for (const std::string& backend : backends())
-    for (const char* grid : {"N2", "H2"}) expect_training_without(classifier(), {backend, grid, execution});
+    for (const char* grid : {"N2", "H2"})
+      expect_training_without(classifier(), {backend, grid, execution});
 }
 
 TEST(Allocation, ThereIsNoneByWayOfTheHost) {
@@ -292,7 +311,8 @@ TEST(Allocation, ThereIsNoneByWayOfTheHost) {
   concurrent.concurrent_tracks = true;
   concurrent.bucket_bytes = {1 << 10};
   for (const Execution& execution : {Execution{}, concurrent})
-    for (const char* grid : {"N2", "H2", "C2", "F2"}) expect_training_without(classifier(), {"reference", grid, execution, true});
+    for (const char* grid : {"N2", "H2", "C2", "F2"})
+      expect_training_without(classifier(), {"reference", grid, execution, true});
 }
 
 /// The n-th of each kernel's choices.
@@ -300,13 +320,17 @@ TEST(Allocation, ThereIsNoneInAnyImplementation) {
   if (!cpu_part().built) GTEST_SKIP() << "no cpu backend";
   const Network network = classifier();
   const auto backend = make_backend("cpu", 1);
-  const Program program = lower(network, uniform_plan(network, Decomposition::parse("N2")).layers, {}, 0);
+  const Program program =
+      lower(network, uniform_plan(network, Decomposition::parse("N2")).layers, {}, 0);
   for (std::size_t n = 0; n < 4; ++n) {
     Case c{"cpu", "N2"};
     for (const Step& step : program.steps) {
       const auto* compute = std::get_if<ComputeStep>(&step.body);
-      const std::vector<std::string> choices = compute ? backend->choices(compute->kernel) : std::vector<std::string>();
-      if (!choices.empty()) c.execution.implementations[compute->kernel.key()] = choices[std::min(n, choices.size() - 1)];
+      const std::vector<std::string> choices =
+          compute ? backend->choices(compute->kernel) : std::vector<std::string>();
+      if (!choices.empty())
+        c.execution.implementations[compute->kernel.key()] =
+            choices[std::min(n, choices.size() - 1)];
     }
     expect_training_without(network, c);
   }
@@ -321,7 +345,8 @@ TEST(Allocation, ThereIsNoneWhenDataAreRead) {
     writer->add(x.data(), &label);
   }
   writer->finish();
-  for (const char* grid : {"N2", "H2", "C2"}) expect_training_without(classifier(), {"reference", grid}, folder / "set");
+  for (const char* grid : {"N2", "H2", "C2"})
+    expect_training_without(classifier(), {"reference", grid}, folder / "set");
 }
 
 TEST(Allocation, ThereIsNoneInEvaluation) {
@@ -329,10 +354,12 @@ TEST(Allocation, ThereIsNoneInEvaluation) {
   for (const std::string& backend : backends())
     for (const char* grid : {"N1", "N2", "H2", "C2", "F2"}) {
       const Case c{backend, grid};
-      run(network, c, lower_inference, {}, [&](const Program& program, Executor& executor, Communicator& communicator) {
-        evaluate(network, program, executor, communicator, iterations);
-      });
-      expect_none_but_of(backend == "cpu" ? std::span<const std::string_view>(libraries) : std::span<const std::string_view>(),
+      run(network, c, lower_inference, {},
+          [&](const Program& program, Executor& executor, Communicator& communicator) {
+            evaluate(network, program, executor, communicator, iterations);
+          });
+      expect_none_but_of(backend == "cpu" ? std::span<const std::string_view>(libraries)
+                                          : std::span<const std::string_view>(),
                          "evaluation on the " + c.text());
     }
 }

@@ -18,12 +18,17 @@ namespace {
 using test::message_of;
 using testing::HasSubstr;
 
-constexpr std::array all_kinds{KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter};
-constexpr std::array all_arithmetic{Arithmetic::F32, Arithmetic::TF32, Arithmetic::F16, Arithmetic::BF16};
+constexpr std::array all_kinds{KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
+                               KernelKind::ConvolutionBackwardFilter};
+constexpr std::array all_arithmetic{Arithmetic::F32, Arithmetic::TF32, Arithmetic::F16,
+                                    Arithmetic::BF16};
 
 /// The same window along H and W.
-Kernel convolution(KernelKind kind, std::int64_t samples, std::int64_t channels, std::int64_t filters, std::int64_t extent, const Window& window) {
-  Kernel kernel{.kind = kind, .x = {{samples, channels, 1, extent, extent}}, .windows = {Window{}, window, window}};
+Kernel convolution(KernelKind kind, std::int64_t samples, std::int64_t channels,
+                   std::int64_t filters, std::int64_t extent, const Window& window) {
+  Kernel kernel{.kind = kind,
+                .x = {{samples, channels, 1, extent, extent}},
+                .windows = {Window{}, window, window}};
   kernel.y = {{samples, filters, 1, window.output_extent(extent), window.output_extent(extent)}};
   return kernel;
 }
@@ -37,7 +42,9 @@ std::vector<std::string> names_of(const std::vector<Plan>& plans) {
 }
 
 /// The same with and without a driver, which compiles others.
-bool is_precompiled_on_tensor_cores(const Plan& plan) { return plan.config.tensor_cores && !plan.config.compiled_at_run_time; }
+bool is_precompiled_on_tensor_cores(const Plan& plan) {
+  return plan.config.tensor_cores && !plan.config.compiled_at_run_time;
+}
 
 TEST(DeviceProperties, AreJsonThatTellsDevicesApart) {
   const Json a = Json::parse(h100().json()), b = Json::parse(h200().json());
@@ -48,8 +55,10 @@ TEST(DeviceProperties, AreJsonThatTellsDevicesApart) {
 }
 
 TEST(DeviceProperties, ThatCannotBeReadAreAnError) {
-  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }), HasSubstr("cuDNN: "));
-  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }), HasSubstr("the device's description"));
+  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }),
+              HasSubstr("cuDNN: "));
+  EXPECT_THAT(message_of<EnvironmentError>([] { Target(std::string("{}")); }),
+              HasSubstr("the device's description"));
 }
 
 TEST(Plans, AreThereInEachDirectionAndArithmetic) {
@@ -62,15 +71,18 @@ TEST(Plans, AreThereInEachDirectionAndArithmetic) {
         ASSERT_FALSE(plans.empty());
         for (const Plan& plan : plans) {
           EXPECT_GE(plan.workspace.value, 0);
-          EXPECT_FALSE(arithmetic == Arithmetic::F32 && plan.config.tensor_cores) << plan.config.name;
+          EXPECT_FALSE(arithmetic == Arithmetic::F32 && plan.config.tensor_cores)
+              << plan.config.name;
         }
-        const bool on_tensor_cores = std::any_of(plans.begin(), plans.end(), [](const Plan& plan) { return plan.config.tensor_cores; });
+        const bool on_tensor_cores = std::any_of(
+            plans.begin(), plans.end(), [](const Plan& plan) { return plan.config.tensor_cores; });
         EXPECT_EQ(on_tensor_cores, arithmetic != Arithmetic::F32);
       }
 }
 
 TEST(Plans, RelyOnNoMoreAlignmentThanSlabsHave) {
-  const auto alignment = [](std::int64_t channels, std::int64_t depth, std::int64_t height, std::int64_t width, Arithmetic arithmetic) {
+  const auto alignment = [](std::int64_t channels, std::int64_t depth, std::int64_t height,
+                            std::int64_t width, Arithmetic arithmetic) {
     return address_alignment({{1, channels, depth, height, width}}, arithmetic);
   };
   EXPECT_EQ(alignment(64, 1, 56, 56, Arithmetic::BF16), 16);
@@ -83,18 +95,21 @@ TEST(Plans, RelyOnNoMoreAlignmentThanSlabsHave) {
     for (const Arithmetic arithmetic : all_arithmetic) {
       Kernel kernel = convolution(kind, 1, 3, 5, 7, same);
       kernel.x[Axis::H] = kernel.y[Axis::H] = 9;
-      EXPECT_FALSE(execution_plans(kernel, arithmetic, Target(h100())).empty()) << kernel.key() << " in " << name_of(arithmetic);
+      EXPECT_FALSE(execution_plans(kernel, arithmetic, Target(h100())).empty())
+          << kernel.key() << " in " << name_of(arithmetic);
     }
 }
 
 TEST(Plans, HaveNamesThatDifferAndStay) {
   for (const KernelKind kind : all_kinds) {
     const Kernel kernel = convolution(kind, 8, 64, 128, 28, same);
-    const std::vector<std::string> names = names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100())));
+    const std::vector<std::string> names =
+        names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100())));
     EXPECT_GT(names.size(), 10U) << "cuDNN offers many";
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size());
     EXPECT_EQ(names, names_of(execution_plans(kernel, Arithmetic::BF16, Target(h100()))));
-    for (const std::string& name : names) EXPECT_THAT(name, testing::MatchesRegex("eng[0-9]+\\{(k[0-9]+=-?[0-9]+,?)*\\}"));
+    for (const std::string& name : names)
+      EXPECT_THAT(name, testing::MatchesRegex("eng[0-9]+\\{(k[0-9]+=-?[0-9]+,?)*\\}"));
   }
 }
 
@@ -118,8 +133,8 @@ TEST(Plans, AreThereForWindowsOfAllForms) {
     std::array<Window, 3> windows;
     std::int64_t groups = 1;
   };
-  constexpr Window one{}, top{3, 1, 1, 1, 0}, inner{3, 1, 1, 0, 0}, wide{7, 2, 1, 3, 3}, apart{3, 1, 2, 2, 2}, skips{1, 2, 1, 0, 0},
-      even{4, 2, 1, 1, 1}, beyond{3, 1, 1, 4, 5};
+  constexpr Window one{}, top{3, 1, 1, 1, 0}, inner{3, 1, 1, 0, 0}, wide{7, 2, 1, 3, 3},
+      apart{3, 1, 2, 2, 2}, skips{1, 2, 1, 0, 0}, even{4, 2, 1, 1, 1}, beyond{3, 1, 1, 4, 5};
   const std::vector<Row> table{
       {"padding at the top alone", {{8, 64, 1, 29, 56}}, 64, {one, top, same}},
       {"no padding: halos on both sides", {{8, 64, 1, 30, 58}}, 64, {one, inner, inner}},
@@ -130,7 +145,10 @@ TEST(Plans, AreThereForWindowsOfAllForms) {
       {"windows that read padding alone", {{8, 64, 1, 8, 8}}, 64, {one, beyond, beyond}},
       {"volumes", {{1, 16, 32, 64, 64}}, 32, {same, same, same}},
       {"volumes with a halo below", {{1, 16, 33, 64, 64}}, 32, {top, same, same}},
-      {"a fully connected layer", {{8, 256, 1, 7, 7}}, 4096, {one, {7, 1, 1, 0, 0}, {7, 1, 1, 0, 0}}},
+      {"a fully connected layer",
+       {{8, 256, 1, 7, 7}},
+       4096,
+       {one, {7, 1, 1, 0, 0}, {7, 1, 1, 0, 0}}},
       {"one position", {{8, 2048, 1, 1, 1}}, 1000, {one, one, one}},
       {"groups", {{8, 64, 1, 28, 28}}, 64, {one, same, same}, 8},
       {"a group per channel", {{8, 64, 1, 28, 28}}, 64, {one, same, same}, 64},
@@ -141,7 +159,9 @@ TEST(Plans, AreThereForWindowsOfAllForms) {
       for (const Arithmetic arithmetic : all_arithmetic) {
         Kernel kernel{.kind = kind, .x = row.x, .windows = row.windows, .groups = row.groups};
         kernel.y = {{row.x[Axis::N], row.filters, 1, 1, 1}};
-        for (const Axis axis : spatial_axes) kernel.y[axis] = row.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(row.x[axis]);
+        for (const Axis axis : spatial_axes)
+          kernel.y[axis] =
+              row.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(row.x[axis]);
         EXPECT_TRUE(first_plan(kernel, arithmetic, target, [](const Plan&) { return true; }))
             << row.what << ": " << kernel.key() << " " << name_of(arithmetic);
       }
@@ -152,14 +172,21 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
     std::int64_t channels, filters;
     bool repacks;  ///< every plan that uses the tensor cores
   };
-  const std::vector<Row> table{{8, 64, false}, {64, 64, false}, {64, 24, false}, {3, 64, true}, {12, 64, true}, {64, 66, true}};
+  const std::vector<Row> table{{8, 64, false}, {64, 64, false}, {64, 24, false},
+                               {3, 64, true},  {12, 64, true},  {64, 66, true}};
   const auto suits = [](const Kernel& kernel) {
-    return [&](const Plan& plan) { return is_precompiled_on_tensor_cores(plan) && !hidden_repack(plan, kernel, Arithmetic::BF16); };
+    return [&](const Plan& plan) {
+      return is_precompiled_on_tensor_cores(plan) && !hidden_repack(plan, kernel, Arithmetic::BF16);
+    };
   };
   for (const Row& row : table) {
-    const Kernel kernel = convolution(KernelKind::ConvolutionForward, 8, row.channels, row.filters, 56, same);
-    EXPECT_EQ(!first_plan(kernel, Arithmetic::BF16, Target(h100()), suits(kernel)), row.repacks) << kernel.key();
-    EXPECT_EQ(row.channels % channel_multiple(Arithmetic::BF16) != 0 || row.filters % channel_multiple(Arithmetic::BF16) != 0, row.repacks);
+    const Kernel kernel =
+        convolution(KernelKind::ConvolutionForward, 8, row.channels, row.filters, 56, same);
+    EXPECT_EQ(!first_plan(kernel, Arithmetic::BF16, Target(h100()), suits(kernel)), row.repacks)
+        << kernel.key();
+    EXPECT_EQ(row.channels % channel_multiple(Arithmetic::BF16) != 0 ||
+                  row.filters % channel_multiple(Arithmetic::BF16) != 0,
+              row.repacks);
   }
 }
 
@@ -167,7 +194,8 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
 TEST(Plans, OnTensorCoresHaveRoomForPaddedCopiesAndNoMore) {
   constexpr std::int64_t positions = 8 * 56 * 56, taps = 9, alignment = 1024;
   const auto padded = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };
-  for (const auto& [channels, filters] : {std::pair<std::int64_t, std::int64_t>(3, 64), {12, 64}, {64, 66}, {66, 66}, {64, 64}})
+  for (const auto& [channels, filters] :
+       {std::pair<std::int64_t, std::int64_t>(3, 64), {12, 64}, {64, 66}, {66, 66}, {64, 64}})
     for (const KernelKind kind : all_kinds) {
       const Kernel kernel = convolution(kind, 8, channels, filters, 56, same);
       std::int64_t copies = 0, least = std::numeric_limits<std::int64_t>::max();
@@ -187,14 +215,18 @@ TEST(OperationGraph, ThatIsWrongIsAnErrorOfOneLine) {
     Kernel kernel;
   };
   const Kernel right = convolution(KernelKind::ConvolutionForward, 8, 64, 64, 56, same);
-  std::vector<Row> table{{"an output that is too large", right}, {"other samples", right}, {"a stride of nothing", right}, {"half a group", right}};
+  std::vector<Row> table{{"an output that is too large", right},
+                         {"other samples", right},
+                         {"a stride of nothing", right},
+                         {"half a group", right}};
   table[0].kernel.y[Axis::H] = 57;
   table[1].kernel.y[Axis::N] = 4;
   table[2].kernel.windows[1].stride = 0;
   table[3].kernel.x[Axis::C] = 63;
   table[3].kernel.groups = 2;
   for (const Row& row : table) {
-    const std::string message = message_of<EnvironmentError>([&] { operation_graph(row.kernel, Arithmetic::F32, Target(h100())); });
+    const std::string message = message_of<EnvironmentError>(
+        [&] { operation_graph(row.kernel, Arithmetic::F32, Target(h100())); });
     EXPECT_THAT(message, testing::StartsWith("cuDNN: ")) << row.what;
     EXPECT_THAT(message, HasSubstr("CUDNN_STATUS_")) << row.what;
     EXPECT_EQ(message.find('\n'), std::string::npos) << row.what;

@@ -18,7 +18,8 @@ const std::vector<int> ranks{1, 2, 4, 8};
 /// As tensors would be stored for the tensor cores.
 Kernel padded(Kernel kernel, Arithmetic arithmetic) {
   const std::int64_t multiple = channel_multiple(arithmetic);
-  for (Shape* shape : {&kernel.x, &kernel.y}) (*shape)[Axis::C] = ((*shape)[Axis::C] + multiple - 1) / multiple * multiple;
+  for (Shape* shape : {&kernel.x, &kernel.y})
+    (*shape)[Axis::C] = ((*shape)[Axis::C] + multiple - 1) / multiple * multiple;
   return kernel;
 }
 
@@ -31,16 +32,24 @@ std::set<Kernel> asked_of_cudnn(const std::set<Kernel>& kernels) {
 }
 
 void expect_plans_in_fp32(const std::set<Kernel>& kernels, const Target& target) {
-  for (const Kernel& kernel : kernels) EXPECT_TRUE(first_plan(kernel, Arithmetic::F32, target, [](const Plan&) { return true; })) << kernel.key();
+  for (const Kernel& kernel : kernels)
+    EXPECT_TRUE(first_plan(kernel, Arithmetic::F32, target, [](const Plan&) { return true; }))
+        << kernel.key();
 }
 
 /// Plans that use the tensor cores and copy nothing first; of those that are there without a driver.
 std::function<bool(const Plan&)> on_tensor_cores(const Kernel& kernel, Arithmetic arithmetic) {
-  return [=](const Plan& plan) { return plan.config.tensor_cores && !plan.config.compiled_at_run_time && !hidden_repack(plan, kernel, arithmetic); };
+  return [=](const Plan& plan) {
+    return plan.config.tensor_cores && !plan.config.compiled_at_run_time &&
+           !hidden_repack(plan, kernel, arithmetic);
+  };
 }
 
 /// Engines on tensor cores count elements in 32 bits.
-bool is_huge(const Kernel& kernel) { return std::max(kernel.x.elements(), kernel.y.elements()) > std::numeric_limits<std::int32_t>::max(); }
+bool is_huge(const Kernel& kernel) {
+  return std::max(kernel.x.elements(), kernel.y.elements()) >
+         std::numeric_limits<std::int32_t>::max();
+}
 
 /// Those in groups, and huge ones, may be exceptions, see below.
 void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target& target) {
@@ -49,16 +58,22 @@ void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target&
     if (kernel.groups == 1) stored.insert(padded(kernel, Arithmetic::BF16));
   std::erase_if(stored, is_huge);
   for (const Kernel& kernel : stored) {
-    EXPECT_TRUE(first_plan(kernel, Arithmetic::BF16, target, on_tensor_cores(kernel, Arithmetic::BF16))) << kernel.key();
+    EXPECT_TRUE(
+        first_plan(kernel, Arithmetic::BF16, target, on_tensor_cores(kernel, Arithmetic::BF16)))
+        << kernel.key();
   }
 }
 
 /// Engines of the library itself; without them nothing could be said here.
 bool has_precompiled_engines() {
-  const Kernel kernel{.kind = KernelKind::ConvolutionForward, .x = {{1, 8, 1, 8, 8}}, .y = {{1, 8, 1, 8, 8}}};
-  return first_plan(kernel, Arithmetic::BF16, Target(h100()), [](const Plan& plan) { return !plan.config.compiled_at_run_time; }).has_value();
+  const Kernel kernel{
+      .kind = KernelKind::ConvolutionForward, .x = {{1, 8, 1, 8, 8}}, .y = {{1, 8, 1, 8, 8}}};
+  return first_plan(kernel, Arithmetic::BF16, Target(h100()),
+                    [](const Plan& plan) { return !plan.config.compiled_at_run_time; })
+      .has_value();
 }
-constexpr const char* no_engines = "cuDNN's precompiled engines are not installed, and others need a driver";
+constexpr const char* no_engines =
+    "cuDNN's precompiled engines are not installed, and others need a driver";
 
 std::set<Kernel> every(std::size_t step, const std::set<Kernel>& kernels) {
   std::set<Kernel> some;
@@ -72,7 +87,8 @@ std::set<Kernel> every(std::size_t step, const std::set<Kernel>& kernels) {
 TEST(ConvolutionPlans, AreThereForASample) {
   if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
   for (const char* network : {"resnet50", "unet3d", "cosmogan_generator"}) {
-    const std::set<Kernel> kernels = every(97, asked_of_cudnn(convolutions_of(read_network(network), {2, 4, 8})));
+    const std::set<Kernel> kernels =
+        every(97, asked_of_cudnn(convolutions_of(read_network(network), {2, 4, 8})));
     ASSERT_GT(kernels.size(), 10U);
     for (const DeviceProperties& device : {h100(), h200()}) {
       SCOPED_TRACE(std::string(network) + " on " + device.name);
@@ -94,20 +110,35 @@ TEST(ConvolutionPlans, HaveTheseExceptions) {
   using enum KernelKind;
   const Row table[] = {
       {"fp32 is exact, and tensor cores are not",
-       {.kind = ConvolutionForward, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, same, same}},
+       {.kind = ConvolutionForward,
+        .x = {{8, 64, 1, 56, 56}},
+        .y = {{8, 64, 1, 56, 56}},
+        .windows = {Window{}, same, same}},
        Arithmetic::F32},
       {"three channels fill no 16 bytes",
-       {.kind = ConvolutionForward, .x = {{8, 3, 1, 224, 224}}, .y = {{8, 64, 1, 112, 112}}, .windows = {Window{}, stem, stem}},
+       {.kind = ConvolutionForward,
+        .x = {{8, 3, 1, 224, 224}},
+        .y = {{8, 64, 1, 112, 112}},
+        .windows = {Window{}, stem, stem}},
        Arithmetic::BF16},
       {"nor do the channels of a group",
-       {.kind = ConvolutionForward, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, same, same}, .groups = 64},
+       {.kind = ConvolutionForward,
+        .x = {{8, 64, 1, 56, 56}},
+        .y = {{8, 64, 1, 56, 56}},
+        .windows = {Window{}, same, same},
+        .groups = 64},
        Arithmetic::BF16},
       {"2^31 elements are too many to count",
-       {.kind = ConvolutionForward, .x = {{1, 8, 512, 512, 512}}, .y = {{1, 16, 512, 512, 512}}, .windows = {same, same, same}},
+       {.kind = ConvolutionForward,
+        .x = {{1, 8, 512, 512, 512}},
+        .y = {{1, 16, 512, 512, 512}},
+        .windows = {same, same, same}},
        Arithmetic::BF16},
   };
   for (const Row& row : table)
-    EXPECT_FALSE(first_plan(row.kernel, row.arithmetic, Target(h100()), on_tensor_cores(row.kernel, row.arithmetic))) << row.reason;
+    EXPECT_FALSE(first_plan(row.kernel, row.arithmetic, Target(h100()),
+                            on_tensor_cores(row.kernel, row.arithmetic)))
+        << row.reason;
 }
 
 class ConvolutionPlansSweep : public testing::TestWithParam<std::string> {};
@@ -122,7 +153,8 @@ TEST_P(ConvolutionPlansSweep, AreThereForAll) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(ShippedNetworks, ConvolutionPlansSweep, testing::ValuesIn(shipped_networks()),
+INSTANTIATE_TEST_SUITE_P(ShippedNetworks, ConvolutionPlansSweep,
+                         testing::ValuesIn(shipped_networks()),
                          [](const auto& instance) { return instance.param; });
 
 }  // namespace

@@ -14,8 +14,10 @@ using test::message_of;
 using testing::HasSubstr;
 using enum KernelKind;
 
-const Kernel residual{
-    .kind = ConvolutionForward, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}}};
+const Kernel residual{.kind = ConvolutionForward,
+                      .x = {{8, 64, 1, 56, 56}},
+                      .y = {{8, 64, 1, 56, 56}},
+                      .windows = {Window{}, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}}};
 
 Kernel with_kind(Kernel kernel, KernelKind kind) {
   kernel.kind = kind;
@@ -24,12 +26,14 @@ Kernel with_kind(Kernel kernel, KernelKind kind) {
 
 TEST(Convolution, IsMadeByEachOfItsChoices) {
   const Target target(h200());
-  for (const KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+  for (const KernelKind kind :
+       {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     const Kernel kernel = with_kind(residual, kind);
     const std::vector<Plan> plans = execution_plans(kernel, Arithmetic::TF32, target);
     const std::vector<std::string> choices = convolution_choices(kernel, Arithmetic::TF32, target);
     ASSERT_EQ(choices.size(), plans.size());
-    EXPECT_EQ(make_convolution(kernel, "", Arithmetic::TF32, target)->implementation(), choices[0]) << "the rule";
+    EXPECT_EQ(make_convolution(kernel, "", Arithmetic::TF32, target)->implementation(), choices[0])
+        << "the rule";
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const auto made = make_convolution(kernel, choices[i], Arithmetic::TF32, target);
       EXPECT_EQ(made->implementation(), choices[i]);
@@ -40,35 +44,48 @@ TEST(Convolution, IsMadeByEachOfItsChoices) {
 
 TEST(Convolution, OfAnyLocalFormCanBeMade) {
   const Target target(h100());
-  for (const KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter})
+  for (const KernelKind kind :
+       {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter})
     for (const Kernel& kernel : test::convolutions(kind))
       for (const Arithmetic arithmetic : {Arithmetic::F32, Arithmetic::TF32})
-        EXPECT_EQ(message_of([&] { make_convolution(kernel, "", arithmetic, target); }), "no exception") << kernel.key();
+        EXPECT_EQ(message_of([&] { make_convolution(kernel, "", arithmetic, target); }),
+                  "no exception")
+            << kernel.key();
 }
 
 TEST(Convolution, HasRoomForThePartOfXThatItReads) {
   Kernel kernel = residual;
   kernel.x[Axis::H] = 60;
   kernel.windows[1].pad_before = -3;
-  for (const KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+  for (const KernelKind kind :
+       {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     kernel.kind = kind;
     const Bytes part{8 * 64 * 57 * 56 * size_of(DataType::F32)};
-    EXPECT_GE(make_convolution(kernel, "", Arithmetic::F32, Target(h100()))->workspace(), part) << kernel.key();
+    EXPECT_GE(make_convolution(kernel, "", Arithmetic::F32, Target(h100()))->workspace(), part)
+        << kernel.key();
   }
 }
 
 TEST(Convolution, OfPaddingAloneIsNotAskedOfCudnn) {
-  const Kernel kernel{
-      .kind = ConvolutionForward, .x = {{2, 3, 1, 0, 4}}, .y = {{2, 5, 1, 1, 4}}, .windows = {{{}, {.pad_before = 1}, {}}}, .bias = true};
-  for (const KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
-    EXPECT_EQ(make_convolution(with_kind(kernel, kind), "", Arithmetic::F32, Target(h100()))->implementation(), "own");
-    EXPECT_TRUE(convolution_choices(with_kind(kernel, kind), Arithmetic::F32, Target(h100())).empty());
+  const Kernel kernel{.kind = ConvolutionForward,
+                      .x = {{2, 3, 1, 0, 4}},
+                      .y = {{2, 5, 1, 1, 4}},
+                      .windows = {{{}, {.pad_before = 1}, {}}},
+                      .bias = true};
+  for (const KernelKind kind :
+       {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+    EXPECT_EQ(make_convolution(with_kind(kernel, kind), "", Arithmetic::F32, Target(h100()))
+                  ->implementation(),
+              "own");
+    EXPECT_TRUE(
+        convolution_choices(with_kind(kernel, kind), Arithmetic::F32, Target(h100())).empty());
   }
 }
 
 TEST(Convolution, SaysWhatItCannotDo) {
   const Target target(h100());
-  EXPECT_THAT(message_of<EnvironmentError>([&] { make_convolution(residual, "abacus", Arithmetic::F32, target); }),
+  EXPECT_THAT(message_of<EnvironmentError>(
+                  [&] { make_convolution(residual, "abacus", Arithmetic::F32, target); }),
               testing::AllOf(HasSubstr(residual.key()), HasSubstr("abacus")));
 }
 
@@ -78,19 +95,23 @@ TEST(Convolution, InNarrowNumbersHasABiasBehindItAndFloatsAsGradientsOfWeights) 
     Kernel biased = residual;
     biased.bias = true;
     biased.activation = Activation::Relu;
-    EXPECT_EQ(message_of([&] { make_convolution(biased, "", arithmetic, target); }), "no exception");
+    EXPECT_EQ(message_of([&] { make_convolution(biased, "", arithmetic, target); }),
+              "no exception");
     const Kernel filter = with_kind(residual, ConvolutionBackwardFilter);
     const Bytes written_by_cudnn{64 * 64 * 9 * size_of(storage(arithmetic))};
     EXPECT_GE(make_convolution(filter, "", arithmetic, target)->workspace(),
-              first_plan(filter, arithmetic, target, [](const Plan&) { return true; })->workspace + written_by_cudnn);
+              first_plan(filter, arithmetic, target, [](const Plan&) { return true; })->workspace +
+                  written_by_cudnn);
   }
 }
 
 TEST(Convolution, WantsADeviceUnlessOneIsDescribed) {
   int devices = 0;
-  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0) GTEST_SKIP() << "there is a device";
-  for (const std::string& message : {message_of<EnvironmentError>([] { make_convolution(residual, "", Arithmetic::F32); }),
-                                     message_of<EnvironmentError>([] { convolution_choices(residual, Arithmetic::F32); })})
+  if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
+    GTEST_SKIP() << "there is a device";
+  for (const std::string& message :
+       {message_of<EnvironmentError>([] { make_convolution(residual, "", Arithmetic::F32); }),
+        message_of<EnvironmentError>([] { convolution_choices(residual, Arithmetic::F32); })})
     EXPECT_THAT(message, HasSubstr("CUDA: asking for the device: "));
 }
 

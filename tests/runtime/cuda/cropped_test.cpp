@@ -24,14 +24,18 @@ Values part_of(Backend& backend, const Kernel& kernel, const Cropped& part, cons
 Values around(Backend& backend, const Kernel& kernel, const Cropped& part, const Values& values) {
   Kernel paste = copy(part.kernel.x, kernel.x, part.kernel.x);
   paste.to = part.from;
-  return run(backend, paste, {values}, whole_context(paste), {zeros({DataType::F32, kernel.x.elements()})}).at(0);
+  return run(backend, paste, {values}, whole_context(paste),
+             {zeros({DataType::F32, kernel.x.elements()})})
+      .at(0);
 }
 
 Values on_the_part(Backend& backend, const Kernel& kernel, std::vector<Values> reads) {
   const Cropped part = cropped(kernel);
-  if (kernel.kind != KernelKind::ConvolutionBackwardData) reads[0] = part_of(backend, kernel, part, reads[0]);
+  if (kernel.kind != KernelKind::ConvolutionBackwardData)
+    reads[0] = part_of(backend, kernel, part, reads[0]);
   const Values result = run(backend, part.kernel, reads).at(0);
-  return kernel.kind == KernelKind::ConvolutionBackwardData ? around(backend, kernel, part, result) : result;
+  return kernel.kind == KernelKind::ConvolutionBackwardData ? around(backend, kernel, part, result)
+                                                            : result;
 }
 
 TEST(Cropped, SaysWhatIsRead) {
@@ -41,17 +45,20 @@ TEST(Cropped, SaysWhatIsRead) {
     std::int64_t y, from, extent, pad_before, pad_after;
   };
   //                x  kernel stride dilation pads   y  from extent pads
-  const std::vector<Row> table{{8, {3, 1, 1, 1, 1}, 8, 0, 8, 1, 1},    // nothing to crop
-                               {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 0},    // nor here
-                               {8, {3, 2, 1, 0, 0}, 3, 0, 8, 0, 0},    // less than a stride is left over
-                               {8, {1, 1, 1, -2, 0}, 6, 2, 6, 0, 0},   // begins inside
-                               {8, {3, 1, 1, -1, -2}, 3, 1, 5, 0, 0},  // and ends there
-                               {9, {2, 3, 1, 0, 0}, 2, 0, 5, 0, 0},    // a whole stride and more is left over
-                               {9, {2, 3, 1, -1, 2}, 3, 1, 8, 0, 0},   // padding that is not read
-                               {4, {3, 1, 1, -2, 3}, 3, 2, 2, 0, 3}};
+  const std::vector<Row> table{
+      {8, {3, 1, 1, 1, 1}, 8, 0, 8, 1, 1},    // nothing to crop
+      {8, {3, 2, 1, 1, 0}, 4, 0, 8, 1, 0},    // nor here
+      {8, {3, 2, 1, 0, 0}, 3, 0, 8, 0, 0},    // less than a stride is left over
+      {8, {1, 1, 1, -2, 0}, 6, 2, 6, 0, 0},   // begins inside
+      {8, {3, 1, 1, -1, -2}, 3, 1, 5, 0, 0},  // and ends there
+      {9, {2, 3, 1, 0, 0}, 2, 0, 5, 0, 0},    // a whole stride and more is left over
+      {9, {2, 3, 1, -1, 2}, 3, 1, 8, 0, 0},   // padding that is not read
+      {4, {3, 1, 1, -2, 3}, 3, 2, 2, 0, 3}};
   for (const Row& row : table) {
-    const Kernel kernel{
-        .kind = KernelKind::ConvolutionForward, .x = {{1, 1, 1, row.x, 1}}, .y = {{1, 1, 1, row.y, 1}}, .windows = {Window{}, row.window, {}}};
+    const Kernel kernel{.kind = KernelKind::ConvolutionForward,
+                        .x = {{1, 1, 1, row.x, 1}},
+                        .y = {{1, 1, 1, row.y, 1}},
+                        .windows = {Window{}, row.window, {}}};
     const Cropped part = cropped(kernel);
     SCOPED_TRACE(kernel.key());
     const Window& window = part.kernel.windows[1];
@@ -71,18 +78,26 @@ TEST(Cropped, GivesTheSameInAllDirections) {
     Kernel kernel{.x = {{2, 2, 1, 1, 1}}, .y = {{2, 3, 1, 1, 1}}};
     for (const Axis axis : spatial_axes) {
       Window& window = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
-      window = {between(random, 1, 3), between(random, 1, 3), between(random, 1, 2), between(random, -2, 2), 0};
+      window = {between(random, 1, 3), between(random, 1, 3), between(random, 1, 2),
+                between(random, -2, 2), 0};
       kernel.y[axis] = between(random, 1, 3);
-      const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() - window.pad_before;
-      kernel.x[axis] = std::max<std::int64_t>(1 - std::min<std::int64_t>(0, window.pad_before), end + between(random, -2, 4));
+      const std::int64_t end =
+          (kernel.y[axis] - 1) * window.stride + window.span() - window.pad_before;
+      kernel.x[axis] = std::max<std::int64_t>(1 - std::min<std::int64_t>(0, window.pad_before),
+                                              end + between(random, -2, 4));
       window.pad_after = std::max<std::int64_t>(-1, end - kernel.x[axis]);
     }
     if (cropped(kernel).kernel.x.elements() == 0) continue;
-    for (const KernelKind kind : {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData, KernelKind::ConvolutionBackwardFilter}) {
+    for (const KernelKind kind :
+         {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
+          KernelKind::ConvolutionBackwardFilter}) {
       kernel.kind = kind;
       std::vector<Values> reads;
-      for (const Operand& operand : kernel.operands().reads) reads.push_back(random_values(operand, random));
-      EXPECT_EQ(floats(on_the_part(*backend, kernel, reads)), floats(run(*backend, kernel, reads).at(0))) << kernel.key();
+      for (const Operand& operand : kernel.operands().reads)
+        reads.push_back(random_values(operand, random));
+      EXPECT_EQ(floats(on_the_part(*backend, kernel, reads)),
+                floats(run(*backend, kernel, reads).at(0)))
+          << kernel.key();
     }
   }
 }

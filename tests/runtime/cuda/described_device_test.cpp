@@ -15,7 +15,11 @@ using enum KernelKind;
 
 Kernel residual(KernelKind kind, DataType type = DataType::F32) {
   constexpr Window same{3, 1, 1, 1, 1};
-  return {.kind = kind, .x = {{8, 66, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}, .windows = {Window{}, same, same}, .type = type};
+  return {.kind = kind,
+          .x = {{8, 66, 1, 56, 56}},
+          .y = {{8, 64, 1, 56, 56}},
+          .windows = {Window{}, same, same},
+          .type = type};
 }
 
 TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {
@@ -27,17 +31,22 @@ TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {
     Arithmetic arithmetic;
   };
   const Row table[] = {
-      {"h100", cudnn::h100(), false, DataType::F32, Arithmetic::F32},  {"h100", cudnn::h100(), true, DataType::F32, Arithmetic::TF32},
-      {"h100", cudnn::h100(), true, DataType::BF16, Arithmetic::BF16}, {"h200", cudnn::h200(), false, DataType::F16, Arithmetic::F16},
+      {"h100", cudnn::h100(), false, DataType::F32, Arithmetic::F32},
+      {"h100", cudnn::h100(), true, DataType::F32, Arithmetic::TF32},
+      {"h100", cudnn::h100(), true, DataType::BF16, Arithmetic::BF16},
+      {"h200", cudnn::h200(), false, DataType::F16, Arithmetic::F16},
       {"h200", cudnn::h200(), false, DataType::F32, Arithmetic::F32},
   };
   for (const Row& row : table) {
     const std::optional<DescribedDevice> device = described_device(row.device, row.tf32);
     ASSERT_TRUE(device);
     EXPECT_THAT(device->library, testing::StartsWith("cuDNN 9."));
-    for (const KernelKind kind : {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+    for (const KernelKind kind :
+         {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
       const Kernel kernel = residual(kind, row.type);
-      const Bytes taken = cudnn::make_convolution(kernel, "", row.arithmetic, cudnn::Target(row.properties))->workspace();
+      const Bytes taken =
+          cudnn::make_convolution(kernel, "", row.arithmetic, cudnn::Target(row.properties))
+              ->workspace();
       EXPECT_EQ(device->workspace(kernel), taken) << row.device << " " << kernel.key();
       EXPECT_GT(taken.value, 0) << "66 channels are copied";
     }
@@ -53,13 +62,16 @@ TEST(DescribedDevice, KnowsOwnKernelsToo) {
 TEST(DescribedDevice, IsAskedFromSeveralThreads) {
   const DescribedDevice device = *described_device("h100", false);
   std::array<Bytes, 6> answers{};
-  in_parallel(answers.size(),
-              [&](std::size_t i) { answers[i] = device.workspace(residual(i % 2 == 0 ? ConvolutionForward : ConvolutionBackwardData)); });
+  in_parallel(answers.size(), [&](std::size_t i) {
+    answers[i] =
+        device.workspace(residual(i % 2 == 0 ? ConvolutionForward : ConvolutionBackwardData));
+  });
   for (std::size_t i = 2; i < answers.size(); ++i) EXPECT_EQ(answers[i], answers[i % 2]);
 }
 
 TEST(DescribedDevice, IsNoneThatNobodyDescribed) {
-  for (const char* name : {"", "v100-16", "h1000"}) EXPECT_FALSE(described_device(name, false)) << name;
+  for (const char* name : {"", "v100-16", "h1000"})
+    EXPECT_FALSE(described_device(name, false)) << name;
 }
 
 }  // namespace

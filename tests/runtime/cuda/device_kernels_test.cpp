@@ -14,7 +14,8 @@ using namespace kernel_cases;
 /// A buffer of the device; empty ones have an address, too.
 class DeviceBuffer {
  public:
-  DeviceBuffer(Backend& backend, Values& values, const Operand& operand) : backend_(backend), bytes_(operand.bytes()) {
+  DeviceBuffer(Backend& backend, Values& values, const Operand& operand)
+      : backend_(backend), bytes_(operand.bytes()) {
     memory_ = backend.allocate({std::max<std::int64_t>(bytes_.value, 1)});
     upload(values);
   }
@@ -23,8 +24,12 @@ class DeviceBuffer {
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
   void* memory() const { return memory_; }
-  void upload(Values& values) const { backend_.upload(Track::Compute, memory_, data_of(values), bytes_); }
-  void download(Values& values) const { backend_.download(Track::Compute, data_of(values), memory_, bytes_); }
+  void upload(Values& values) const {
+    backend_.upload(Track::Compute, memory_, data_of(values), bytes_);
+  }
+  void download(Values& values) const {
+    backend_.download(Track::Compute, data_of(values), memory_, bytes_);
+  }
 
  private:
   Backend& backend_;
@@ -33,7 +38,9 @@ class DeviceBuffer {
 };
 
 /// What it wrote, twice.
-std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel& kernel, std::vector<Values> reads, const std::vector<Values>& before,
+std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel& kernel,
+                                                 std::vector<Values> reads,
+                                                 const std::vector<Values>& before,
                                                  const std::string& choice) {
   const Operands all = kernel.operands();
   std::vector<std::unique_ptr<DeviceBuffer>> read_buffers, write_buffers;
@@ -41,9 +48,14 @@ std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel&
   std::vector<void*> to;
   std::array<std::vector<Values>, 2> written{before, before};
   for (std::size_t i = 0; i < reads.size(); ++i)
-    from.push_back(read_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, reads[i], all.reads[i]))->memory());
+    from.push_back(
+        read_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, reads[i], all.reads[i]))
+            ->memory());
   for (std::size_t i = 0; i < before.size(); ++i)
-    to.push_back(write_buffers.emplace_back(std::make_unique<DeviceBuffer>(backend, written[0][i], all.writes[i]))->memory());
+    to.push_back(
+        write_buffers
+            .emplace_back(std::make_unique<DeviceBuffer>(backend, written[0][i], all.writes[i]))
+            ->memory());
   const auto prepared = backend.prepare(kernel, choice);
   void* workspace = backend.allocate({std::max<std::int64_t>(prepared->workspace().value, 1)});
   KernelContext context = inner_context(kernel);
@@ -64,7 +76,8 @@ std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel&
 class DeviceKernels : public NeedsDevice<testing::TestWithParam<int>> {};
 
 TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
-  const std::unique_ptr<Backend> backend = make_cuda_backend(false), reference = make_reference_backend();
+  const std::unique_ptr<Backend> backend = make_cuda_backend(false),
+                                 reference = make_reference_backend();
   Random random(static_cast<unsigned>(GetParam()));
   std::vector<Kernel> kernels = cases_of(static_cast<KernelKind>(GetParam()));
   const std::size_t wide = works_on_activations(kernels.front().kind) ? kernels.size() : 0;
@@ -75,11 +88,15 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
   for (const Kernel& kernel : kernels) {
     const std::vector<Values> reads = operands(kernel, random);
     std::vector<Values> before;
-    for (const Operand& operand : kernel.operands().writes) before.push_back(random_values(operand, random, 1000));
-    const std::vector<Values> expected = run(*reference, kernel, reads, inner_context(kernel), before);
+    for (const Operand& operand : kernel.operands().writes)
+      before.push_back(random_values(operand, random, 1000));
+    const std::vector<Values> expected =
+        run(*reference, kernel, reads, inner_context(kernel), before);
     // Narrow convolutions have dozens of choices; those of one in so many are run, or it would take minutes.
     const std::size_t index = static_cast<std::size_t>(&kernel - kernels.data());
-    std::vector<std::string> choices = is_narrow(kernel.type) && index % 8 > 1 ? std::vector<std::string>() : backend->choices(kernel);
+    std::vector<std::string> choices = is_narrow(kernel.type) && index % 8 > 1
+                                           ? std::vector<std::string>()
+                                           : backend->choices(kernel);
     choices.emplace_back();  // by rule
     for (const std::string& choice : choices) {
       SCOPED_TRACE(kernel.key() + (choice.empty() ? "" : " as " + choice));
@@ -92,7 +109,9 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceKernels, testing::Range(0, kernel_kind_count),
-                         [](const auto& instance) { return std::string(name_of(static_cast<KernelKind>(instance.param))); });
+                         [](const auto& instance) {
+                           return std::string(name_of(static_cast<KernelKind>(instance.param)));
+                         });
 
 }  // namespace
 }  // namespace stratplan::test

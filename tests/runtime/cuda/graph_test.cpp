@@ -55,31 +55,38 @@ TEST_F(CudaGraph, FailsWithoutHarmToTheStreams) {
 
 TEST_F(CudaGraph, TrainsAlikeOnOneRank) {
   for (const OptimizerKind kind :
-       {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Nesterov, OptimizerKind::Adam, OptimizerKind::AdamW, OptimizerKind::Lars}) {
+       {OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Nesterov, OptimizerKind::Adam,
+        OptimizerKind::AdamW, OptimizerKind::Lars}) {
     const Network network = changing_network(kind);
     const LayerDecompositions whole(network.layers.size());
     run_loopback(1, [&](Communicator& alone) {
       const auto one = make_cuda_backend(false), other = make_cuda_backend(false);
-      const Outcome launched = train(network, whole, {}, *one, alone, alone, false), replayed = train(network, whole, {}, *other, alone, alone, true);
+      const Outcome launched = train(network, whole, {}, *one, alone, alone, false),
+                    replayed = train(network, whole, {}, *other, alone, alone, true);
       expect_same(replayed, launched, std::string(name_of(kind)));
       EXPECT_EQ(replayed.count.segments, 1U);
     });
   }
 }
 
-TEST_F(CudaGraph, TrainsAlikeByWayOfTheHost) {  // ranks are threads that share the device, each with streams and captures of its own
+TEST_F(
+    CudaGraph,
+    TrainsAlikeByWayOfTheHost) {  // ranks are threads that share the device, each with streams and captures of its own
   const Network network = changing_network();
   for (const char* grid : {"N2", "H2", "C2 F2"})
     for (const bool concurrent : {false, true}) {
-      const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+      const LayerDecompositions decompositions =
+          uniform_plan(network, Decomposition::parse(grid)).layers;
       run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
         const auto outcome = [&](bool replays) {
           const auto backend = make_cuda_backend(false);
           StagedCommunicator communicator(loopback, *backend);
-          return train(network, decompositions, in_pieces(concurrent), *backend, communicator, loopback, replays);
+          return train(network, decompositions, in_pieces(concurrent), *backend, communicator,
+                       loopback, replays);
         };
         const Outcome launched = outcome(false), replayed = outcome(true);
-        if (loopback.rank() == 0) expect_same(replayed, launched, std::string(grid) + (concurrent ? ", concurrent" : ""));
+        if (loopback.rank() == 0)
+          expect_same(replayed, launched, std::string(grid) + (concurrent ? ", concurrent" : ""));
         EXPECT_GT(replayed.count.segments, 1U);
       });
     }

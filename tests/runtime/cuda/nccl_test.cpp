@@ -50,7 +50,8 @@ std::string message_of(const std::function<void()>& body) {
 TEST(Nccl, NeedsABackendOfADevice) {
   run_loopback(1, [](Communicator& alone) {
     const auto host = make_reference_backend();
-    EXPECT_EQ(message_of([&] { make_nccl_communicator(alone, *host, {}); }), "NCCL moves memory of CUDA devices: the reference backend has none");
+    EXPECT_EQ(message_of([&] { make_nccl_communicator(alone, *host, {}); }),
+              "NCCL moves memory of CUDA devices: the reference backend has none");
   });
 }
 
@@ -60,8 +61,11 @@ class NoDevice final : public Backend {
   std::string name() const override { return "none"; }
   void* allocate(Bytes) override { return nullptr; }
   void release(void*) noexcept override {}
-  std::unique_ptr<PreparedKernel> prepare(const Kernel&, const std::string&) override { return nullptr; }
-  void enqueue(Stream, PreparedKernel&, std::span<const void* const>, std::span<void* const>, void*, const KernelContext&) override {}
+  std::unique_ptr<PreparedKernel> prepare(const Kernel&, const std::string&) override {
+    return nullptr;
+  }
+  void enqueue(Stream, PreparedKernel&, std::span<const void* const>, std::span<void* const>, void*,
+               const KernelContext&) override {}
   void upload(Stream, void*, const void*, Bytes) override {}
   void download(Stream, void*, const void*, Bytes) override {}
   Event record(Stream, Event) override { return 0; }
@@ -75,7 +79,8 @@ TEST(Nccl, SaysThatThereIsNoDevice) {
   if (!cuda_devices().empty()) GTEST_SKIP() << "there is one";
   NoDevice none;
   run_loopback(1, [&](Communicator& alone) {
-    EXPECT_THAT(message_of([&] { make_nccl_communicator(alone, none, {}); }), HasSubstr("CUDA: looking for a device, for NCCL: "));
+    EXPECT_THAT(message_of([&] { make_nccl_communicator(alone, none, {}); }),
+                HasSubstr("CUDA: looking for a device, for NCCL: "));
   });
 }
 
@@ -84,7 +89,9 @@ class NcclAlone : public test::NeedsDevice<> {
  protected:
   static void run(const std::function<void(Communicator&, test::StreamBackend&)>& body) {
     test::StreamBackend backend;
-    run_loopback(1, [&](Communicator& alone) { body(*make_nccl_communicator(alone, backend, {{Track::Gradient, {0}}}), backend); });
+    run_loopback(1, [&](Communicator& alone) {
+      body(*make_nccl_communicator(alone, backend, {{Track::Gradient, {0}}}), backend);
+    });
   }
 };
 
@@ -105,7 +112,8 @@ TEST_F(NcclAlone, CollectivesOfOneCopy) {
     const std::vector<std::int64_t> counts{2};
     OnDevice<double> input(backend, {3, 4}), sums(backend, {0, 0}), all(backend, {0, 0});
     communicator.all_reduce(Track::Gradient, group, input.at(), 2, DataType::F64);
-    communicator.reduce_scatter(Track::Gradient, group, input.at(), sums.at(), counts, DataType::F64);
+    communicator.reduce_scatter(Track::Gradient, group, input.at(), sums.at(), counts,
+                                DataType::F64);
     communicator.all_gather(Track::Gradient, group, sums.at(), all.at(), counts, DataType::F64);
     communicator.synchronize(Track::Gradient);
     EXPECT_THAT(input.get(), ElementsAre(3, 4));
@@ -123,7 +131,8 @@ TEST_F(NcclAlone, MayBeCapturedIntoAGraph) {
     const auto compute = static_cast<cudaStream_t>(backend.native_stream(Track::Compute));
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t ready = nullptr;
-    check_cuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal), "beginning a capture");
+    check_cuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal),
+               "beginning a capture");
     exchange();
     backend.wait(Track::Compute, backend.record(Track::Halo, Backend::none));
     check_cuda(cudaStreamEndCapture(compute, &graph), "ending a capture");

@@ -14,7 +14,8 @@ namespace stratplan::test {
 
 inline std::vector<std::string> shipped_networks() {
   std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks"))) names.push_back(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(data_folder("networks")))
+    names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -28,10 +29,12 @@ inline Kernel bare(Kernel kernel) {
 }
 
 /// Of one layer under one decomposition, on all ranks.
-inline void add_convolutions(const Network& network, LayerIndex layer, const Decomposition& decomposition, std::set<Kernel>& kernels) {
+inline void add_convolutions(const Network& network, LayerIndex layer,
+                             const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
     for (const Step& step : lower_layer(network, layer, decomposition, {}, rank).steps)
-      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body); compute != nullptr && is_contraction(compute->kernel.kind))
+      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body);
+          compute != nullptr && is_contraction(compute->kernel.kind))
         kernels.insert(bare(compute->kernel));
 }
 
@@ -42,7 +45,8 @@ inline std::set<Kernel> convolutions_of(const Network& network, const std::vecto
     for (const int count : ranks)
       for (const Decomposition& root : candidates(network, block, {count}).legal) {
         const std::vector<Decomposition> of_layers = spread(network, block, root);
-        for (std::size_t i = 0; i < block.layers.size(); ++i) add_convolutions(network, block.layers[i], of_layers[i], kernels);
+        for (std::size_t i = 0; i < block.layers.size(); ++i)
+          add_convolutions(network, block.layers[i], of_layers[i], kernels);
       }
   return kernels;
 }

@@ -15,7 +15,8 @@ namespace stratplan::test {
 class StreamBackend final : public Backend {
  public:
   StreamBackend() {
-    for (cudaStream_t& stream : streams_) check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+    for (cudaStream_t& stream : streams_)
+      check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
   }
   ~StreamBackend() override {
     for (const cudaEvent_t event : events_) cudaEventDestroy(event);
@@ -31,29 +32,41 @@ class StreamBackend final : public Backend {
     return memory;
   }
   void release(void* memory) noexcept override { cudaFree(memory); }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel&, const std::string&) override { return nullptr; }
-  void enqueue(Stream, PreparedKernel&, std::span<const void* const>, std::span<void* const>, void*, const KernelContext&) override {
+  std::unique_ptr<PreparedKernel> prepare(const Kernel&, const std::string&) override {
+    return nullptr;
+  }
+  void enqueue(Stream, PreparedKernel&, std::span<const void* const>, std::span<void* const>, void*,
+               const KernelContext&) override {
     SP_ASSERT(false, "there are no kernels");
   }
   void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
-    check_cuda(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes.value), cudaMemcpyHostToDevice, of(stream)), "uploading");
+    check_cuda(cudaMemcpyAsync(device, host, static_cast<std::size_t>(bytes.value),
+                               cudaMemcpyHostToDevice, of(stream)),
+               "uploading");
   }
   void download(Stream stream, void* host, const void* device, Bytes bytes) override {
-    check_cuda(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes.value), cudaMemcpyDeviceToHost, of(stream)), "downloading");
+    check_cuda(cudaMemcpyAsync(host, device, static_cast<std::size_t>(bytes.value),
+                               cudaMemcpyDeviceToHost, of(stream)),
+               "downloading");
   }
   Event record(Stream stream, Event again) override {
     if (again == none) {
       again = static_cast<Event>(events_.size());
-      check_cuda(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming), "making an event");
+      check_cuda(cudaEventCreateWithFlags(&events_.emplace_back(), cudaEventDisableTiming),
+                 "making an event");
     }
-    check_cuda(cudaEventRecord(events_.at(static_cast<std::size_t>(again)), of(stream)), "recording an event");
+    check_cuda(cudaEventRecord(events_.at(static_cast<std::size_t>(again)), of(stream)),
+               "recording an event");
     return again;
   }
   Seconds elapsed(Event, Event) override { return {}; }
   void wait(Stream stream, Event event) override {
-    check_cuda(cudaStreamWaitEvent(of(stream), events_.at(static_cast<std::size_t>(event)), 0), "waiting for an event");
+    check_cuda(cudaStreamWaitEvent(of(stream), events_.at(static_cast<std::size_t>(event)), 0),
+               "waiting for an event");
   }
-  void synchronize(Stream stream) override { check_cuda(cudaStreamSynchronize(of(stream)), "waiting for a stream"); }
+  void synchronize(Stream stream) override {
+    check_cuda(cudaStreamSynchronize(of(stream)), "waiting for a stream");
+  }
   void* native_stream(Stream stream) override { return of(stream); }
 
  private:
@@ -66,7 +79,8 @@ class StreamBackend final : public Backend {
 template <class T>
 class OnDevice {
  public:
-  OnDevice(Backend& backend, const std::vector<T>& values) : backend_(backend), count_(values.size()), address_(backend.allocate(bytes())) {
+  OnDevice(Backend& backend, const std::vector<T>& values)
+      : backend_(backend), count_(values.size()), address_(backend.allocate(bytes())) {
     set(values);
   }
   ~OnDevice() { backend_.release(address_); }

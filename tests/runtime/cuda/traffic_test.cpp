@@ -28,7 +28,8 @@ void copy(const TrafficPlan& plan, std::vector<float>& to, const std::vector<flo
   for (int block = 0; block < plan.blocks; ++block)
     for (int thread = 0; thread < TrafficPlan::threads; ++thread) {
       std::int64_t cycles = 0;
-      own::copy_pieces(plan, block, thread, reinterpret_cast<Words*>(to.data()), reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
+      own::copy_pieces(plan, block, thread, reinterpret_cast<Words*>(to.data()),
+                       reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
     }
 }
 
@@ -40,8 +41,10 @@ TEST(Traffic, CopiesAsManyBytesAsItIsTold) {
   };
   constexpr std::int64_t piece = TrafficPlan::piece_bytes;
   for (const auto& [blocks, bytes, pieces] :
-       {Row{1, 3 * piece, 3}, Row{2, 3 * piece, 3}, Row{8, 3 * piece, 3}, Row{3, 2 * piece + 1, 3}, Row{2, 9 * piece, 5}, Row{2, 0, 0}}) {
-    const TrafficPlan plan({.blocks = blocks, .bytes = {bytes}, .bytes_per_s = 1e12}, {5 * piece}, 1e9);
+       {Row{1, 3 * piece, 3}, Row{2, 3 * piece, 3}, Row{8, 3 * piece, 3}, Row{3, 2 * piece + 1, 3},
+        Row{2, 9 * piece, 5}, Row{2, 0, 0}}) {
+    const TrafficPlan plan({.blocks = blocks, .bytes = {bytes}, .bytes_per_s = 1e12}, {5 * piece},
+                           1e9);
     std::vector<float> from(5 * piece_floats), to(from.size(), -1.0F);
     std::iota(from.begin(), from.end(), 0.0F);
     copy(plan, to, from);
@@ -53,13 +56,16 @@ TEST(Traffic, CopiesAsManyBytesAsItIsTold) {
 
 TEST(Traffic, IsNoFasterThanItsRate) {
   // Two blocks at 64 GB/s: 32 KiB of one take 1.024 us, which are 2048 cycles at 2 GHz.
-  const TrafficPlan plan({.blocks = 2, .bytes = Bytes{TrafficPlan::piece_bytes} * 6, .bytes_per_s = 64e9}, Bytes{TrafficPlan::piece_bytes} * 4, 2e9);
+  const TrafficPlan plan(
+      {.blocks = 2, .bytes = Bytes{TrafficPlan::piece_bytes} * 6, .bytes_per_s = 64e9},
+      Bytes{TrafficPlan::piece_bytes} * 4, 2e9);
   EXPECT_EQ(plan.pieces, 6);
   EXPECT_EQ(plan.cycles_per_piece, 2048);
   std::vector<float> from(4 * piece_floats, 1.0F), to(from.size());
   for (int block = 0; block < 2; ++block) {
     std::int64_t cycles = 0;
-    own::copy_pieces(plan, block, 0, reinterpret_cast<Words*>(to.data()), reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
+    own::copy_pieces(plan, block, 0, reinterpret_cast<Words*>(to.data()),
+                     reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
     EXPECT_GE(cycles, 3 * 2048);
     EXPECT_LE(cycles, 3 * 2048 + 10);
   }
@@ -83,7 +89,8 @@ TEST_F(TrafficOnDevice, CopiesAtItsRate) {
   const auto ends = backend->record(Track::Gradient);
   backend->synchronize(Track::Gradient);
   EXPECT_EQ(to.get(), numbers);
-  const double seconds = backend->elapsed(begins, ends).value, due = static_cast<double>(traffic.bytes.value) / traffic.bytes_per_s;
+  const double seconds = backend->elapsed(begins, ends).value,
+               due = static_cast<double>(traffic.bytes.value) / traffic.bytes_per_s;
   EXPECT_GT(seconds, 0.8 * due);
   EXPECT_LT(seconds, 2 * due);
 }

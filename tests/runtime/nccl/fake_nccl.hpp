@@ -21,7 +21,8 @@ namespace stratplan::test {
 /// What aborting threads share with the one that calls.
 struct FakeAborts {
   std::atomic<int> ended = 0;
-  std::atomic<bool> graph_lives = false;  ///< one with calls of the communicators', whose abort does not end before
+  std::atomic<bool> graph_lives =
+      false;  ///< one with calls of the communicators', whose abort does not end before
 };
 
 /// How this thread's NCCL behaves.
@@ -74,7 +75,8 @@ inline ncclResult_t begin_call(ncclComm_t comm) {
 }
 
 inline ncclResult_t enqueue(const char* name, ncclComm_t comm, std::function<void()> work) {
-  SP_ASSERT(fake_group.depth == 1 && comm->in_progress == 0, "{}: {} groups are open, {} in progress", name, fake_group.depth, comm->in_progress);
+  SP_ASSERT(fake_group.depth == 1 && comm->in_progress == 0,
+            "{}: {} groups are open, {} in progress", name, fake_group.depth, comm->in_progress);
   fake_nccl.calls.emplace_back(name);
   fake_group.comm = comm;
   if (work) fake_group.collectives.push_back(std::move(work));
@@ -99,10 +101,12 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::iota(std::begin(id->internal), std::end(id->internal), '\1');
   return ncclSuccess;
 }
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
   ncclUniqueId expected;
   ncclGetUniqueId(&expected);
-  SP_ASSERT(std::memcmp(&id, &expected, sizeof(id)) == 0 && ranks == fake_nccl.engine->size() && rank == fake_nccl.engine->rank(),
+  SP_ASSERT(std::memcmp(&id, &expected, sizeof(id)) == 0 && ranks == fake_nccl.engine->size() &&
+                rank == fake_nccl.engine->rank(),
             "another job's id");
   fake_nccl.blocking = config->blocking;
   fake_nccl.most_ctas = config->maxCTAs;
@@ -112,7 +116,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
 }
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int, ncclComm_t* comm, ncclConfig_t*) {
   ++fake_nccl.splits;
-  const auto colors = stratplan::gather({color}, *fake_nccl.engine);  // who leaves it out is waited for
+  const auto colors =
+      stratplan::gather({color}, *fake_nccl.engine);  // who leaves it out is waited for
   if (color != NCCL_SPLIT_NOCOLOR) {
     *comm = new ncclComm;
     for (const int rank : parent->ranks)
@@ -138,7 +143,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-const char* ncclGetErrorString(ncclResult_t) { return "remote process exited or there was a network error"; }
+const char* ncclGetErrorString(ncclResult_t) {
+  return "remote process exited or there was a network error";
+}
 const char* ncclGetLastError(ncclComm_t) { return "connection closed by remote peer"; }
 
 ncclResult_t ncclGroupStart() {
@@ -149,44 +156,60 @@ ncclResult_t ncclGroupEnd() {
   SP_ASSERT(fake_group.depth == 1, "{} groups are open", fake_group.depth);
   const FakeGroup group = std::exchange(fake_group, {});
   if (!group.comm) return ncclSuccess;
-  if (group.sends.size() + group.receives.size() > 0) fake_nccl.engine->exchange(Track::Halo, group.sends, group.receives, 0);
+  if (group.sends.size() + group.receives.size() > 0)
+    fake_nccl.engine->exchange(Track::Halo, group.sends, group.receives, 0);
   for (const auto& collective : group.collectives) collective();
   return begin_call(group.comm);
 }
-ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t, int peer, ncclComm_t comm, cudaStream_t) {
-  fake_group.sends.push_back({comm->ranks.at(static_cast<std::size_t>(peer)), const_cast<void*>(data), {static_cast<std::int64_t>(count)}});
+ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  fake_group.sends.push_back({comm->ranks.at(static_cast<std::size_t>(peer)),
+                              const_cast<void*>(data),
+                              {static_cast<std::int64_t>(count)}});
   return enqueue("send", comm, {});
 }
-ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int peer, ncclComm_t comm, cudaStream_t) {
-  fake_group.receives.push_back({comm->ranks.at(static_cast<std::size_t>(peer)), data, {static_cast<std::int64_t>(count)}});
+ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t) {
+  fake_group.receives.push_back(
+      {comm->ranks.at(static_cast<std::size_t>(peer)), data, {static_cast<std::int64_t>(count)}});
   return enqueue("receive", comm, {});
 }
-ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDataType_t type,
+                           ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   SP_ASSERT(input == output);
   return enqueue("all-reduce", comm, [=, &engine = *fake_nccl.engine] {
-    engine.all_reduce(Track::Compute, engine.group(comm->ranks), output, static_cast<std::int64_t>(count), type_of(type));
+    engine.all_reduce(Track::Compute, engine.group(comm->ranks), output,
+                      static_cast<std::int64_t>(count), type_of(type));
   });
 }
-ncclResult_t ncclReduceScatter(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclReduceScatter(const void* input, void* output, size_t count, ncclDataType_t type,
+                               ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   return enqueue("reduce-scatter", comm, [=, &engine = *fake_nccl.engine] {
     const std::vector<std::int64_t> counts(comm->ranks.size(), static_cast<std::int64_t>(count));
-    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output, counts, type_of(type));
+    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output, counts,
+                          type_of(type));
   });
 }
-ncclResult_t ncclReduce(const void* input, void* output, size_t count, ncclDataType_t type, ncclRedOp_t, int root, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclReduce(const void* input, void* output, size_t count, ncclDataType_t type,
+                        ncclRedOp_t, int root, ncclComm_t comm, cudaStream_t) {
   return enqueue("reduce", comm, [=, &engine = *fake_nccl.engine] {
-    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output, only(comm->ranks.size(), root, count), type_of(type));
+    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output,
+                          only(comm->ranks.size(), root, count), type_of(type));
   });
 }
-ncclResult_t ncclAllGather(const void* input, void* output, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclAllGather(const void* input, void* output, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t) {
   return enqueue("all-gather", comm, [=, &engine = *fake_nccl.engine] {
     const std::vector<std::int64_t> counts(comm->ranks.size(), static_cast<std::int64_t>(count));
-    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output, counts, type_of(type));
+    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output, counts,
+                      type_of(type));
   });
 }
-ncclResult_t ncclBroadcast(const void* input, void* output, size_t count, ncclDataType_t type, int root, ncclComm_t comm, cudaStream_t) {
+ncclResult_t ncclBroadcast(const void* input, void* output, size_t count, ncclDataType_t type,
+                           int root, ncclComm_t comm, cudaStream_t) {
   return enqueue("broadcast", comm, [=, &engine = *fake_nccl.engine] {
-    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output, only(comm->ranks.size(), root, count), type_of(type));
+    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output,
+                      only(comm->ranks.size(), root, count), type_of(type));
   });
 }
 
@@ -198,7 +221,8 @@ cudaError_t cudaStreamQuery(cudaStream_t) {
   if (fake_nccl.streams_hang || ++fake_nccl.asked % 3 != 0) return cudaErrorNotReady;
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind,
+                            cudaStream_t) {
   std::memcpy(to, from, bytes);
   return cudaSuccess;
 }

@@ -27,18 +27,30 @@ class FakeStreams final : public Backend {
   std::string name() const override { return "fake"; }
   void* allocate(Bytes bytes) override { return kernels_->allocate(bytes); }
   void release(void* memory) noexcept override { kernels_->release(memory); }
-  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel, const std::string& choice) override { return kernels_->prepare(kernel, choice); }
-  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads, std::span<void* const> writes, void* workspace,
+  std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
+                                          const std::string& choice) override {
+    return kernels_->prepare(kernel, choice);
+  }
+  void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     kernels_->enqueue(stream, kernel, reads, writes, workspace, context);
   }
-  void upload(Stream stream, void* device, const void* host, Bytes bytes) override { kernels_->upload(stream, device, host, bytes); }
-  void download(Stream stream, void* host, const void* device, Bytes bytes) override { kernels_->download(stream, host, device, bytes); }
+  void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
+    kernels_->upload(stream, device, host, bytes);
+  }
+  void download(Stream stream, void* host, const void* device, Bytes bytes) override {
+    kernels_->download(stream, host, device, bytes);
+  }
   Event record(Stream stream, Event) override { return static_cast<Event>(stream); }
   Seconds elapsed(Event, Event) override { return {}; }
-  void wait(Stream stream, Event event) override { waits_.emplace_back(stream, static_cast<Stream>(event)); }
+  void wait(Stream stream, Event event) override {
+    waits_.emplace_back(stream, static_cast<Stream>(event));
+  }
   void synchronize(Stream) override {}
-  void* native_stream(Stream stream) override { return &streams_[static_cast<std::size_t>(stream)]; }
+  void* native_stream(Stream stream) override {
+    return &streams_[static_cast<std::size_t>(stream)];
+  }
   const std::vector<std::pair<Stream, Stream>>& waits() const { return waits_; }
 
  private:
@@ -50,7 +62,8 @@ class FakeStreams final : public Backend {
 using Body = std::function<void(Communicator&, FakeStreams&)>;
 
 /// One world brings the ranks together, another stands for the wires.
-void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int rank)>& groups, const Body& body, const NcclOptions& options = {}) {
+void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int rank)>& groups,
+               const Body& body, const NcclOptions& options = {}) {
   run_loopback(ranks, [&](Communicator& world) {
     fake_nccl = {};
     fake_nccl.engine = &world;
@@ -63,7 +76,9 @@ void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int r
 /// 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}, and all.
 std::vector<CollectiveGroup> groups_of_grid(int rank) {
   const int row = rank / 2, column = rank % 2;
-  return {{Track::Halo, {2 * row, 2 * row + 1}}, {Track::Halo, {column, column + 2}}, {Track::Gradient, {0, 1, 2, 3}}};
+  return {{Track::Halo, {2 * row, 2 * row + 1}},
+          {Track::Halo, {column, column + 2}},
+          {Track::Gradient, {0, 1, 2, 3}}};
 }
 
 TEST(NcclCommunicator, IsMadeWithoutBlockingAndBounded) {
@@ -85,8 +100,10 @@ TEST(NcclCommunicator, RanksMayBeInGroupsThatOthersAreNot) {
   };
   over_nccl(3, groups, [](Communicator& communicator, FakeStreams&) {
     float value = 1;
-    if (communicator.rank() < 2) communicator.all_reduce(Track::Halo, communicator.group({0, 1}), &value, 1, DataType::F32);
-    if (communicator.rank() > 0) communicator.all_reduce(Track::Halo, communicator.group({1, 2}), &value, 1, DataType::F32);
+    if (communicator.rank() < 2)
+      communicator.all_reduce(Track::Halo, communicator.group({0, 1}), &value, 1, DataType::F32);
+    if (communicator.rank() > 0)
+      communicator.all_reduce(Track::Halo, communicator.group({1, 2}), &value, 1, DataType::F32);
     constexpr std::array expected{2.0F, 3.0F, 3.0F};
     EXPECT_EQ(value, expected[static_cast<std::size_t>(communicator.rank())]);
   });
@@ -130,16 +147,23 @@ TEST(NcclCommunicator, EqualPiecesAreNativeAndOthersAreNot) {
         [&](Communicator& communicator, FakeStreams&) {
           const auto group = communicator.group({0, 1, 2});
           const auto rank = static_cast<std::size_t>(communicator.rank());
-          const auto total = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
-          const auto first = std::accumulate(counts.begin(), counts.begin() + communicator.rank(), std::int64_t{0});
-          std::vector<float> terms(total), expected(total), mine(static_cast<std::size_t>(counts[rank])), all(total, -1);
-          for (std::size_t e = 0; e < total; ++e) terms[e] = static_cast<float>(rank + e), expected[e] = static_cast<float>(3 + 3 * e);
-          communicator.reduce_scatter(Track::Gradient, group, terms.data(), mine.data(), counts, DataType::F32);
-          communicator.all_gather(Track::Gradient, group, mine.data(), all.data(), counts, DataType::F32);
+          const auto total = static_cast<std::size_t>(
+              std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+          const auto first = std::accumulate(counts.begin(), counts.begin() + communicator.rank(),
+                                             std::int64_t{0});
+          std::vector<float> terms(total), expected(total),
+              mine(static_cast<std::size_t>(counts[rank])), all(total, -1);
+          for (std::size_t e = 0; e < total; ++e)
+            terms[e] = static_cast<float>(rank + e), expected[e] = static_cast<float>(3 + 3 * e);
+          communicator.reduce_scatter(Track::Gradient, group, terms.data(), mine.data(), counts,
+                                      DataType::F32);
+          communicator.all_gather(Track::Gradient, group, mine.data(), all.data(), counts,
+                                  DataType::F32);
           EXPECT_EQ(all, expected);
           std::vector<float> in_place(total, -1);
           std::copy(mine.begin(), mine.end(), in_place.begin() + first);
-          communicator.all_gather(Track::Gradient, group, in_place.data() + first, in_place.data(), counts, DataType::F32);
+          communicator.all_gather(Track::Gradient, group, in_place.data() + first, in_place.data(),
+                                  counts, DataType::F32);
           EXPECT_EQ(in_place, expected);
           EXPECT_EQ(fake_nccl.calls, calls);
         });
@@ -153,8 +177,10 @@ TEST(NcclCommunicator, CollectivesOfOneNeedNoCommunicator) {
         const std::vector<std::int64_t> counts{2};
         std::vector<float> input{3, 4}, output(2), gathered(2);
         communicator.all_reduce(Track::Gradient, alone, input.data(), 2, DataType::F32);
-        communicator.reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts, DataType::F32);
-        communicator.all_gather(Track::Gradient, alone, output.data(), gathered.data(), counts, DataType::F32);
+        communicator.reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts,
+                                    DataType::F32);
+        communicator.all_gather(Track::Gradient, alone, output.data(), gathered.data(), counts,
+                                DataType::F32);
         communicator.synchronize(Track::Gradient);
         EXPECT_EQ(gathered, input);
         EXPECT_THAT(fake_nccl.calls, IsEmpty());
@@ -173,7 +199,8 @@ std::pair<std::string, int> failure(const std::function<void()>& disturb, int ex
         const int peer = 1 - communicator.rank();
         double mine = 0, arrived = 0;
         const Parcel send{peer, &mine, {8}}, receive{peer, &arrived, {8}};
-        for (int i = 1; i < exchanges; ++i) communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+        for (int i = 1; i < exchanges; ++i)
+          communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
         disturb();
         try {
           communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 7);
@@ -195,12 +222,16 @@ TEST(NcclCommunicator, AFailureNamesTheVerbAndTheRanks) {
     const char* message;
   };
   const Row table[] = {
-      {"a call hangs", [] { fake_nccl.hangs = true; }, 1, "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s"},
-      {"a kernel hangs", [] { fake_nccl.streams_hang = true; }, 1, "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s"},
+      {"a call hangs", [] { fake_nccl.hangs = true; }, 1,
+       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s"},
+      {"a kernel hangs", [] { fake_nccl.streams_hang = true; }, 1,
+       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s"},
       {"behind others", [] { fake_nccl.streams_hang = true; }, 3,
-       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s (2 calls before it are under way)"},
+       "rank 0: exchange of tag 7 with ranks [1]: no answer within 0.05 s (2 calls before it are "
+       "under way)"},
       {"a peer is gone", [] { fake_nccl.state = ncclRemoteError; }, 1,
-       "rank 0: exchange of tag 7 with ranks [1]: NCCL: remote process exited or there was a network error: connection closed by remote peer"},
+       "rank 0: exchange of tag 7 with ranks [1]: NCCL: remote process exited or there was a "
+       "network error: connection closed by remote peer"},
   };
   for (const Row& row : table) {
     const auto [message, aborted] = failure(row.disturb, row.exchanges);
@@ -227,7 +258,11 @@ TEST(NcclCommunicator, LooksAfterReplaysAsAfterCalls) {
         } catch (const CommunicationError& error) {
           message = error.what();
         }
-        EXPECT_EQ(message, fmt::format("rank {}: a replay of captured calls with ranks [0, 1]: no answer within 0.05 s", communicator.rank()));
+        EXPECT_EQ(
+            message,
+            fmt::format(
+                "rank {}: a replay of captured calls with ranks [0, 1]: no answer within 0.05 s",
+                communicator.rank()));
       },
       {.timeout = {0.05}});
 }
@@ -249,7 +284,8 @@ TEST(NcclCommunicator, AFailureDoesNotWaitForGraphsThatItsCatcherHolds) {
 
 TEST(NcclCommunicator, AnExceptionThatPassesAborts) {
   EXPECT_THROW(over_nccl(
-                   1, [](int) { return std::vector<CollectiveGroup>(); }, [](Communicator&, FakeStreams&) { throw std::out_of_range("enough"); }),
+                   1, [](int) { return std::vector<CollectiveGroup>(); },
+                   [](Communicator&, FakeStreams&) { throw std::out_of_range("enough"); }),
                std::out_of_range);
   EXPECT_EQ(fake_nccl.aborts->ended, 1);
   EXPECT_EQ(fake_nccl.destroyed, 0);
@@ -260,21 +296,30 @@ TEST(NcclCommunicator, TrainingGivesTheNumbersOfTheHost) {
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   LayerIndex x = net.relu(net.batch_norm(net.convolution(net.input({4, 1, 12, 12}), 8, same)));
   x = net.relu(net.batch_norm(net.convolution(x, 8, same)));
-  const Network network = net.finish_with_loss(net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
+  const Network network = net.finish_with_loss(
+      net.fully_connected(net.global_average_pool(net.convolution(x, 12, same, true)), 5));
   for (const char* grid : {"N2", "N3", "H2", "W2", "C2 F2", "F3", "N2 H2", "H2 W2"})
     for (const bool concurrent : {false, true}) {
-      const LayerDecompositions decompositions = uniform_plan(network, Decomposition::parse(grid)).layers;
+      const LayerDecompositions decompositions =
+          uniform_plan(network, Decomposition::parse(grid)).layers;
       Execution execution;
       execution.bucket_bytes = {256};
       execution.concurrent_tracks = concurrent;
       execution.sharding = concurrent ? 3 : 0;
-      const auto groups = [&](int rank) { return groups_of(lower(network, decompositions, execution, rank)); };
+      const auto groups = [&](int rank) {
+        return groups_of(lower(network, decompositions, execution, rank));
+      };
       test::Trained outcome;
-      over_nccl(decompositions.back().grid.ranks(), groups, [&](Communicator& communicator, FakeStreams& backend) {
-        test::Trained mine = test::train_two_steps(network, decompositions, execution, backend, communicator, *fake_nccl.engine);
-        if (communicator.rank() == 0) outcome = std::move(mine);
-      });
-      EXPECT_EQ(first_difference(outcome, test::train_two_steps(network, decompositions, execution, "reference")), "") << grid;
+      over_nccl(decompositions.back().grid.ranks(), groups,
+                [&](Communicator& communicator, FakeStreams& backend) {
+                  test::Trained mine = test::train_two_steps(
+                      network, decompositions, execution, backend, communicator, *fake_nccl.engine);
+                  if (communicator.rank() == 0) outcome = std::move(mine);
+                });
+      EXPECT_EQ(first_difference(outcome, test::train_two_steps(network, decompositions, execution,
+                                                                "reference")),
+                "")
+          << grid;
     }
 }
 

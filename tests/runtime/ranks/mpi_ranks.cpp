@@ -32,7 +32,8 @@ std::vector<int> all_ranks() {
 /// This rank and the others with the same remainder by `modulus`.
 std::vector<int> residue_class(int modulus) {
   std::vector<int> ranks;
-  for (int rank = world->rank() % modulus; rank < world->size(); rank += modulus) ranks.push_back(rank);
+  for (int rank = world->rank() % modulus; rank < world->size(); rank += modulus)
+    ranks.push_back(rank);
   return ranks;
 }
 
@@ -53,7 +54,8 @@ TEST(Ranks, ExchangeWithAll) {
   }
   for (int round = 0; round < 3; ++round) world->exchange(Track::Halo, sends, receives, 7);
   for (int peer = 0; peer < ranks; ++peer)
-    EXPECT_EQ(in[static_cast<std::size_t>(peer)], std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
+    EXPECT_EQ(in[static_cast<std::size_t>(peer)],
+              std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
   world->exchange(Track::Halo, {}, {}, 7);
 }
 
@@ -76,7 +78,10 @@ TEST(Ranks, AnErrorNamesRankAndCall) {
     world->exchange(Track::Halo, {&nobody, 1}, {}, 1);
     ADD_FAILURE() << "sent to a rank that is not there";
   } catch (const CommunicationError& error) {
-    EXPECT_NE(std::string(error.what()).find(fmt::format("rank {}: MPI_Isend failed: ", world->rank())), std::string::npos) << error.what();
+    EXPECT_NE(
+        std::string(error.what()).find(fmt::format("rank {}: MPI_Isend failed: ", world->rank())),
+        std::string::npos)
+        << error.what();
   }
 }
 
@@ -87,8 +92,9 @@ TEST(Ranks, OverlappingGroups) {
     EXPECT_EQ(group, world->group(ranks));
     std::vector<double> values{1, static_cast<double>(world->rank()), 5};
     world->all_reduce(Track::Gradient, group, values.data(), 2, DataType::F64);
-    EXPECT_EQ(values,
-              (std::vector<double>{static_cast<double>(ranks.size()), static_cast<double>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
+    EXPECT_EQ(values, (std::vector<double>{
+                          static_cast<double>(ranks.size()),
+                          static_cast<double>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
   }
 }
 
@@ -98,7 +104,8 @@ void expect_narrow_sums(DataType type) {
   const int me = world->rank(), ranks = world->size();
   const auto group = world->group(all_ranks());
   const auto sum = static_cast<float>(ranks * (ranks + 1) / 2);
-  std::vector<Narrow> values(static_cast<std::size_t>(3 * ranks), Narrow(static_cast<float>(me + 1)));
+  std::vector<Narrow> values(static_cast<std::size_t>(3 * ranks),
+                             Narrow(static_cast<float>(me + 1)));
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 3);
   std::vector<Narrow> mine(3), all(values.size());
   world->reduce_scatter(Track::Compute, group, values.data(), mine.data(), counts, type);
@@ -119,16 +126,19 @@ TEST(Ranks, MessagesAndSumsUnderWay) {
   const int me = world->rank(), ranks = world->size();
   const auto group = world->group(all_ranks());
   world->overlap(true);
-  std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1), sums(sent.size(), 1), later(3, 2);
+  std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1),
+      sums(sent.size(), 1), later(3, 2);
   const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
-  const Parcel send{(me + 1) % ranks, sent.data(), bytes}, receive{(me + ranks - 1) % ranks, received.data(), bytes};
+  const Parcel send{(me + 1) % ranks, sent.data(), bytes},
+      receive{(me + ranks - 1) % ranks, received.data(), bytes};
   world->all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
   world->exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
   world->all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
   while (!world->poll(Track::Halo)) continue;
   world->synchronize(Track::Gradient);
   EXPECT_TRUE(world->poll(Track::Gradient));
-  EXPECT_EQ(received, std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
+  EXPECT_EQ(received,
+            std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
   EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
   EXPECT_EQ(later, std::vector<float>(later.size(), static_cast<float>(2 * ranks)));
   world->overlap(false);
@@ -142,16 +152,19 @@ TEST(Ranks, ByWayOfTheHost) {
   const auto group = staged.group(all_ranks());
   for (const bool overlap : {false, true}) {
     staged.overlap(overlap);
-    std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1), sums(sent.size(), 1), later(3, 2);
+    std::vector<float> sent(100000, static_cast<float>(me)), received(sent.size(), -1),
+        sums(sent.size(), 1), later(3, 2);
     const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
-    const Parcel send{(me + 1) % ranks, sent.data(), bytes}, receive{(me + ranks - 1) % ranks, received.data(), bytes};
+    const Parcel send{(me + 1) % ranks, sent.data(), bytes},
+        receive{(me + ranks - 1) % ranks, received.data(), bytes};
     staged.all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
     staged.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
     sent.assign(sent.size(), -2);  // has been taken over
     staged.all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
     while (!staged.poll(Track::Halo)) continue;
     staged.synchronize(Track::Gradient);
-    EXPECT_EQ(received, std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
+    EXPECT_EQ(received,
+              std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
     EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
     EXPECT_EQ(later, std::vector<float>(later.size(), static_cast<float>(2 * ranks)));
   }
@@ -164,18 +177,23 @@ TEST(Ranks, UnevenPieces) {
   std::vector<std::int64_t> counts;
   for (int rank = 0; rank < world->size(); ++rank) counts.push_back(rank);
   const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  const int first = world->rank() * (world->rank() - 1) / 2, sum_of_ranks = world->size() * (world->size() - 1) / 2;
-  std::vector<float> input(static_cast<std::size_t>(total)), mine(static_cast<std::size_t>(world->rank()), -1), all(input.size(), -1),
+  const int first = world->rank() * (world->rank() - 1) / 2,
+            sum_of_ranks = world->size() * (world->size() - 1) / 2;
+  std::vector<float> input(static_cast<std::size_t>(total)),
+      mine(static_cast<std::size_t>(world->rank()), -1), all(input.size(), -1),
       expected(input.size());
   std::iota(input.begin(), input.end(), static_cast<float>(world->rank()));
-  for (std::size_t e = 0; e < expected.size(); ++e) expected[e] = static_cast<float>(sum_of_ranks + static_cast<int>(e) * world->size());
+  for (std::size_t e = 0; e < expected.size(); ++e)
+    expected[e] = static_cast<float>(sum_of_ranks + static_cast<int>(e) * world->size());
   world->reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts, DataType::F32);
-  EXPECT_EQ(mine, std::vector<float>(expected.begin() + first, expected.begin() + first + world->rank()));
+  EXPECT_EQ(mine,
+            std::vector<float>(expected.begin() + first, expected.begin() + first + world->rank()));
   world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F32);
   EXPECT_EQ(all, expected);
   std::vector<float> in_place(all.size(), -1);
   std::copy(mine.begin(), mine.end(), in_place.begin() + first);
-  world->all_gather(Track::Compute, group, in_place.data() + first, in_place.data(), counts, DataType::F32);
+  world->all_gather(Track::Compute, group, in_place.data() + first, in_place.data(), counts,
+                    DataType::F32);
   EXPECT_EQ(in_place, expected);
 }
 
@@ -188,7 +206,8 @@ TEST(Ranks, AGroupOfOneCopies) {
   world->all_gather(Track::Gradient, alone, input.data(), gathered.data(), counts, DataType::I32);
   EXPECT_EQ(output, input);
   EXPECT_EQ(gathered, input);
-  world->all_gather(Track::Gradient, alone, gathered.data(), gathered.data(), counts, DataType::I32);
+  world->all_gather(Track::Gradient, alone, gathered.data(), gathered.data(), counts,
+                    DataType::I32);
   EXPECT_EQ(gathered, input);
 }
 
@@ -196,7 +215,8 @@ TEST(Ranks, AGroupOfOneCopies) {
 
 /// Rank 0 of a job whose last rank fails would wait for ever.
 void fail_on_last_rank(Communicator& communicator) {
-  if (communicator.rank() == communicator.size() - 1) throw CommunicationError("this rank fails on purpose");
+  if (communicator.rank() == communicator.size() - 1)
+    throw CommunicationError("this rank fails on purpose");
   communicator.barrier();
 }
 
@@ -206,17 +226,21 @@ int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (!arguments.empty() && arguments[0] == "launch") {
-    const auto end = stratplan::run_processes(std::stoi(arguments.at(1)), 1, {arguments.begin() + 2, arguments.end()});
-    if (end.killed_by != 0) fmt::print("rank {} was killed by signal {}\n", end.rank, end.killed_by);
+    const auto end = stratplan::run_processes(std::stoi(arguments.at(1)), 1,
+                                              {arguments.begin() + 2, arguments.end()});
+    if (end.killed_by != 0)
+      fmt::print("rank {} was killed by signal {}\n", end.rank, end.killed_by);
     return end.exit_code;
   }
   const bool processes = stratplan::launched_by_processes();
   std::optional<stratplan::MpiSession> session;
   if (!processes) session.emplace();
   try {
-    const auto communicator = processes ? stratplan::make_process_communicator() : stratplan::make_mpi_communicator();
+    const auto communicator =
+        processes ? stratplan::make_process_communicator() : stratplan::make_mpi_communicator();
     if (!arguments.empty() && arguments[0] == "fail") stratplan::fail_on_last_rank(*communicator);
-    if (!arguments.empty() && arguments[0] == "killed" && communicator->rank() == 1) std::raise(SIGKILL);
+    if (!arguments.empty() && arguments[0] == "killed" && communicator->rank() == 1)
+      std::raise(SIGKILL);
     if (!arguments.empty() && arguments[0] == "killed") communicator->barrier();
     stratplan::world = communicator.get();
     return RUN_ALL_TESTS();

@@ -41,15 +41,18 @@ TEST(NcclRanks, ExchangeWithAll) {
   std::vector<std::unique_ptr<OnDevice<std::int32_t>>> out, in;
   std::vector<Parcel> sends, receives;
   for (int peer = 0; peer < ranks; ++peer) {
-    out.push_back(std::make_unique<OnDevice<std::int32_t>>(*device, std::vector<std::int32_t>(static_cast<std::size_t>(peer + 1), 100 * me + peer)));
-    in.push_back(std::make_unique<OnDevice<std::int32_t>>(*device, std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), -1)));
+    out.push_back(std::make_unique<OnDevice<std::int32_t>>(
+        *device, std::vector<std::int32_t>(static_cast<std::size_t>(peer + 1), 100 * me + peer)));
+    in.push_back(std::make_unique<OnDevice<std::int32_t>>(
+        *device, std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), -1)));
     sends.push_back({peer, out.back()->at(), out.back()->bytes()});
     receives.push_back({peer, in.back()->at(), in.back()->bytes()});
   }
   for (int round = 0; round < 3; ++round) world->exchange(Track::Halo, sends, receives, 7);
   world->synchronize(Track::Halo);
   for (int peer = 0; peer < ranks; ++peer)
-    EXPECT_EQ(in[static_cast<std::size_t>(peer)]->get(), std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
+    EXPECT_EQ(in[static_cast<std::size_t>(peer)]->get(),
+              std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
 }
 
 TEST(NcclRanks, SumsOfOverlappingGroups) {
@@ -58,7 +61,9 @@ TEST(NcclRanks, SumsOfOverlappingGroups) {
     world->all_reduce(Track::Gradient, world->group(ranks), values.at(), 2, DataType::F32);
     world->synchronize(Track::Gradient);
     EXPECT_EQ(values.get(),
-              (std::vector<float>{static_cast<float>(ranks.size()), static_cast<float>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
+              (std::vector<float>{
+                  static_cast<float>(ranks.size()),
+                  static_cast<float>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
   }
 }
 
@@ -66,26 +71,33 @@ TEST(NcclRanks, SumsOfOverlappingGroups) {
 void reduce_and_gather(const std::vector<std::int64_t>& counts) {
   const auto group = world->group(all_ranks());
   const auto me = static_cast<std::size_t>(world->rank()), ranks = counts.size();
-  const auto first = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(me), std::int64_t{0}));
-  const auto total = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+  const auto first = static_cast<std::size_t>(std::accumulate(
+      counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(me), std::int64_t{0}));
+  const auto total =
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   std::vector<float> terms(total), expected(total);
   std::iota(terms.begin(), terms.end(), static_cast<float>(me));
-  for (std::size_t e = 0; e < total; ++e) expected[e] = static_cast<float>(ranks * (ranks - 1) / 2 + e * ranks);
+  for (std::size_t e = 0; e < total; ++e)
+    expected[e] = static_cast<float>(ranks * (ranks - 1) / 2 + e * ranks);
   const auto own = static_cast<std::size_t>(counts[me]);
-  OnDevice<float> input(*device, terms), mine(*device, std::vector<float>(own + 1, -1)), all(*device, std::vector<float>(total, -1));
+  OnDevice<float> input(*device, terms), mine(*device, std::vector<float>(own + 1, -1)),
+      all(*device, std::vector<float>(total, -1));
   world->reduce_scatter(Track::Gradient, group, input.at(), mine.at(), counts, DataType::F32);
   world->all_gather(Track::Gradient, group, mine.at(), all.at(), counts, DataType::F32);
-  world->all_gather(Track::Gradient, group, all.at(first), all.at(), counts, DataType::F32);  // in place
+  world->all_gather(Track::Gradient, group, all.at(first), all.at(), counts,
+                    DataType::F32);  // in place
   world->synchronize(Track::Gradient);
   EXPECT_EQ(all.get(), expected);
   EXPECT_EQ(mine.get().back(), -1);
 }
 
 TEST(NcclRanks, ReplayWhatWasCaptured) {
-  const int ranks = world->size(), next = (world->rank() + 1) % ranks, previous = (world->rank() + ranks - 1) % ranks;
+  const int ranks = world->size(), next = (world->rank() + 1) % ranks,
+            previous = (world->rank() + ranks - 1) % ranks;
   OnDevice<float> values(*device, {1, 2}), passed(*device, {0, 0});
   const auto all = world->group(all_ranks());
-  const Parcel send{next, values.at(), values.bytes()}, receive{previous, passed.at(), passed.bytes()};
+  const Parcel send{next, values.at(), values.bytes()},
+      receive{previous, passed.at(), passed.bytes()};
   const auto verbs = [&] {
     world->all_reduce(Track::Gradient, all, values.at(), 2, DataType::F32);
     device->wait(Track::Compute, device->record(Track::Gradient));
@@ -104,7 +116,9 @@ TEST(NcclRanks, ReplayWhatWasCaptured) {
   EXPECT_EQ(passed.get(), values.get());
 }
 
-TEST(NcclRanks, EqualPieces) { reduce_and_gather(std::vector<std::int64_t>(static_cast<std::size_t>(world->size()), 3)); }
+TEST(NcclRanks, EqualPieces) {
+  reduce_and_gather(std::vector<std::int64_t>(static_cast<std::size_t>(world->size()), 3));
+}
 
 TEST(NcclRanks, UnevenPieces) {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(world->size()));

@@ -34,7 +34,8 @@ void check(int code, const char* call, int rank) {
   char text[MPI_MAX_ERROR_STRING];
   int length = 0;
   MPI_Error_string(code, text, &length);
-  throw CommunicationError(fmt::format("rank {}: {} failed: {}", rank, call, std::string(text, static_cast<std::size_t>(length))));
+  throw CommunicationError(fmt::format("rank {}: {} failed: {}", rank, call,
+                                       std::string(text, static_cast<std::size_t>(length))));
 }
 
 /// The types that MPI does not know move as if they were integers.
@@ -64,7 +65,11 @@ MPI_Op own_sum() {
   }();
   return sum;
 }
-MPI_Op mpi_sum(DataType type) { return type == DataType::F16 ? own_sum<Float16>() : type == DataType::BF16 ? own_sum<Bfloat16>() : MPI_SUM; }
+MPI_Op mpi_sum(DataType type) {
+  return type == DataType::F16    ? own_sum<Float16>()
+         : type == DataType::BF16 ? own_sum<Bfloat16>()
+                                  : MPI_SUM;
+}
 
 /// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells concurrent calls apart by it.
 int group_tag(const std::vector<int>& ranks) {
@@ -122,10 +127,13 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { check(MPI_Barrier(world()), "MPI_Barrier", rank_); }
   void synchronize(Track track) override;
   void overlap(bool wanted) override { overlap_ = wanted; }
@@ -163,7 +171,8 @@ class MpiCommunicator final : public Communicator {
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
   /// Sends items to one member while as many as `mine` says come from another, and are added to the sums.
-  void add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to, const std::byte* theirs, std::int64_t count, DataType type);
+  void add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to,
+                const std::byte* theirs, std::int64_t count, DataType type);
   /// Starts one request per piece: MPI keeps the order of messages between two ranks with one tag.
   template <class Start>
   void post(Pending& pending, const Parcel& parcel, const char* call, Start start);
@@ -171,7 +180,8 @@ class MpiCommunicator final : public Communicator {
 
   int rank_ = 0;
   int size_ = 1;
-  MPI_Comm exchanges_ = MPI_COMM_NULL;  ///< of their own, so that no tag meets a reduce-scatter's messages
+  MPI_Comm exchanges_ =
+      MPI_COMM_NULL;  ///< of their own, so that no tag meets a reduce-scatter's messages
   std::vector<std::byte> arriving_ = std::vector<std::byte>(reduced_at_once);
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
@@ -186,13 +196,16 @@ Communicator::Group MpiCommunicator::group(const std::vector<int>& ranks) {
   SP_ASSERT(std::is_sorted(ranks.begin(), ranks.end()), "{} ranks, not ascending", ranks.size());
   const auto place = std::find(ranks.begin(), ranks.end(), rank_);
   SP_ASSERT(place != ranks.end(), "rank {} is not in its group", rank_);
-  Members members{MPI_COMM_NULL, static_cast<int>(ranks.size()), static_cast<int>(place - ranks.begin())};
+  Members members{MPI_COMM_NULL, static_cast<int>(ranks.size()),
+                  static_cast<int>(place - ranks.begin())};
   if (members.size > 1) {
     MPI_Group all = MPI_GROUP_NULL, chosen = MPI_GROUP_NULL;
     check(MPI_Comm_group(world(), &all), "MPI_Comm_group", rank_);
     check(MPI_Group_incl(all, members.size, ranks.data(), &chosen), "MPI_Group_incl", rank_);
-    check(MPI_Comm_create_group(world(), chosen, group_tag(ranks), &members.comm), "MPI_Comm_create_group", rank_);
-    check(MPI_Comm_set_errhandler(members.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", rank_);
+    check(MPI_Comm_create_group(world(), chosen, group_tag(ranks), &members.comm),
+          "MPI_Comm_create_group", rank_);
+    check(MPI_Comm_set_errhandler(members.comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler",
+          rank_);
     MPI_Group_free(&chosen);
     MPI_Group_free(&all);
   }
@@ -206,13 +219,15 @@ template <class Start>
 void MpiCommunicator::post(Pending& pending, const Parcel& parcel, const char* call, Start start) {
   for (std::int64_t begin = 0; begin < parcel.bytes.value; begin += piece_items) {
     const int bytes = static_cast<int>(std::min(piece_items, parcel.bytes.value - begin));
-    const int code = start(static_cast<std::byte*>(parcel.data) + begin, bytes, &pending.requests.emplace_back(MPI_REQUEST_NULL));
+    const int code = start(static_cast<std::byte*>(parcel.data) + begin, bytes,
+                           &pending.requests.emplace_back(MPI_REQUEST_NULL));
     if (code != MPI_SUCCESS) pending.clear();
     check(code, call, rank_);
   }
 }
 
-void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends,
+                               std::span<const Parcel> receives, int tag) {
   Pending& under_way = pending(track);
   for (const Parcel& parcel : receives)
     post(under_way, parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
@@ -220,12 +235,14 @@ void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends, std::
       return MPI_Irecv(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request);
     });
   for (const Parcel& parcel : sends)
-    post(under_way, parcel, "MPI_Isend",
-         [&](void* data, int bytes, MPI_Request* request) { return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request); });
+    post(under_way, parcel, "MPI_Isend", [&](void* data, int bytes, MPI_Request* request) {
+      return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request);
+    });
   if (!overlap_) synchronize(track);
 }
 
-void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
+void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+                                 DataType type) {
   if (members(group).size == 1) return;
   const MPI_Comm comm = members(group).comm;
   for (std::int64_t begin = 0; begin < count; begin += piece_items) {
@@ -233,9 +250,12 @@ void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int6
     const int items = static_cast<int>(std::min(piece_items, count - begin));
     if (overlap_ && track == Track::Gradient) {
       MPI_Request& request = pending(track).requests.emplace_back(MPI_REQUEST_NULL);
-      check(MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm, &request), "MPI_Iallreduce", rank_);
+      check(
+          MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm, &request),
+          "MPI_Iallreduce", rank_);
     } else {
-      check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm), "MPI_Allreduce", rank_);
+      check(MPI_Allreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm),
+            "MPI_Allreduce", rank_);
     }
   }
 }
@@ -244,7 +264,10 @@ void MpiCommunicator::synchronize(Track track) {
   Pending& waiting = pending(track);
   if (waiting.requests.empty()) return;
   waiting.statuses.resize(waiting.requests.size());
-  check_arrivals(waiting, MPI_Waitall(static_cast<int>(waiting.requests.size()), waiting.requests.data(), waiting.statuses.data()), "MPI_Waitall");
+  check_arrivals(waiting,
+                 MPI_Waitall(static_cast<int>(waiting.requests.size()), waiting.requests.data(),
+                             waiting.statuses.data()),
+                 "MPI_Waitall");
 }
 
 bool MpiCommunicator::poll(Track track) {
@@ -252,7 +275,8 @@ bool MpiCommunicator::poll(Track track) {
   if (moving.requests.empty()) return true;
   moving.statuses.resize(moving.requests.size());
   int done = 0;
-  const int code = MPI_Testall(static_cast<int>(moving.requests.size()), moving.requests.data(), &done, moving.statuses.data());
+  const int code = MPI_Testall(static_cast<int>(moving.requests.size()), moving.requests.data(),
+                               &done, moving.statuses.data());
   if (done || code != MPI_SUCCESS) check_arrivals(moving, code, "MPI_Testall");
   return done;
 }
@@ -268,8 +292,9 @@ void MpiCommunicator::check_arrivals(Pending& ended, int code, const char* call)
     int bytes = 0;
     check(MPI_Get_count(&ended.statuses[request], MPI_BYTE, &bytes), "MPI_Get_count", rank_);
     if (bytes != expected)
-      throw CommunicationError(fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_, expected, tag,
-                                           ended.statuses[request].MPI_SOURCE, bytes));
+      throw CommunicationError(
+          fmt::format("rank {} expects {} bytes with tag {} from rank {}, which sends {}", rank_,
+                      expected, tag, ended.statuses[request].MPI_SOURCE, bytes));
   }
 }
 
@@ -279,7 +304,9 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   displaced_.total = 0;
   for (std::int64_t count : counts) {
     if (displaced_.total + count > INT_MAX)
-      throw CommunicationError(fmt::format("rank {}: a collective over more than {} elements is beyond what MPI calls can count", rank_, INT_MAX));
+      throw CommunicationError(fmt::format(
+          "rank {}: a collective over more than {} elements is beyond what MPI calls can count",
+          rank_, INT_MAX));
     displaced_.counts.push_back(static_cast<int>(count));
     displaced_.begins.push_back(static_cast<int>(displaced_.total));
     displaced_.total += count;
@@ -288,41 +315,49 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
 }
 
 /// In turns: k places on among the members goes their piece, from k places back comes a term of this rank's own.
-void MpiCommunicator::reduce_scatter(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void MpiCommunicator::reduce_scatter(Track, Group group, const void* input, void* output,
+                                     std::span<const std::int64_t> counts, DataType type) {
   const auto [comm, size, index] = members(group);
   const Displaced& pieces = displace(counts);
   const auto piece = [&, bytes = size_of(type)](int member) {
-    return static_cast<const std::byte*>(input) + pieces.begins[static_cast<std::size_t>(member)] * bytes;
+    return static_cast<const std::byte*>(input) +
+           pieces.begins[static_cast<std::size_t>(member)] * bytes;
   };
   const std::int64_t mine = counts[static_cast<std::size_t>(index)];
   if (mine > 0) std::memcpy(output, piece(index), static_cast<std::size_t>(mine * size_of(type)));
   for (int k = 1; k < size; ++k) {
     const int to = (index + k) % size, from = (index - k + size) % size;
-    add_from(comm, from, static_cast<std::byte*>(output), mine, to, piece(to), counts[static_cast<std::size_t>(to)], type);
+    add_from(comm, from, static_cast<std::byte*>(output), mine, to, piece(to),
+             counts[static_cast<std::size_t>(to)], type);
   }
 }
 
-void MpiCommunicator::add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to, const std::byte* theirs, std::int64_t count,
-                               DataType type) {
+void MpiCommunicator::add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to,
+                               const std::byte* theirs, std::int64_t count, DataType type) {
   const std::int64_t at_once = reduced_at_once / size_of(type);
   for (std::int64_t begin = 0; begin < std::max(mine, count); begin += at_once) {
-    const std::int64_t coming = std::clamp<std::int64_t>(mine - begin, 0, at_once), going = std::clamp<std::int64_t>(count - begin, 0, at_once);
-    check(MPI_Sendrecv(theirs + begin * size_of(type), static_cast<int>(going), mpi_type(type), going > 0 ? to : MPI_PROC_NULL, 0, arriving_.data(),
-                       static_cast<int>(coming), mpi_type(type), coming > 0 ? from : MPI_PROC_NULL, 0, comm, MPI_STATUS_IGNORE),
-          "MPI_Sendrecv", rank_);
+    const std::int64_t coming = std::clamp<std::int64_t>(mine - begin, 0, at_once),
+                       going = std::clamp<std::int64_t>(count - begin, 0, at_once);
+    check(
+        MPI_Sendrecv(theirs + begin * size_of(type), static_cast<int>(going), mpi_type(type),
+                     going > 0 ? to : MPI_PROC_NULL, 0, arriving_.data(), static_cast<int>(coming),
+                     mpi_type(type), coming > 0 ? from : MPI_PROC_NULL, 0, comm, MPI_STATUS_IGNORE),
+        "MPI_Sendrecv", rank_);
     add(arriving_.data(), coming, type, sums + begin * size_of(type));
   }
 }
 
-void MpiCommunicator::all_gather(Track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void MpiCommunicator::all_gather(Track, Group group, const void* input, void* output,
+                                 std::span<const std::int64_t> counts, DataType type) {
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;
   const auto [comm, size, index] = members(group);
   const auto own = static_cast<std::size_t>(index);
-  const bool in_place = input == static_cast<std::byte*>(output) + pieces.begins[own] * size_of(type);
+  const bool in_place =
+      input == static_cast<std::byte*>(output) + pieces.begins[own] * size_of(type);
   if (size > 1)
-    check(MPI_Allgatherv(in_place ? MPI_IN_PLACE : input, pieces.counts[own], mpi_type(type), output, pieces.counts.data(), pieces.begins.data(),
-                         mpi_type(type), comm),
+    check(MPI_Allgatherv(in_place ? MPI_IN_PLACE : input, pieces.counts[own], mpi_type(type),
+                         output, pieces.counts.data(), pieces.begins.data(), mpi_type(type), comm),
           "MPI_Allgatherv", rank_);
   else if (!in_place)
     std::memcpy(output, input, static_cast<std::size_t>(pieces.total * size_of(type)));
@@ -330,6 +365,8 @@ void MpiCommunicator::all_gather(Track, Group group, const void* input, void* ou
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator() { return std::make_unique<MpiCommunicator>(); }
+std::unique_ptr<Communicator> make_mpi_communicator() {
+  return std::make_unique<MpiCommunicator>();
+}
 
 }  // namespace stratplan

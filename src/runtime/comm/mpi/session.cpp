@@ -28,14 +28,17 @@ bool running() {
 
 MpiSession::MpiSession() : exceptions_(std::uncaught_exceptions()) {
   int provided = MPI_THREAD_SINGLE;
-  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS) throw EnvironmentError("MPI can not start");
-  if (provided < MPI_THREAD_FUNNELED) throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
+    throw EnvironmentError("MPI can not start");
+  if (provided < MPI_THREAD_FUNNELED)
+    throw EnvironmentError("this MPI library does not support threads (MPI_THREAD_FUNNELED)");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 }
 
 MpiSession::~MpiSession() {
   // MPI_Finalize would wait for ranks that may be waiting for this one.
-  if (std::uncaught_exceptions() > exceptions_) abort_all_ranks(static_cast<int>(ExitCode::Communication));
+  if (std::uncaught_exceptions() > exceptions_)
+    abort_all_ranks(static_cast<int>(ExitCode::Communication));
   MPI_Finalize();
 }
 

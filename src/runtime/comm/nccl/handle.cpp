@@ -12,7 +12,8 @@ ncclResult_t NcclHandle::settle(ncclResult_t started) const {
   ncclResult_t state = started;
   while (state == ncclInProgress && !deadline.passed()) {
     std::this_thread::yield();
-    if (const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state); asked != ncclSuccess) return asked;
+    if (const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state); asked != ncclSuccess)
+      return asked;
   }
   return state;
 }

@@ -13,7 +13,8 @@ namespace stratplan {
 class Deadline {
  public:
   explicit Deadline(Seconds from_now)
-      : at_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(from_now.value))) {}
+      : at_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                               std::chrono::duration<double>(from_now.value))) {}
   bool passed() const { return Clock::now() >= at_; }
 
  private:
@@ -24,7 +25,8 @@ class Deadline {
 class NcclHandle {
  public:
   /// Takes over a communicator made with blocking = 0; null: its making failed at once.
-  NcclHandle(ncclComm_t comm, Seconds patience) : comm_(comm), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
+  NcclHandle(ncclComm_t comm, Seconds patience)
+      : comm_(comm), patience_(patience), exceptions_(std::uncaught_exceptions()) {}
   /// Waits for what is under way; aborts it if an exception passes, or the others do not answer. Graphs with its calls must be gone.
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;

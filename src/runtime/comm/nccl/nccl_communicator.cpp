@@ -37,7 +37,8 @@ ncclDataType_t nccl_type(DataType type) {
 
 std::string text_of(ncclResult_t result, ncclComm_t comm) {
   const std::string last = ncclGetLastError(comm);  // of the process, without a communicator
-  return last.empty() ? ncclGetErrorString(result) : fmt::format("{}: {}", ncclGetErrorString(result), last);
+  return last.empty() ? ncclGetErrorString(result)
+                      : fmt::format("{}: {}", ncclGetErrorString(result), last);
 }
 
 bool failed(ncclResult_t result) { return result != ncclSuccess && result != ncclInProgress; }
@@ -68,7 +69,8 @@ class Calls {
 
 class NcclCommunicator final : public Communicator {
  public:
-  NcclCommunicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups, const NcclOptions& options);
+  NcclCommunicator(Communicator& bootstrap, Backend& backend,
+                   const std::vector<CollectiveGroup>& groups, const NcclOptions& options);
   ~NcclCommunicator() override {
     while (!handles_.empty()) handles_.pop_back();  // those that were split off first
   }
@@ -76,10 +78,13 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return bootstrap_.rank(); }
   int size() const override { return bootstrap_.size(); }
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) override;
+  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+                int tag) override;
   void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) override;
+  void reduce_scatter(Track track, Group group, const void* input, void* output,
+                      std::span<const std::int64_t> counts, DataType type) override;
+  void all_gather(Track track, Group group, const void* input, void* output,
+                  std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { bootstrap_.barrier(); }
   void synchronize(Track track) override;
   bool poll(Track track) override;
@@ -101,7 +106,9 @@ class NcclCommunicator final : public Communicator {
     Backend::Event ready = Backend::none;  ///< of the kernels before it
   };
 
-  cudaStream_t stream(Track track) const { return static_cast<cudaStream_t>(backend_.native_stream(track)); }
+  cudaStream_t stream(Track track) const {
+    return static_cast<cudaStream_t>(backend_.native_stream(track));
+  }
   Members& members(Group group) { return members_[static_cast<std::size_t>(group)]; }
   NcclHandle& root() { return *handles_.front(); }
   NcclHandle& handle(const Members& members, Track track) const;
@@ -129,12 +136,15 @@ class NcclCommunicator final : public Communicator {
   std::vector<Piece> pieces_;
 };
 
-NcclCommunicator::NcclCommunicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups, const NcclOptions& options)
+NcclCommunicator::NcclCommunicator(Communicator& bootstrap, Backend& backend,
+                                   const std::vector<CollectiveGroup>& groups,
+                                   const NcclOptions& options)
     : bootstrap_(bootstrap), backend_(backend), options_(options) {
   config_.blocking = 0;
   config_.maxCTAs = options.most_ctas;
   connect();
-  for (const std::vector<CollectiveGroup>& round : rounds_of(gather_groups(groups, bootstrap))) split(round);
+  for (const std::vector<CollectiveGroup>& round : rounds_of(gather_groups(groups, bootstrap)))
+    split(round);
 }
 
 ncclUniqueId NcclCommunicator::share_id() {
@@ -145,7 +155,8 @@ ncclUniqueId NcclCommunicator::share_id() {
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 0);
   counts.front() = std::ssize(numbers);
   std::memcpy(numbers.data(), &id, sizeof(id));
-  bootstrap_.all_gather(Track::Compute, all_ranks(bootstrap_), numbers.data(), numbers.data(), counts, DataType::I32);
+  bootstrap_.all_gather(Track::Compute, all_ranks(bootstrap_), numbers.data(), numbers.data(),
+                        counts, DataType::I32);
   bootstrap_.synchronize(Track::Compute);
   std::memcpy(&id, numbers.data(), sizeof(id));
   return id;
@@ -168,12 +179,14 @@ void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
   const CollectiveGroup* group = mine < 0 ? nullptr : &round[static_cast<std::size_t>(mine)];
   note(Track::Compute, "split into groups", group ? group->ranks : std::vector<int>{rank()});
   ncclComm_t comm = nullptr;
-  const ncclResult_t started = ncclCommSplit(root().comm(), group ? mine : NCCL_SPLIT_NOCOLOR, rank(), &comm, &config_);
+  const ncclResult_t started =
+      ncclCommSplit(root().comm(), group ? mine : NCCL_SPLIT_NOCOLOR, rank(), &comm, &config_);
   require(root().settle(started), &root(), Track::Compute);
   if (!group) return;
   handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
   require(handles_.back()->settle(ncclInProgress), handles_.back().get(), Track::Compute);
-  members(this->group(group->ranks)).by_track[static_cast<std::size_t>(group->track)] = handles_.back().get();
+  members(this->group(group->ranks)).by_track[static_cast<std::size_t>(group->track)] =
+      handles_.back().get();
 }
 
 Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
@@ -188,7 +201,8 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
 
 NcclHandle& NcclCommunicator::handle(const Members& members, Track track) const {
   NcclHandle* found = members.by_track[static_cast<std::size_t>(track)];
-  SP_ASSERT(found, "ranks {} were not said to have collectives on track {}", members.ranks, static_cast<int>(track));
+  SP_ASSERT(found, "ranks {} were not said to have collectives on track {}", members.ranks,
+            static_cast<int>(track));
   return *found;
 }
 
@@ -202,7 +216,8 @@ void NcclCommunicator::note(Track track, const char* verb, const std::vector<int
 /// The next call is behind the kernels so far.
 void NcclCommunicator::follow_kernels(Track track) {
   Call& next = call(track);
-  if (track != Track::Compute) backend_.wait(track, next.ready = backend_.record(Track::Compute, next.ready));
+  if (track != Track::Compute)
+    backend_.wait(track, next.ready = backend_.record(Track::Compute, next.ready));
   ++next.under_way;
 }
 
@@ -217,22 +232,27 @@ void NcclCommunicator::issue(Track track, NcclHandle& handle, Enqueue enqueue) {
   require(failed(calls.result()) ? calls.result() : handle.settle(ended), &handle, track);
 }
 
-void NcclCommunicator::exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives, int tag) {
+void NcclCommunicator::exchange(Track track, std::span<const Parcel> sends,
+                                std::span<const Parcel> receives, int tag) {
   Call& latest = call(track);
   note(track, "exchange", {});
   latest.tag = tag;
   for (const auto& parcels : {sends, receives})
     for (const Parcel& parcel : parcels)
-      if (std::ranges::find(latest.ranks, parcel.peer) == latest.ranks.end()) latest.ranks.push_back(parcel.peer);
+      if (std::ranges::find(latest.ranks, parcel.peer) == latest.ranks.end())
+        latest.ranks.push_back(parcel.peer);
   issue(track, root(), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
     for (const auto& [peer, data, bytes] : sends)
-      if (bytes.value > 0) calls(ncclSend, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
+      if (bytes.value > 0)
+        calls(ncclSend, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
     for (const auto& [peer, data, bytes] : receives)
-      if (bytes.value > 0) calls(ncclRecv, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
+      if (bytes.value > 0)
+        calls(ncclRecv, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
   });
 }
 
-void NcclCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) {
+void NcclCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+                                  DataType type) {
   const Members& all = members(group);
   if (all.ranks.size() == 1 || count == 0) return;
   note(track, "all-reduce", all.ranks);
@@ -241,29 +261,34 @@ void NcclCommunicator::all_reduce(Track track, Group group, void* data, std::int
   });
 }
 
-void NcclCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts,
-                                      DataType type) {
+void NcclCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output,
+                                      std::span<const std::int64_t> counts, DataType type) {
   const Members& all = members(group);
   if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
   note(track, "reduce-scatter", all.ranks);
   split_pieces(counts, pieces_);
   issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
-    if (pieces_.empty()) calls(ncclReduceScatter, input, output, stratplan::size(counts[0]), nccl_type(type), ncclSum, comm, on);
+    if (pieces_.empty())
+      calls(ncclReduceScatter, input, output, stratplan::size(counts[0]), nccl_type(type), ncclSum,
+            comm, on);
     for (const auto& [member, begin, count] : pieces_)
-      calls(ncclReduce, at(input, begin, type), output, stratplan::size(count), nccl_type(type), ncclSum, member, comm, on);
+      calls(ncclReduce, at(input, begin, type), output, stratplan::size(count), nccl_type(type),
+            ncclSum, member, comm, on);
   });
 }
 
-void NcclCommunicator::all_gather(Track track, Group group, const void* input, void* output, std::span<const std::int64_t> counts, DataType type) {
+void NcclCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+                                  std::span<const std::int64_t> counts, DataType type) {
   const Members& all = members(group);
   if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
   note(track, "all-gather", all.ranks);
   split_pieces(counts, pieces_);
   issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
-    if (pieces_.empty()) calls(ncclAllGather, input, output, stratplan::size(counts[0]), nccl_type(type), comm, on);
+    if (pieces_.empty())
+      calls(ncclAllGather, input, output, stratplan::size(counts[0]), nccl_type(type), comm, on);
     for (const auto& [member, begin, count] : pieces_)
-      calls(ncclBroadcast, member == all.index ? input : at(output, begin, type), at(output, begin, type), stratplan::size(count), nccl_type(type),
-            member, comm, on);
+      calls(ncclBroadcast, member == all.index ? input : at(output, begin, type),
+            at(output, begin, type), stratplan::size(count), nccl_type(type), member, comm, on);
   });
 }
 
@@ -272,7 +297,9 @@ void NcclCommunicator::copy(Track track, const void* from, void* to, Bytes bytes
   if (from == to || bytes.value == 0) return;
   note(track, "copy", {rank()});
   follow_kernels(track);
-  check_cuda(cudaMemcpyAsync(to, from, stratplan::size(bytes.value), cudaMemcpyDeviceToDevice, stream(track)), "copying on the device");
+  check_cuda(cudaMemcpyAsync(to, from, stratplan::size(bytes.value), cudaMemcpyDeviceToDevice,
+                             stream(track)),
+             "copying on the device");
 }
 
 /// In it are calls on all tracks, with all sorts of ranks.
@@ -306,10 +333,13 @@ bool NcclCommunicator::poll(Track track) {
 void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Track track) {
   if (result == ncclSuccess) return;
   const auto& [verb, tag, ranks, under_way, ready] = call(track);
-  const std::string what = tag < 0 ? fmt::format("{} with ranks {}", verb, ranks) : fmt::format("{} of tag {} with ranks {}", verb, tag, ranks);
-  const std::string why = result == ncclInProgress ? fmt::format("no answer within {:g} s", options_.timeout.value)
-                                                   : "NCCL: " + text_of(result, handle ? handle->comm() : nullptr);
-  const std::string more = under_way > 1 ? fmt::format(" ({} calls before it are under way)", under_way - 1) : "";
+  const std::string what = tag < 0 ? fmt::format("{} with ranks {}", verb, ranks)
+                                   : fmt::format("{} of tag {} with ranks {}", verb, tag, ranks);
+  const std::string why = result == ncclInProgress
+                              ? fmt::format("no answer within {:g} s", options_.timeout.value)
+                              : "NCCL: " + text_of(result, handle ? handle->comm() : nullptr);
+  const std::string more =
+      under_way > 1 ? fmt::format(" ({} calls before it are under way)", under_way - 1) : "";
   for (const auto& each : handles_) each->abort();
   throw CommunicationError(fmt::format("rank {}: {}: {}{}", rank(), what, why, more));
 }
@@ -321,10 +351,12 @@ void check_device() {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend, const std::vector<CollectiveGroup>& groups,
+std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend,
+                                                     const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options) {
   if (backend.native_stream(Track::Halo) == nullptr)
-    throw EnvironmentError(fmt::format("NCCL moves memory of CUDA devices: the {} backend has none", backend.name()));
+    throw EnvironmentError(
+        fmt::format("NCCL moves memory of CUDA devices: the {} backend has none", backend.name()));
   check_device();
   return std::make_unique<NcclCommunicator>(bootstrap, backend, groups, options);
 }

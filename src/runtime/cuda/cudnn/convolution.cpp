@@ -13,11 +13,18 @@
 namespace stratplan::cudnn {
 namespace {
 
-Kernel fill(const Shape& shape, DataType type) { return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type}; }
+Kernel fill(const Shape& shape, DataType type) {
+  return {.kind = KernelKind::Fill, .x = shape, .y = shape, .type = type};
+}
 
 /// Between x and the part of it that is read.
 Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type) {
-  Kernel copy{.kind = KernelKind::CopyRegion, .x = kernel.x, .y = cropped.kernel.x, .type = type, .region = cropped.kernel.x, .from = cropped.from};
+  Kernel copy{.kind = KernelKind::CopyRegion,
+              .x = kernel.x,
+              .y = cropped.kernel.x,
+              .type = type,
+              .region = cropped.kernel.x,
+              .from = cropped.from};
   if (kernel.kind == KernelKind::ConvolutionBackwardData) {
     std::swap(copy.x, copy.y);
     std::swap(copy.from, copy.to);
@@ -32,8 +39,10 @@ class Part {
   explicit Part(const Kernel& kernel) : kernel_(make_own_kernel(kernel)) {}
 
   Bytes workspace() const { return kernel_ ? kernel_->workspace() : Bytes{0}; }
-  void run(std::vector<const void*> reads, void* write, void* workspace, const KernelContext& context, cudaStream_t stream) const {
-    if (kernel_) kernel_->run({reads, std::span<void* const>(&write, 1), workspace, context}, stream);
+  void run(std::vector<const void*> reads, void* write, void* workspace,
+           const KernelContext& context, cudaStream_t stream) const {
+    if (kernel_)
+      kernel_->run({reads, std::span<void* const>(&write, 1), workspace, context}, stream);
   }
 
  private:
@@ -43,8 +52,10 @@ class Part {
 /// What is done to a forward convolution's output, in place: a bias is added, an activation applied.
 class Behind {
  public:
-  explicit Behind(const Kernel& kernel) : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
-    const bool activates = kernel.kind == KernelKind::ConvolutionForward && kernel.activation != Activation::None;
+  explicit Behind(const Kernel& kernel)
+      : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
+    const bool activates =
+        kernel.kind == KernelKind::ConvolutionForward && kernel.activation != Activation::None;
     if (adds_ || activates) part_ = Part(adds_ ? bias(kernel) : activation(kernel));
   }
 
@@ -57,11 +68,21 @@ class Behind {
 
  private:
   static Kernel bias(const Kernel& kernel) {
-    return {.kind = KernelKind::BiasAdd, .x = kernel.y, .y = kernel.y, .type = kernel.type, .activation = kernel.activation, .slope = kernel.slope};
+    return {.kind = KernelKind::BiasAdd,
+            .x = kernel.y,
+            .y = kernel.y,
+            .type = kernel.type,
+            .activation = kernel.activation,
+            .slope = kernel.slope};
   }
   static Kernel activation(const Kernel& kernel) {
-    if (kernel.activation == Activation::Relu) return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type};
-    return {.kind = KernelKind::LeakyReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type, .scalar = kernel.slope};
+    if (kernel.activation == Activation::Relu)
+      return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type};
+    return {.kind = KernelKind::LeakyReluForward,
+            .x = kernel.y,
+            .y = kernel.y,
+            .type = kernel.type,
+            .scalar = kernel.slope};
   }
 
   bool adds_;
@@ -91,13 +112,15 @@ class EmptyConvolution : public CudaKernel {
 /// the weights as cuDNN writes it, if activations are narrow: in their type, as what it multiplies.
 class Convolution : public CudaKernel {
  public:
-  Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan) : kind_(kernel.kind), plan_(std::move(plan)), behind_(kernel) {
+  Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan)
+      : kind_(kernel.kind), plan_(std::move(plan)), behind_(kernel) {
     if (!cropped.whole) {
       copy_ = Part(copy_of_part(kernel, cropped, kernel.type));
       part_ = {cropped.kernel.x.elements() * size_of(kernel.type)};
       if (kind_ == KernelKind::ConvolutionBackwardData) zeros_ = Part(fill(kernel.x, kernel.type));
     }
-    part_at_ = aligned(std::max({plan_.workspace, behind_.workspace(), copy_.workspace(), zeros_.workspace()}));
+    part_at_ = aligned(
+        std::max({plan_.workspace, behind_.workspace(), copy_.workspace(), zeros_.workspace()}));
     gradient_at_ = part_at_ + part_;
     if (kind_ != KernelKind::ConvolutionBackwardFilter || !is_narrow(kernel.type)) return;
     const std::int64_t weights = kernel.operands().writes[0].elements;
@@ -125,7 +148,9 @@ class Convolution : public CudaKernel {
     return {(bytes.value + alignment - 1) / alignment * alignment};
   }
   bool crops() const { return part_.value > 0; }
-  void* part(const KernelCall& call) const { return static_cast<std::byte*>(call.workspace) + part_at_.value; }
+  void* part(const KernelCall& call) const {
+    return static_cast<std::byte*>(call.workspace) + part_at_.value;
+  }
 
   /// x, or a copy of what is read of it.
   const void* part_of(const KernelCall& call, const void* x, cudaStream_t stream) const {
@@ -150,15 +175,18 @@ class Convolution : public CudaKernel {
   }
 
   /// cuDNN takes all addresses as writable.
-  void execute(const void* x, const void* weights, const void* y, const KernelCall& call, cudaStream_t stream) const {
+  void execute(const void* x, const void* weights, const void* y, const KernelCall& call,
+               cudaStream_t stream) const {
     const std::array<std::int64_t, 3> ids{x_id, weights_id, y_id};
-    const std::array<void*, 3> addresses{const_cast<void*>(x), const_cast<void*>(weights), const_cast<void*>(y)};
+    const std::array<void*, 3> addresses{const_cast<void*>(x), const_cast<void*>(weights),
+                                         const_cast<void*>(y)};
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, "the operands");
     pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(ids))
         .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(addresses))
         .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, call.workspace)
         .finalize();
-    check(cudnnBackendExecute(handle_of(stream), plan_.descriptor.raw(), pack.raw()), plan_.config.name);
+    check(cudnnBackendExecute(handle_of(stream), plan_.descriptor.raw(), pack.raw()),
+          plan_.config.name);
   }
 
   KernelKind kind_;
@@ -169,39 +197,52 @@ class Convolution : public CudaKernel {
   Bytes part_{}, part_at_{}, gradient_{}, gradient_at_{};
 };
 
-bool computes_nothing(const Cropped& cropped) { return cropped.kernel.x.elements() == 0 || cropped.kernel.y.elements() == 0; }
+bool computes_nothing(const Cropped& cropped) {
+  return cropped.kernel.x.elements() == 0 || cropped.kernel.y.elements() == 0;
+}
 
 }  // namespace
 
-std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std::string& choice, Arithmetic arithmetic, const Target& target) {
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& described, const std::string& choice,
+                                             Arithmetic arithmetic, const Target& target) {
   Kernel kernel = described;
   kernel.type = storage(arithmetic);
   const Cropped read = cropped(kernel);
   if (computes_nothing(read)) return std::make_unique<EmptyConvolution>(kernel);
-  std::optional<Plan> plan = choice.empty() ? first_plan(read.kernel, arithmetic, target, [](const Plan&) { return true; })
-                                            : plan_named(choice, read.kernel, arithmetic, target);
-  if (!plan && choice.empty()) throw EnvironmentError(fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
-  if (!plan) throw EnvironmentError(fmt::format("the plan wants {} as {}, which cuDNN does not have here", kernel.key(), choice));
+  std::optional<Plan> plan =
+      choice.empty() ? first_plan(read.kernel, arithmetic, target, [](const Plan&) { return true; })
+                     : plan_named(choice, read.kernel, arithmetic, target);
+  if (!plan && choice.empty())
+    throw EnvironmentError(
+        fmt::format("cuDNN has no plan for {} in {}", kernel.key(), name_of(arithmetic)));
+  if (!plan)
+    throw EnvironmentError(fmt::format("the plan wants {} as {}, which cuDNN does not have here",
+                                       kernel.key(), choice));
   return std::make_unique<Convolution>(kernel, read, std::move(*plan));
 }
 
-std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
+std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic,
+                                             const Target& target) {
   const Cropped read = cropped(kernel);
   if (computes_nothing(read)) return {};
   std::vector<std::string> names;
-  for (const Plan& plan : execution_plans(read.kernel, arithmetic, target)) names.push_back(plan.config.name);
+  for (const Plan& plan : execution_plans(read.kernel, arithmetic, target))
+    names.push_back(plan.config.name);
   return names.size() > 1 ? names : std::vector<std::string>();
 }
 
-std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic) {
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice,
+                                             Arithmetic arithmetic) {
   std::unique_ptr<CudaKernel> made;
-  plan_for_present_device([&](const Target& present) { made = make_convolution(kernel, choice, arithmetic, present); });
+  plan_for_present_device(
+      [&](const Target& present) { made = make_convolution(kernel, choice, arithmetic, present); });
   return made;
 }
 
 std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic) {
   std::vector<std::string> names;
-  plan_for_present_device([&](const Target& present) { names = convolution_choices(kernel, arithmetic, present); });
+  plan_for_present_device(
+      [&](const Target& present) { names = convolution_choices(kernel, arithmetic, present); });
   return names;
 }
 

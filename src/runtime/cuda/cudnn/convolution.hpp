@@ -6,12 +6,15 @@
 namespace stratplan::cudnn {
 
 /// `choice`: the name of one of execution_plans, or empty for the first. Throws EnvironmentError if there is none.
-std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic, const Target& target);
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice,
+                                             Arithmetic arithmetic, const Target& target);
 /// The names of all plans; none if there is nothing to choose.
-std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
+std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic,
+                                             const Target& target);
 
 /// The same for the device that is there.
-std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice, Arithmetic arithmetic);
+std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice,
+                                             Arithmetic arithmetic);
 std::vector<std::string> convolution_choices(const Kernel& kernel, Arithmetic arithmetic);
 
 }  // namespace stratplan::cudnn

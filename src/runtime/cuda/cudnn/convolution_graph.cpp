@@ -13,11 +13,13 @@ namespace {
 /// cuDNN wants two or three spatial axes; depth is left out where there is none.
 bool has_depth(const Kernel& kernel) {
   const Window& window = kernel.windows[0];
-  return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 || window.pad_before != 0 || window.pad_after != 0;
+  return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 ||
+         window.pad_before != 0 || window.pad_after != 0;
 }
 
 std::vector<Axis> axes(const Kernel& kernel) {
-  return has_depth(kernel) ? std::vector(all_axes.begin(), all_axes.end()) : std::vector{Axis::N, Axis::C, Axis::H, Axis::W};
+  return has_depth(kernel) ? std::vector(all_axes.begin(), all_axes.end())
+                           : std::vector{Axis::N, Axis::C, Axis::H, Axis::W};
 }
 
 cudnnDataType_t data_type(Arithmetic arithmetic) {
@@ -32,7 +34,8 @@ cudnnDataType_t data_type(Arithmetic arithmetic) {
 constexpr std::int64_t widest_load = 16;
 
 /// Dense, channels last.
-Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of, Arithmetic arithmetic, std::int64_t aligned_to) {
+Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::vector<Axis>& of,
+                  Arithmetic arithmetic, std::int64_t aligned_to) {
   std::vector<std::int64_t> extents, strides;
   for (const Axis axis : of) extents.push_back(shape[axis]);
   const std::size_t rank = of.size();
@@ -56,7 +59,8 @@ Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::
 
 Shape weights_shape(const Kernel& kernel) {
   const auto& w = kernel.windows;
-  return {{kernel.y[Axis::C], kernel.x[Axis::C] / kernel.groups, w[0].kernel, w[1].kernel, w[2].kernel}};
+  return {{kernel.y[Axis::C], kernel.x[Axis::C] / kernel.groups, w[0].kernel, w[1].kernel,
+           w[2].kernel}};
 }
 
 Descriptor windows(const Kernel& kernel) {
@@ -124,34 +128,44 @@ using NumericalNotes = std::vector<cudnnBackendNumericalNote_t>;
 
 /// Whether an engine of these notes multiplies and adds as it should, and the same each time: runs are repeatable, whatever was the fastest.
 bool computes_as(Arithmetic arithmetic, const NumericalNotes& notes) {
-  if (contains(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) || contains(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (contains(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
+      contains(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))
+    return false;
   if (arithmetic != Arithmetic::F32) return true;
-  return !contains(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !contains(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+  return !contains(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) &&
+         !contains(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 }
 
 std::string name_of_config(std::int64_t engine, const Descriptor& config) {
   std::vector<std::pair<int, std::int64_t>> knobs;
   for (const Descriptor& knob :
-       config.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, "a knob", CUDNN_KNOB_TYPE_COUNTS))
-    knobs.emplace_back(knob.get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE), knob.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+       config.descriptors(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR,
+                          "a knob", CUDNN_KNOB_TYPE_COUNTS))
+    knobs.emplace_back(knob.get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE),
+                       knob.get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
   std::sort(knobs.begin(), knobs.end());
   std::string text;
-  for (const auto& [type, value] : knobs) text += fmt::format("{}k{}={}", text.empty() ? "" : ",", type, value);
+  for (const auto& [type, value] : knobs)
+    text += fmt::format("{}k{}={}", text.empty() ? "" : ",", type, value);
   return fmt::format("eng{}{{{}}}", engine, text);
 }
 
 /// Nothing if it computes otherwise.
 std::optional<EngineConfig> read_config(const Descriptor& config, Arithmetic arithmetic) {
-  const Descriptor engine = config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine").at(0);
-  const NumericalNotes notes = engine.list<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
+  const Descriptor engine =
+      config.descriptors(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine")
+          .at(0);
+  const NumericalNotes notes =
+      engine.list<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE);
   if (!computes_as(arithmetic, notes)) return std::nullopt;
   const auto behavior = engine.list<cudnnBackendBehaviorNote_t>(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE);
   const std::int64_t number = engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-  return EngineConfig{.name = name_of_config(number, config),
-                      .engine = number,
-                      .tensor_cores = contains(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
-                      .compiled_at_run_time = contains(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION),
-                      .descriptor = config};
+  return EngineConfig{
+      .name = name_of_config(number, config),
+      .engine = number,
+      .tensor_cores = contains(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE),
+      .compiled_at_run_time = contains(behavior, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION),
+      .descriptor = config};
 }
 
 }  // namespace
@@ -165,9 +179,13 @@ Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Ta
   const std::vector<Axis> of = axes(kernel);
   const OperationNames names = names_of(kernel.kind);
   Descriptor operation(names.type, kernel.key());
-  operation.set(names.x, tensor("the tensor x", x_id, kernel.x, of, arithmetic, address_alignment(kernel.x, arithmetic)))
-      .set(names.weights, tensor("the weights", weights_id, weights_shape(kernel), of, arithmetic, widest_load))
-      .set(names.y, tensor("the tensor y", y_id, kernel.y, of, arithmetic, address_alignment(kernel.y, arithmetic)))
+  operation
+      .set(names.x, tensor("the tensor x", x_id, kernel.x, of, arithmetic,
+                           address_alignment(kernel.x, arithmetic)))
+      .set(names.weights,
+           tensor("the weights", weights_id, weights_shape(kernel), of, arithmetic, widest_load))
+      .set(names.y, tensor("the tensor y", y_id, kernel.y, of, arithmetic,
+                           address_alignment(kernel.y, arithmetic)))
       .set(names.windows, windows(kernel))
       .set(names.alpha, 1.0F)
       .set(names.beta, 0.0F)
@@ -179,15 +197,19 @@ Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Ta
   return graph;
 }
 
-void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target, const std::function<bool(const EngineConfig&)>& visit) {
+void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
+                   const std::function<bool(const EngineConfig&)>& visit) {
   std::set<std::string> known;
-  for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
+  for (const cudnnBackendHeurMode_t mode :
+       {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK}) {
     Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, "a heuristic");
-    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
+        .set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
     target.aim_heuristic(heuristic);
     if (heuristic.finalize_if_supported()) continue;
     for (const Descriptor& proposed :
-         heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, "an engine's settings")) {
+         heuristic.descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+                               "an engine's settings")) {
       const std::optional<EngineConfig> config = read_config(proposed, arithmetic);
       if (config && known.insert(config->name).second && visit(*config)) return;
     }
@@ -202,38 +224,46 @@ std::optional<Plan> execution_plan(const EngineConfig& config, const Target& tar
   return Plan{config, {plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)}, plan};
 }
 
-std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target, const std::function<bool(const Plan&)>& suits) {
+std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target,
+                               const std::function<bool(const Plan&)>& suits) {
   std::optional<Plan> plan;
-  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target, [&](const EngineConfig& config) {
-    plan = execution_plan(config, target);
-    if (plan && !suits(*plan)) plan.reset();
-    return plan.has_value();
-  });
+  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target,
+                [&](const EngineConfig& config) {
+                  plan = execution_plan(config, target);
+                  if (plan && !suits(*plan)) plan.reset();
+                  return plan.has_value();
+                });
   return plan;
 }
 
-std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
+std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic,
+                               const Target& target) {
   std::optional<Plan> plan;
-  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target, [&](const EngineConfig& config) {
-    if (config.name != name) return false;
-    plan = execution_plan(config, target);
-    return true;
-  });
+  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target,
+                [&](const EngineConfig& config) {
+                  if (config.name != name) return false;
+                  plan = execution_plan(config, target);
+                  return true;
+                });
   return plan;
 }
 
-std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic, const Target& target) {
+std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic,
+                                  const Target& target) {
   std::vector<Plan> plans;
-  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target, [&](const EngineConfig& config) {
-    if (config.compiled_at_run_time && !plans.empty()) return false;
-    if (std::optional<Plan> plan = execution_plan(config, target)) plans.push_back(std::move(*plan));
-    return false;
-  });
+  visit_configs(operation_graph(kernel, arithmetic, target), arithmetic, target,
+                [&](const EngineConfig& config) {
+                  if (config.compiled_at_run_time && !plans.empty()) return false;
+                  if (std::optional<Plan> plan = execution_plan(config, target))
+                    plans.push_back(std::move(*plan));
+                  return false;
+                });
   return plans;
 }
 
 bool hidden_repack(const Plan& plan, const Kernel& kernel, Arithmetic arithmetic) {
-  return plan.workspace.value >= std::min(kernel.x.elements(), kernel.y.elements()) * size_of(storage(arithmetic));
+  return plan.workspace.value >=
+         std::min(kernel.x.elements(), kernel.y.elements()) * size_of(storage(arithmetic));
 }
 
 }  // namespace stratplan::cudnn

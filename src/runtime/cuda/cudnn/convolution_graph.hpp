@@ -24,7 +24,8 @@ Descriptor operation_graph(const Kernel& kernel, Arithmetic arithmetic, const Ta
 
 /// An engine and its settings.
 struct EngineConfig {
-  std::string name;  ///< "eng22{k2=10,k14=3}", the same in each run: engine and knobs by cuDNN's numbers
+  std::string
+      name;  ///< "eng22{k2=10,k14=3}", the same in each run: engine and knobs by cuDNN's numbers
   std::int64_t engine = 0;
   bool tensor_cores = false;
   bool compiled_at_run_time = false;  ///< by the driver, so not without one
@@ -40,17 +41,21 @@ struct Plan {
 
 /// Calls `visit` with each of those that the heuristics propose, that compute as `arithmetic` says and whose sums come out equal each time; the best guess
 /// first, each once, until it returns true. The heuristics are asked one after the other, as far as need be.
-void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target, const std::function<bool(const EngineConfig&)>& visit);
+void visit_configs(const Descriptor& graph, Arithmetic arithmetic, const Target& target,
+                   const std::function<bool(const EngineConfig&)>& visit);
 
 /// Nothing if the engine turns out to be unable, or fails to make it: some are compiled only now.
 std::optional<Plan> execution_plan(const EngineConfig& config, const Target& target);
 
 /// The first plan that suits.
-std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target, const std::function<bool(const Plan&)>& suits);
+std::optional<Plan> first_plan(const Kernel& kernel, Arithmetic arithmetic, const Target& target,
+                               const std::function<bool(const Plan&)>& suits);
 /// The one of that name; nothing if there is none.
-std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic, const Target& target);
+std::optional<Plan> plan_named(const std::string& name, const Kernel& kernel, Arithmetic arithmetic,
+                               const Target& target);
 /// All, but for those that are compiled at run time and proposed behind others: compiling takes seconds for each kernel.
-std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic, const Target& target);
+std::vector<Plan> execution_plans(const Kernel& kernel, Arithmetic arithmetic,
+                                  const Target& target);
 
 /// Whether a plan copies a whole tensor into another form before it computes, or out of one behind it: then its workspace holds at least that tensor.
 /// A filter gradient that is summed up in parts may need as much, so this may be true of a plan that copies nothing, never the reverse.

@@ -12,9 +12,10 @@ Cropped cropped(const Kernel& kernel) {
     Window& window = result.kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
     std::int64_t& extent = result.kernel.x[axis];
     const std::int64_t before = std::max<std::int64_t>(0, -window.pad_before);
-    const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() - window.pad_before;  // of the last window, in x
-    SP_ASSERT(end <= extent + window.pad_after, "{}: axis {} ends at {} of {}", kernel.key(), axis_names[static_cast<std::size_t>(axis)], end,
-              extent);
+    const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() -
+                             window.pad_before;  // of the last window, in x
+    SP_ASSERT(end <= extent + window.pad_after, "{}: axis {} ends at {} of {}", kernel.key(),
+              axis_names[static_cast<std::size_t>(axis)], end, extent);
     const std::int64_t unread = std::max<std::int64_t>(0, extent - end);
     const std::int64_t after = unread < window.stride ? 0 : unread;
     result.whole = result.whole && before == 0 && after == 0;

@@ -39,15 +39,20 @@ inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnHandle_t> = CUD
 template <>
 inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnDataType_t> = CUDNN_TYPE_DATA_TYPE;
 template <>
-inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnConvolutionMode_t> = CUDNN_TYPE_CONVOLUTION_MODE;
+inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnConvolutionMode_t> =
+    CUDNN_TYPE_CONVOLUTION_MODE;
 template <>
-inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendHeurMode_t> = CUDNN_TYPE_HEUR_MODE;
+inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendHeurMode_t> =
+    CUDNN_TYPE_HEUR_MODE;
 template <>
-inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendKnobType_t> = CUDNN_TYPE_KNOB_TYPE;
+inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendKnobType_t> =
+    CUDNN_TYPE_KNOB_TYPE;
 template <>
-inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendNumericalNote_t> = CUDNN_TYPE_NUMERICAL_NOTE;
+inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendNumericalNote_t> =
+    CUDNN_TYPE_NUMERICAL_NOTE;
 template <>
-inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendBehaviorNote_t> = CUDNN_TYPE_BEHAVIOR_NOTE;
+inline constexpr cudnnBackendAttributeType_t attribute_type<cudnnBackendBehaviorNote_t> =
+    CUDNN_TYPE_BEHAVIOR_NOTE;
 
 /// A descriptor that may be copied: copies are the same descriptor.
 class Descriptor {
@@ -67,7 +72,9 @@ class Descriptor {
   Descriptor& set(cudnnBackendAttributeName_t name, const T& value) {
     return set(name, std::span<const T>(&value, 1));
   }
-  Descriptor& set(cudnnBackendAttributeName_t name, const std::string& text) { return set(name, std::span<const char>(text)); }
+  Descriptor& set(cudnnBackendAttributeName_t name, const std::string& text) {
+    return set(name, std::span<const char>(text));
+  }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other);
 
   /// Attributes can be read, and others refer to it, once it is finalized. Throws if anything is wrong with what it says.
@@ -81,7 +88,8 @@ class Descriptor {
   template <class T>
   std::vector<T> list(cudnnBackendAttributeName_t name) const {
     std::vector<T> values(static_cast<std::size_t>(count(name, attribute_type<T>)));
-    values.resize(static_cast<std::size_t>(read(name, attribute_type<T>, static_cast<std::int64_t>(values.size()), values.data())));
+    values.resize(static_cast<std::size_t>(
+        read(name, attribute_type<T>, static_cast<std::int64_t>(values.size()), values.data())));
     return values;
   }
   /// The only value.
@@ -92,7 +100,8 @@ class Descriptor {
     return value;
   }
   /// Those that an attribute refers to; they keep this one alive, whose parts they may be. `at_most` so many, where cuDNN does not say how many there are.
-  std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name, cudnnBackendDescriptorType_t type, const std::string& what,
+  std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
+                                      cudnnBackendDescriptorType_t type, const std::string& what,
                                       std::int64_t at_most = 0) const;
 
   cudnnBackendDescriptor_t raw() const { return state_->raw; }
@@ -105,11 +114,13 @@ class Descriptor {
     std::vector<std::shared_ptr<const State>> uses{};
   };
 
-  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count, const void* values);
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                  std::int64_t count, const void* values);
   std::optional<Unsupported> finalize_unless(bool (*excused)(cudnnStatus_t));
   std::int64_t count(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type) const;
   /// How many values were there.
-  std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t room, void* values) const;
+  std::int64_t read(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                    std::int64_t room, void* values) const;
 
   std::shared_ptr<State> state_;
 };

@@ -72,7 +72,8 @@ void Target::aim_plan(Descriptor& plan) const {
 }
 
 std::string present_device_json(std::int32_t device) {
-  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, "the description of a device that is there");
+  Descriptor properties(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR,
+                        "the description of a device that is there");
   properties.set(CUDNN_ATTR_DEVICEPROP_DEVICE_ID, device).finalize();
   const std::vector<char> text = properties.list<char>(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION);
   return {text.begin(), std::find(text.begin(), text.end(), '\0')};

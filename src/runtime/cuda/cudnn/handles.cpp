@@ -46,7 +46,8 @@ cudnnHandle_t handle_of(cudaStream_t stream) {
   StreamHandles& handles = StreamHandles::all();
   const std::lock_guard lock(handles.mutex);
   const cudnnHandle_t handle = handles.of({present_device(), stream});
-  check(cudnnSetStream(handle, stream), "choosing the stream");  // each time: a stream may be another one at the same address
+  check(cudnnSetStream(handle, stream),
+        "choosing the stream");  // each time: a stream may be another one at the same address
   return handle;
 }
 

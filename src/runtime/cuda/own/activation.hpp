@@ -9,7 +9,8 @@ struct FusedActivation {
   Activation activation;
   float slope;
 
-  explicit FusedActivation(const Kernel& kernel) : activation(kernel.activation), slope(static_cast<float>(kernel.slope)) {}
+  explicit FusedActivation(const Kernel& kernel)
+      : activation(kernel.activation), slope(static_cast<float>(kernel.slope)) {}
   SP_DEVICE float result(float x) const { return passed(x, x); }
   /// Gradient of what was activated, from that of the result y.
   SP_DEVICE float passed(float y, float dy) const {

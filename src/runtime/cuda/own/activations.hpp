@@ -13,17 +13,20 @@ void relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& la
 }
 template <class T, class Launch>
 void relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : 0; });
+  map2<T>(kernel, call, launch,
+          [] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : 0; });
 }
 template <class T, class Launch>
 void leaky_relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float slope = static_cast<float>(kernel.scalar);
-  map<T>(kernel, call, launch, [slope] SP_DEVICE(float x) -> float { return x > 0 ? x : x * slope; });
+  map<T>(kernel, call, launch,
+         [slope] SP_DEVICE(float x) -> float { return x > 0 ? x : x * slope; });
 }
 template <class T, class Launch>
 void leaky_relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float slope = static_cast<float>(kernel.scalar);
-  map2<T>(kernel, call, launch, [slope] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * slope; });
+  map2<T>(kernel, call, launch,
+          [slope] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * slope; });
 }
 template <class T, class Launch>
 void sigmoid_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
@@ -31,7 +34,8 @@ void sigmoid_forward(const Kernel& kernel, const KernelCall& call, const Launch&
 }
 template <class T, class Launch>
 void sigmoid_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * y * (1 - y); });
+  map2<T>(kernel, call, launch,
+          [] SP_DEVICE(float y, float dy) -> float { return dy * y * (1 - y); });
 }
 template <class T, class Launch>
 void tanh_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
@@ -39,29 +43,38 @@ void tanh_forward(const Kernel& kernel, const KernelCall& call, const Launch& la
 }
 template <class T, class Launch>
 void tanh_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch, [] SP_DEVICE(float y, float dy) -> float { return dy * (1 - y * y); });
+  map2<T>(kernel, call, launch,
+          [] SP_DEVICE(float y, float dy) -> float { return dy * (1 - y * y); });
 }
 template <class T, class Launch>
 void elu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float alpha = static_cast<float>(kernel.scalar);
-  map<T>(kernel, call, launch, [alpha] SP_DEVICE(float x) -> float { return x > 0 ? x : alpha * std::expm1(x); });
+  map<T>(kernel, call, launch,
+         [alpha] SP_DEVICE(float x) -> float { return x > 0 ? x : alpha * std::expm1(x); });
 }
 template <class T, class Launch>
 void elu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const float alpha = static_cast<float>(kernel.scalar);
-  map2<T>(kernel, call, launch, [alpha] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * (y + alpha); });
+  map2<T>(kernel, call, launch,
+          [alpha] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * (y + alpha); });
 }
 /// What is no number stays none.
 template <class T, class Launch>
 void clip_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = T(static_cast<float>(kernel.scalar)), high = T(static_cast<float>(kernel.maximum));
-  map<T>(kernel, call, launch, [low, high] SP_DEVICE(float x) -> float { return x < low ? low : high < x ? high : x; });
+  const float low = T(static_cast<float>(kernel.scalar)),
+              high = T(static_cast<float>(kernel.maximum));
+  map<T>(kernel, call, launch, [low, high] SP_DEVICE(float x) -> float {
+    return x < low ? low : high < x ? high : x;
+  });
 }
 /// Nothing passes at the limits themselves.
 template <class T, class Launch>
 void clip_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = T(static_cast<float>(kernel.scalar)), high = T(static_cast<float>(kernel.maximum));
-  map2<T>(kernel, call, launch, [low, high] SP_DEVICE(float y, float dy) -> float { return y > low && y < high ? dy : 0; });
+  const float low = T(static_cast<float>(kernel.scalar)),
+              high = T(static_cast<float>(kernel.maximum));
+  map2<T>(kernel, call, launch, [low, high] SP_DEVICE(float y, float dy) -> float {
+    return y > low && y < high ? dy : 0;
+  });
 }
 
 /// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself, backward dy.
@@ -94,7 +107,8 @@ template <class T, class Launch>
 void prelu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const T *x = call.read<T>(0), *dy = call.read<T>(1);
   T* dx = call.write<T>(0);
-  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, dy, dx}, Prelu<T>{x, dy, call.read(2), dx});
+  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {x, dy, dx},
+             Prelu<T>{x, dy, call.read(2), dx});
 }
 
 template <class T>
@@ -125,8 +139,8 @@ template <class T, class Launch>
 void prelu_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const T *x = call.read<T>(0), *dy = call.read<T>(1);
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<1>(launch, one_set(kernel.x), channels, {x, dy}, call.workspace, PreluGradientTerm<T>{x, dy},
-                Quotient<float>{call.write(0), channels, 1});
+  sum_strips<1>(launch, one_set(kernel.x), channels, {x, dy}, call.workspace,
+                PreluGradientTerm<T>{x, dy}, Quotient<float>{call.write(0), channels, 1});
 }
 
 }  // namespace stratplan::own

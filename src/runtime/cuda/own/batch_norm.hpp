@@ -19,9 +19,12 @@ struct Moments {
   double epsilon;
 
   SP_DEVICE double share(std::int64_t set) const { return 1 / sets.terms(set); }
-  SP_DEVICE double mean(std::int64_t set, std::int64_t channel, double share) const { return sums[set * 2 * channels + channel] * share; }
+  SP_DEVICE double mean(std::int64_t set, std::int64_t channel, double share) const {
+    return sums[set * 2 * channels + channel] * share;
+  }
   SP_DEVICE double variance(std::int64_t set, std::int64_t channel, double share) const {
-    const double u = mean(set, channel, share), v = sums[(set * 2 + 1) * channels + channel] * share - u * u;
+    const double u = mean(set, channel, share),
+                 v = sums[(set * 2 + 1) * channels + channel] * share - u * u;
     return v > 0 ? v : 0;
   }
   SP_DEVICE float reciprocal_deviation(std::int64_t set, std::int64_t channel, double share) const {
@@ -40,26 +43,34 @@ struct GroupSums {
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t to = index, channel = channels.split(index), first = channel / group * group;
     double sum = 0;
-    for (std::int64_t c = first; c < first + group; ++c) sum += sums[index * channels.value() + c] * (factors == nullptr ? 1.0F : factors[c]);
+    for (std::int64_t c = first; c < first + group; ++c)
+      sum += sums[index * channels.value() + c] * (factors == nullptr ? 1.0F : factors[c]);
     out[to] = sum;
   }
 };
 
 inline bool shares_moments(const Kernel& kernel) { return kernel.sets.group_channels > 1; }
-inline std::int64_t sums_elements(const Kernel& kernel) { return kernel.sets.sets * 2 * kernel.x[Axis::C]; }
+inline std::int64_t sums_elements(const Kernel& kernel) {
+  return kernel.sets.sets * 2 * kernel.x[Axis::C];
+}
 /// Room for group_sums(), once.
-inline Bytes group_sums_bytes(const Kernel& kernel) { return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0}; }
+inline Bytes group_sums_bytes(const Kernel& kernel) {
+  return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0};
+}
 /// What is read in place of `sums`: themselves, if each channel stands alone (the factors are then still to come).
 template <class Launch>
-const double* group_sums(const Kernel& kernel, const double* sums, const float* factors, void* room, const Launch& launch) {
+const double* group_sums(const Kernel& kernel, const double* sums, const float* factors, void* room,
+                         const Launch& launch) {
   if (!shares_moments(kernel)) return sums;
   double* out = static_cast<double*>(room);
-  launch(sums_elements(kernel), GroupSums{sums, factors, out, kernel.sets.group_channels, Divisor(kernel.x[Axis::C])});
+  launch(sums_elements(kernel),
+         GroupSums{sums, factors, out, kernel.sets.group_channels, Divisor(kernel.x[Axis::C])});
   return out;
 }
 template <class Launch>
 Moments moments_of(const Kernel& kernel, const double* sums, void* room, const Launch& launch) {
-  return {group_sums(kernel, sums, nullptr, room, launch), kernel.sets, kernel.x[Axis::C], kernel.scalar};
+  return {group_sums(kernel, sums, nullptr, room, launch), kernel.sets, kernel.x[Axis::C],
+          kernel.scalar};
 }
 
 // ---------------------------------------------------------------- statistics
@@ -91,7 +102,8 @@ struct StatisticsFinish {
 template <class T, class Launch>
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<2>(launch, sets_of(kernel), channels, {call.read<T>(0)}, call.workspace, StatisticsTerm<T>{call.read<T>(0)},
+  sum_strips<2>(launch, sets_of(kernel), channels, {call.read<T>(0)}, call.workspace,
+                StatisticsTerm<T>{call.read<T>(0)},
                 StatisticsFinish{call.write<double>(0), channels});
 }
 
@@ -107,8 +119,10 @@ struct MomentsWork {
   SP_DEVICE void operator()(std::int64_t channel) const {
     double mean = 0, variance = 0;
     for (std::int64_t set = 0; set < sets.sets; ++set) {
-      const double terms = sets.terms(set), share = static_cast<double>(rows.rows(set)) / terms * weight;
-      const double u = sums[set * 2 * channels + channel] / terms, square = sums[(set * 2 + 1) * channels + channel] / terms;
+      const double terms = sets.terms(set),
+                   share = static_cast<double>(rows.rows(set)) / terms * weight;
+      const double u = sums[set * 2 * channels + channel] / terms,
+                   square = sums[(set * 2 + 1) * channels + channel] / terms;
       const double biased = square - u * u > 0 ? square - u * u : 0;
       mean += share * u;
       variance += share * (terms > 1 ? biased * terms / (terms - 1) : biased);
@@ -120,7 +134,8 @@ struct MomentsWork {
 template <class Launch>
 void batch_norm_moments(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  launch(channels, MomentsWork{call.read<double>(0), call.write<double>(0), kernel.sets, sets_of(kernel), channels, kernel.scalar});
+  launch(channels, MomentsWork{call.read<double>(0), call.write<double>(0), kernel.sets,
+                               sets_of(kernel), channels, kernel.scalar});
 }
 
 template <class Launch>
@@ -128,9 +143,10 @@ void running_average(const Kernel& kernel, const KernelCall& call, const Launch&
   const double *moments = call.read<double>(0), weight = kernel.scalar;
   const float* running = call.read(1);
   float* out = call.write(0);
-  unless_overflown(kernel, call, launch)(2 * kernel.x[Axis::C], [moments, weight, running, out] SP_DEVICE(std::int64_t i) {
-    out[i] = static_cast<float>(running[i] + weight * (moments[i] - running[i]));
-  });
+  unless_overflown(kernel, call, launch)(
+      2 * kernel.x[Axis::C], [moments, weight, running, out] SP_DEVICE(std::int64_t i) {
+        out[i] = static_cast<float>(running[i] + weight * (moments[i] - running[i]));
+      });
 }
 
 // ---------------------------------------------------------------- forward
@@ -152,7 +168,8 @@ struct Normalization {
         activation(kernel) {}
 
   template <int width>
-  SP_DEVICE void apply(const Strip& strip, const float (&mean)[width], const float (&deviation)[width]) const {
+  SP_DEVICE void apply(const Strip& strip, const float (&mean)[width],
+                       const float (&deviation)[width]) const {
     float factor[width], offset[width];
     for (int k = 0; k < width; ++k) {
       factor[k] = scale[strip.channel + k] * deviation[k];
@@ -164,7 +181,9 @@ struct Normalization {
       if (addend != nullptr) added[slot] = load<width>(addend + i);
     };
     in_batches<2>(strip, fetch, [&](int slot, std::int64_t i) {
-      for (int k = 0; k < width; ++k) value[slot][k] = activation.result((value[slot][k] - mean[k]) * factor[k] + offset[k] + added[slot][k]);
+      for (int k = 0; k < width; ++k)
+        value[slot][k] =
+            activation.result((value[slot][k] - mean[k]) * factor[k] + offset[k] + added[slot][k]);
       store(y + i, value[slot]);
     });
   }
@@ -190,7 +209,8 @@ template <class T, class Launch>
 void batch_norm_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Normalization<T> normalization(kernel, call);
   const Moments moments = moments_of(kernel, call.read<double>(1), call.workspace, launch);
-  for_strips(launch, sets_of(kernel), kernel.x[Axis::C], {normalization.x, normalization.addend, normalization.y},
+  for_strips(launch, sets_of(kernel), kernel.x[Axis::C],
+             {normalization.x, normalization.addend, normalization.y},
              NormalizeBySums<T>{normalization, moments});
 }
 
@@ -205,7 +225,8 @@ struct NormalizeByRunning {
     float mean[width], deviation[width];
     for (int k = 0; k < width; ++k) {
       mean[k] = running_mean[strip.channel + k];
-      deviation[k] = 1 / std::sqrt(static_cast<float>(running_variance[strip.channel + k] + epsilon));
+      deviation[k] =
+          1 / std::sqrt(static_cast<float>(running_variance[strip.channel + k] + epsilon));
     }
     normalization.template apply<width>(strip, mean, deviation);
   }
@@ -214,8 +235,10 @@ template <class T, class Launch>
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Normalization<T> normalization(kernel, call);
   const float* running = call.read(1);
-  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C], {normalization.x, normalization.addend, normalization.y},
-             NormalizeByRunning<T>{normalization, running, running + kernel.x[Axis::C], kernel.scalar});
+  for_strips(
+      launch, one_set(kernel.x), kernel.x[Axis::C],
+      {normalization.x, normalization.addend, normalization.y},
+      NormalizeByRunning<T>{normalization, running, running + kernel.x[Axis::C], kernel.scalar});
 }
 
 // ---------------------------------------------------------------- backward
@@ -295,7 +318,8 @@ void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& lau
 
 template <class T>
 GradientSource<T> gradient_source(const Kernel& kernel, const KernelCall& call, std::size_t y) {
-  return {call.read<T>(1), kernel.activation == Activation::None ? nullptr : call.read<T>(y), FusedActivation(kernel)};
+  return {call.read<T>(1), kernel.activation == Activation::None ? nullptr : call.read<T>(y),
+          FusedActivation(kernel)};
 }
 inline Bytes backward_sums_workspace(const Kernel& kernel) {
   return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace() + group_sums_bytes(kernel);
@@ -307,7 +331,8 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call, cons
   T* passed = kernel.addend ? call.write<T>(3) : nullptr;
   void* partial_sums = static_cast<char*>(call.workspace) + group_sums_bytes(kernel).value;
   const Moments moments = moments_of(kernel, call.read<double>(2), call.workspace, launch);
-  sum_strips<2>(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, passed}, partial_sums, GradientTerm<T>{x, source, passed},
+  sum_strips<2>(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, passed},
+                partial_sums, GradientTerm<T>{x, source, passed},
                 GradientFinish{moments, call.write<double>(0), call.write(1), call.write(2)});
   if (kernel.sets.sets > 1) add_up_sets(kernel, call, launch);
 }
@@ -328,13 +353,15 @@ struct GradientWork {
     const double share = moments.share(strip.set);
     float mean[width], factor[width], offset[width], slope[width];
     for (int k = 0; k < width; ++k) {
-      const std::int64_t channel = strip.channel + k, place = strip.set * 2 * moments.channels + channel;
+      const std::int64_t channel = strip.channel + k,
+                         place = strip.set * 2 * moments.channels + channel;
       const float deviation = moments.reciprocal_deviation(strip.set, channel, share);
       const double weight = shared ? share : share * scale[channel];
       mean[k] = static_cast<float>(moments.mean(strip.set, channel, share));
       factor[k] = deviation * scale[channel];
       offset[k] = deviation * static_cast<float>(gradient_sums[place] * weight);
-      slope[k] = deviation * deviation * static_cast<float>(gradient_sums[place + moments.channels] * weight);
+      slope[k] = deviation * deviation *
+                 static_cast<float>(gradient_sums[place + moments.channels] * weight);
     }
     Pack<float, width> value[2], gradient[2];
     const auto fetch = [&](int slot, std::int64_t i) {
@@ -342,7 +369,9 @@ struct GradientWork {
       gradient[slot] = source.template at<width>(i);
     };
     in_batches<2>(strip, fetch, [&](int slot, std::int64_t i) {
-      for (int k = 0; k < width; ++k) gradient[slot][k] = factor[k] * gradient[slot][k] - offset[k] - (value[slot][k] - mean[k]) * slope[k];
+      for (int k = 0; k < width; ++k)
+        gradient[slot][k] =
+            factor[k] * gradient[slot][k] - offset[k] - (value[slot][k] - mean[k]) * slope[k];
       store(dx + i, gradient[slot]);
     });
   }
@@ -355,7 +384,8 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call, const Lau
   const GradientSource source = gradient_source<T>(kernel, call, 5);
   void* second_room = static_cast<char*>(call.workspace) + group_sums_bytes(kernel).value;
   const Moments moments = moments_of(kernel, call.read<double>(2), call.workspace, launch);
-  const double* gradient_sums = group_sums(kernel, call.read<double>(3), scale, second_room, launch);
+  const double* gradient_sums =
+      group_sums(kernel, call.read<double>(3), scale, second_room, launch);
   for_strips(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, dx},
              GradientWork<T>{x, scale, source, dx, moments, gradient_sums, shares_moments(kernel)});
 }

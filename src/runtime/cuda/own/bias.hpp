@@ -20,7 +20,8 @@ struct BiasSum {
     Pack<float, width> value[4];
     const auto fetch = [&](int slot, std::int64_t i) { value[slot] = load<width>(x + i); };
     in_batches<4>(strip, fetch, [&](int slot, std::int64_t i) {
-      for (int k = 0; k < width; ++k) value[slot][k] = activation.result(value[slot][k] + biases[k]);
+      for (int k = 0; k < width; ++k)
+        value[slot][k] = activation.result(value[slot][k] + biases[k]);
       store(y + i, value[slot]);
     });
   }
@@ -29,7 +30,8 @@ template <class T, class Launch>
 void bias_add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const T* x = call.read<T>(0);
   T* y = call.write<T>(0);
-  for_strips(launch, one_set(kernel.y), kernel.y[Axis::C], {x, y}, BiasSum<T>{x, call.read(1), y, FusedActivation(kernel)});
+  for_strips(launch, one_set(kernel.y), kernel.y[Axis::C], {x, y},
+             BiasSum<T>{x, call.read(1), y, FusedActivation(kernel)});
 }
 
 template <class T>
@@ -54,14 +56,17 @@ struct BiasGradientTerm {
 };
 struct BiasGradientFinish {
   float* dbias;
-  SP_DEVICE void operator()(std::int64_t, std::int64_t channel, const double (&sum)[1]) const { dbias[channel] = static_cast<float>(sum[0]); }
+  SP_DEVICE void operator()(std::int64_t, std::int64_t channel, const double (&sum)[1]) const {
+    dbias[channel] = static_cast<float>(sum[0]);
+  }
 };
 template <class T, class Launch>
 void bias_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const bool activated = kernel.activation != Activation::None;
   const T *dy = call.read<T>(0), *y = activated ? call.read<T>(1) : nullptr;
   T* dx = activated ? call.write<T>(1) : nullptr;
-  sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace, BiasGradientTerm<T>{dy, y, dx, FusedActivation(kernel)},
+  sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace,
+                BiasGradientTerm<T>{dy, y, dx, FusedActivation(kernel)},
                 BiasGradientFinish{call.write(0)});
 }
 

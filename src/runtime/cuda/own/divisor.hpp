@@ -16,14 +16,17 @@ class Divisor {
     if (divisor_ > limit) return;
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;
     magic_ = static_cast<std::uint32_t>(
-        (((std::uint64_t{1} << shift_) - static_cast<std::uint64_t>(divisor_)) << 32) / static_cast<std::uint64_t>(divisor_) + 1);
+        (((std::uint64_t{1} << shift_) - static_cast<std::uint64_t>(divisor_)) << 32) /
+            static_cast<std::uint64_t>(divisor_) +
+        1);
   }
 
   SP_DEVICE std::int64_t value() const { return divisor_; }
   /// Of n >= 0.
   SP_DEVICE std::int64_t quotient(std::int64_t n) const {
     if (n >= limit || divisor_ > limit) return n / divisor_;
-    const std::uint32_t m = static_cast<std::uint32_t>(n), high = static_cast<std::uint32_t>((std::uint64_t{m} * magic_) >> 32);
+    const std::uint32_t m = static_cast<std::uint32_t>(n),
+                        high = static_cast<std::uint32_t>((std::uint64_t{m} * magic_) >> 32);
     return (high + m) >> shift_;
   }
   /// Leaves the quotient in n and returns the remainder: the innermost of the extents that n counts through.

@@ -72,15 +72,19 @@ struct DropoutWork {
   SP_DEVICE void run(const Place& at) const {
     const RandomStream random = steps.at(now->step);
     const auto start = [&](Axis axis) { return region.interval[static_cast<int>(axis)].begin; };
-    const std::int64_t first =
-        row_of(global, at.n + start(Axis::N), at.d + start(Axis::D), at.h + start(Axis::H), at.w + start(Axis::W)) + at.channel + start(Axis::C);
+    const std::int64_t first = row_of(global, at.n + start(Axis::N), at.d + start(Axis::D),
+                                      at.h + start(Axis::H), at.w + start(Axis::W)) +
+                               at.channel + start(Axis::C);
     auto value = load<width>(x + at.element);
     std::uint64_t block = static_cast<std::uint64_t>(first) / 4;
     PhiloxBlock words = random.words(block);
     for (int k = 0; k < width; ++k) {
       const std::uint64_t element = static_cast<std::uint64_t>(first + k);
       if (element / 4 != block) words = random.words(++block);
-      const std::uint32_t word = element % 4 == 0 ? words[0] : element % 4 == 1 ? words[1] : element % 4 == 2 ? words[2] : words[3];
+      const std::uint32_t word = element % 4 == 0   ? words[0]
+                                 : element % 4 == 1 ? words[1]
+                                 : element % 4 == 2 ? words[2]
+                                                    : words[3];
       value[k] = RandomStream::unit(word) >= probability ? value[k] * factor : 0;
     }
     store(y + at.element, value);
@@ -93,7 +97,8 @@ void dropout(const Kernel& kernel, const KernelCall& call, const Launch& launch)
   const T* x = call.read<T>(0);
   T* y = call.write<T>(0);
   for_places(launch, kernel.x, {x, y},
-             DropoutWork<T>{steps, context.now, context.region, context.global, kernel.scalar, static_cast<float>(1 / (1 - kernel.scalar)), x, y});
+             DropoutWork<T>{steps, context.now, context.region, context.global, kernel.scalar,
+                            static_cast<float>(1 / (1 - kernel.scalar)), x, y});
 }
 
 }  // namespace stratplan::own

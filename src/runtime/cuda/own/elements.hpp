@@ -28,7 +28,8 @@ struct ElementWork {
   SP_DEVICE void operator()(std::int64_t i) const {
     const std::int64_t first = i * pack_width;
     if (packed && first + pack_width <= count) return pack_at(first);
-    for (std::int64_t element = first; element < first + pack_width && element < count; ++element) element_at(element);
+    for (std::int64_t element = first; element < first + pack_width && element < count; ++element)
+      element_at(element);
   }
   SP_DEVICE void pack_at(std::int64_t first) const {
     Pack<float, pack_width> in[reads], out[writes];
@@ -51,8 +52,10 @@ struct ElementWork {
 
 /// function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. What is written may be what is read.
 template <class T, int reads, int writes, class Launch, class Function>
-void for_elements(const Launch& launch, std::int64_t count, const Streams<T, reads, writes>& streams, const Function& function) {
-  launch((count + pack_width - 1) / pack_width, ElementWork<T, reads, writes, Function>{streams, count, streams.are_aligned(), function});
+void for_elements(const Launch& launch, std::int64_t count,
+                  const Streams<T, reads, writes>& streams, const Function& function) {
+  launch((count + pack_width - 1) / pack_width,
+         ElementWork<T, reads, writes, Function>{streams, count, streams.are_aligned(), function});
 }
 
 template <class Function>
@@ -63,18 +66,25 @@ struct OfOne {
 template <class Function>
 struct OfTwo {
   Function function;
-  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = function(x[0], x[1]); }
+  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const {
+    y[0] = function(x[0], x[1]);
+  }
 };
 
 /// write(0)[i] = function(read(0)[i])
 template <class T, class Launch, class Function>
-void map(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Function& function) {
-  for_elements<T, 1, 1>(launch, kernel.y.elements(), {{call.read<T>(0)}, {call.write<T>(0)}}, OfOne<Function>{function});
+void map(const Kernel& kernel, const KernelCall& call, const Launch& launch,
+         const Function& function) {
+  for_elements<T, 1, 1>(launch, kernel.y.elements(), {{call.read<T>(0)}, {call.write<T>(0)}},
+                        OfOne<Function>{function});
 }
 /// write(0)[i] = function(read(0)[i], read(1)[i])
 template <class T, class Launch, class Function>
-void map2(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Function& function) {
-  for_elements<T, 2, 1>(launch, kernel.y.elements(), {{call.read<T>(0), call.read<T>(1)}, {call.write<T>(0)}}, OfTwo<Function>{function});
+void map2(const Kernel& kernel, const KernelCall& call, const Launch& launch,
+          const Function& function) {
+  for_elements<T, 2, 1>(launch, kernel.y.elements(),
+                        {{call.read<T>(0), call.read<T>(1)}, {call.write<T>(0)}},
+                        OfTwo<Function>{function});
 }
 
 }  // namespace stratplan::own

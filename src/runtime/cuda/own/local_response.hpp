@@ -20,15 +20,19 @@ struct Responses {
         reach(kernel.response.size / 2),
         count(kernel.response.size),
         k(static_cast<float>(kernel.response.k)),
-        weight(static_cast<float>(kernel.response.alpha / static_cast<double>(kernel.response.size))),
+        weight(
+            static_cast<float>(kernel.response.alpha / static_cast<double>(kernel.response.size))),
         beta(static_cast<float>(kernel.response.beta)),
         channels(kernel.x[Axis::C]) {}
 
   /// visit(j) for the elements of the same row around i.
   template <class Visit>
   SP_DEVICE void for_around(std::int64_t i, const Visit& visit) const {
-    const std::int64_t row = channels.quotient(i) * channels.value(), last = row + channels.value() - 1;
-    for (std::int64_t j = i - reach < row ? row : i - reach; j <= (i + reach > last ? last : i + reach); ++j) visit(j);
+    const std::int64_t row = channels.quotient(i) * channels.value(),
+                       last = row + channels.value() - 1;
+    for (std::int64_t j = i - reach < row ? row : i - reach;
+         j <= (i + reach > last ? last : i + reach); ++j)
+      visit(j);
   }
   SP_DEVICE float scale(std::int64_t i) const {
     float squares = 0;
@@ -41,7 +45,9 @@ template <class T, class Launch>
 void local_response_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Responses<T> responses(kernel, call.read<T>(0));
   T* y = call.write<T>(0);
-  launch(kernel.x.elements(), [responses, y] SP_DEVICE(std::int64_t i) { y[i] = T(responses.x[i] * std::pow(responses.scale(i), -responses.beta)); });
+  launch(kernel.x.elements(), [responses, y] SP_DEVICE(std::int64_t i) {
+    y[i] = T(responses.x[i] * std::pow(responses.scale(i), -responses.beta));
+  });
 }
 
 /// What each element adds to the gradients around it goes into the workspace first.
@@ -54,17 +60,21 @@ struct ResponseGradient {
   SP_DEVICE void operator()(std::int64_t i) const {
     float sum = 0;
     responses.for_around(i, [&](std::int64_t j) { sum += terms[j]; });
-    dx[i] = T(dy[i] * std::pow(responses.scale(i), -responses.beta) - 2 * responses.weight * responses.beta * responses.x[i] * sum);
+    dx[i] = T(dy[i] * std::pow(responses.scale(i), -responses.beta) -
+              2 * responses.weight * responses.beta * responses.x[i] * sum);
   }
 };
-inline Bytes local_response_workspace(const Kernel& kernel) { return {kernel.x.elements() * size_of(DataType::F32)}; }
+inline Bytes local_response_workspace(const Kernel& kernel) {
+  return {kernel.x.elements() * size_of(DataType::F32)};
+}
 template <class T, class Launch>
 void local_response_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Responses<T> responses(kernel, call.read<T>(0));
   const T* dy = call.read<T>(1);
   float* terms = static_cast<float*>(call.workspace);
-  launch(kernel.x.elements(),
-         [responses, dy, terms] SP_DEVICE(std::int64_t i) { terms[i] = dy[i] * responses.x[i] * std::pow(responses.scale(i), -responses.beta - 1); });
+  launch(kernel.x.elements(), [responses, dy, terms] SP_DEVICE(std::int64_t i) {
+    terms[i] = dy[i] * responses.x[i] * std::pow(responses.scale(i), -responses.beta - 1);
+  });
   launch(kernel.x.elements(), ResponseGradient<T>{responses, dy, terms, call.write<T>(0)});
 }
 

@@ -9,13 +9,16 @@ namespace stratplan::own {
 struct LossFinish {
   double* to;
   double constant, factor;
-  SP_DEVICE void operator()(std::int64_t, std::int64_t, const double (&sum)[1]) const { to[0] = constant + factor * sum[0]; }
+  SP_DEVICE void operator()(std::int64_t, std::int64_t, const double (&sum)[1]) const {
+    to[0] = constant + factor * sum[0];
+  }
 };
 
 /// What gradients are multiplied by: the scale of the loss, which is on the device.
 struct GradientScale {
   const double* scaling;
-  GradientScale(const Kernel& kernel, const KernelCall& call) : scaling(kernel.scaled ? call.read<double>(2) : nullptr) {}
+  GradientScale(const Kernel& kernel, const KernelCall& call)
+      : scaling(kernel.scaled ? call.read<double>(2) : nullptr) {}
   SP_DEVICE double factor() const { return scaling == nullptr ? 1 : scaling[0]; }
 };
 
@@ -33,7 +36,8 @@ struct CrossEntropyRow : SoftmaxRow<T> {
 
   SP_DEVICE void write(std::int64_t i, const Summary& summary) const {
     const std::int64_t row = channels.quotient(i), label = row * channels.value() + labels[row];
-    y[i] = T(static_cast<float>(scale.factor() * (summary.share(x[i]) - (i == label ? 1 : 0)) / terms));
+    y[i] = T(
+        static_cast<float>(scale.factor() * (summary.share(x[i]) - (i == label ? 1 : 0)) / terms));
   }
   SP_DEVICE double loss(std::int64_t row, const Summary& summary) const {
     return std::log(summary.sum) + summary.largest - x[row * channels.value() + labels[row]];
@@ -48,7 +52,8 @@ struct CrossEntropyTerm {
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
-    for (std::int64_t r = strip.first; r < strip.last; r += strip.step) sum[0][0] += summaries != nullptr ? row.loss(r, summaries[r]) : written(r);
+    for (std::int64_t r = strip.first; r < strip.last; r += strip.step)
+      sum[0][0] += summaries != nullptr ? row.loss(r, summaries[r]) : written(r);
   }
   /// The loss comes before the gradient, which may lie where x does.
   SP_DEVICE double written(std::int64_t r) const {
@@ -61,17 +66,24 @@ struct CrossEntropyTerm {
 };
 
 inline Bytes cross_entropy_workspace(const Kernel& kernel) {
-  return row_workspace<SoftmaxRow<float>>(kernel) + SumPlan(one_set(rows_of(kernel)), 1, 1).workspace();
+  return row_workspace<SoftmaxRow<float>>(kernel) +
+         SumPlan(one_set(rows_of(kernel)), 1, 1).workspace();
 }
 template <class T, class Launch>
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Divisor channels(kernel.x[Axis::C]);
-  const CrossEntropyRow<T> row{{call.read<T>(0), call.write<T>(1)}, call.read<std::int32_t>(1), channels, kernel.scalar, GradientScale(kernel, call)};
-  const ExponentialSum* summaries = has_short_rows(kernel) ? nullptr : summarize_rows(kernel, call.workspace, launch, row);
+  const CrossEntropyRow<T> row{{call.read<T>(0), call.write<T>(1)},
+                               call.read<std::int32_t>(1),
+                               channels,
+                               kernel.scalar,
+                               GradientScale(kernel, call)};
+  const ExponentialSum* summaries =
+      has_short_rows(kernel) ? nullptr : summarize_rows(kernel, call.workspace, launch, row);
   void* room = static_cast<char*>(call.workspace) + row_workspace<SoftmaxRow<float>>(kernel).value;
   sum_strips<1>(launch, one_set(rows_of(kernel)), 1, {}, room, CrossEntropyTerm<T>{row, summaries},
                 LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
-  if (summaries != nullptr) launch(kernel.x.elements(), RowElement<CrossEntropyRow<T>>{row, channels, summaries});
+  if (summaries != nullptr)
+    launch(kernel.x.elements(), RowElement<CrossEntropyRow<T>>{row, channels, summaries});
 }
 
 // ---------------------------------------------------------------- squared error
@@ -97,8 +109,10 @@ struct SquaredErrorTerm {
 };
 template <class T, class Launch>
 void mean_squared_error(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const SquaredErrorTerm<T> term{call.read<T>(0), call.read(1), call.write<T>(1), 2 / kernel.scalar, GradientScale(kernel, call)};
-  sum_strips<1>(launch, one_set(kernel.x.elements()), 1, {}, call.workspace, term, LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
+  const SquaredErrorTerm<T> term{call.read<T>(0), call.read(1), call.write<T>(1), 2 / kernel.scalar,
+                                 GradientScale(kernel, call)};
+  sum_strips<1>(launch, one_set(kernel.x.elements()), 1, {}, call.workspace, term,
+                LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
 }
 
 // ---------------------------------------------------------------- Dice
@@ -135,7 +149,8 @@ template <class T, class Launch>
 void dice_sums(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t classes = kernel.x[Axis::C];
   sum_strips<3>(launch, one_set(kernel.x), classes, {call.read<T>(0)}, call.workspace,
-                DiceTerm<T>{call.read<T>(0), call.read<std::int32_t>(1), Divisor(classes)}, DiceFinish{call.write<double>(0), classes});
+                DiceTerm<T>{call.read<T>(0), call.read<std::int32_t>(1), Divisor(classes)},
+                DiceFinish{call.write<double>(0), classes});
 }
 
 /// The loss is 1 - mean over the classes of a / b.
@@ -144,7 +159,9 @@ struct DiceQuotient {
   std::int64_t classes;
   double epsilon;
   SP_DEVICE double a(std::int64_t c) const { return 2 * sums[c] + epsilon; }
-  SP_DEVICE double b(std::int64_t c) const { return sums[classes + c] + sums[2 * classes + c] + epsilon; }
+  SP_DEVICE double b(std::int64_t c) const {
+    return sums[classes + c] + sums[2 * classes + c] + epsilon;
+  }
 
   template <int width>
   SP_DEVICE void run(const Strip& strip, double (&sum)[1][width]) const {
@@ -173,7 +190,8 @@ struct DiceGradient {
     for (std::int64_t i = strip.first; i < strip.last; i += strip.step) {
       const std::int64_t label = labels[classes.quotient(i)];
       Pack<float, width> gradient{};
-      for (int k = 0; k < width; ++k) gradient[k] = label == strip.channel + k ? at_label[k] : everywhere[k];
+      for (int k = 0; k < width; ++k)
+        gradient[k] = label == strip.channel + k ? at_label[k] : everywhere[k];
       store(dx + i, gradient);
     }
   }
@@ -183,8 +201,10 @@ void dice_loss(const Kernel& kernel, const KernelCall& call, const Launch& launc
   const std::int64_t classes = kernel.x[Axis::C];
   const DiceQuotient quotient{call.read<double>(1), classes, kernel.scalar};
   for_strips(launch, one_set(kernel.x), classes, {call.write<T>(1)},
-             DiceGradient<T>{quotient, call.read<std::int32_t>(0), call.write<T>(1), Divisor(classes), GradientScale(kernel, call)});
-  sum_strips<1>(launch, one_set(classes), 1, {}, call.workspace, quotient, LossFinish{call.write<double>(0), 1, -1 / static_cast<double>(classes)});
+             DiceGradient<T>{quotient, call.read<std::int32_t>(0), call.write<T>(1),
+                             Divisor(classes), GradientScale(kernel, call)});
+  sum_strips<1>(launch, one_set(classes), 1, {}, call.workspace, quotient,
+                LossFinish{call.write<double>(0), 1, -1 / static_cast<double>(classes)});
 }
 
 }  // namespace stratplan::own

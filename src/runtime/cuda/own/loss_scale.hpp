@@ -28,7 +28,8 @@ struct UnlessOverflown {
   }
 };
 template <class Launch>
-UnlessOverflown<Launch> unless_overflown(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+UnlessOverflown<Launch> unless_overflown(const Kernel& kernel, const KernelCall& call,
+                                         const Launch& launch) {
   return {launch, kernel.scaled ? static_cast<const double*>(call.reads.back()) : nullptr};
 }
 
@@ -52,11 +53,14 @@ struct UnscaleTerm {
 struct UnscaleFinish {
   const double* before;
   double* overflows;
-  SP_DEVICE void operator()(std::int64_t, std::int64_t, const double (&sum)[1]) const { overflows[0] = before[0] + sum[0]; }
+  SP_DEVICE void operator()(std::int64_t, std::int64_t, const double (&sum)[1]) const {
+    overflows[0] = before[0] + sum[0];
+  }
 };
 template <class Launch>
 void unscale(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  sum_strips<1>(launch, one_set(kernel.y.elements()), 1, {}, call.workspace, UnscaleTerm{call.read(0), call.write(0), call.read<double>(1)},
+  sum_strips<1>(launch, one_set(kernel.y.elements()), 1, {}, call.workspace,
+                UnscaleTerm{call.read(0), call.write(0), call.read<double>(1)},
                 UnscaleFinish{call.read<double>(2), call.write<double>(1)});
 }
 

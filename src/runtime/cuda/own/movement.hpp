@@ -51,10 +51,11 @@ struct CopyWork {
 /// Packs of the innermost loop in place of its elements, where all begin at multiples of a pack.
 inline bool in_packs(CopyLoops& copy, std::int64_t width) {
   CopyLoop& inner = copy.loops.back();
-  bool fits = inner.source_stride == 1 && inner.destination_stride == 1 && inner.count % width == 0 && copy.source % width == 0 &&
-              copy.destination % width == 0;
+  bool fits = inner.source_stride == 1 && inner.destination_stride == 1 &&
+              inner.count % width == 0 && copy.source % width == 0 && copy.destination % width == 0;
   for (std::size_t i = 0; i + 1 < copy.loops.size(); ++i)
-    fits = fits && copy.loops[i].source_stride % width == 0 && copy.loops[i].destination_stride % width == 0;
+    fits = fits && copy.loops[i].source_stride % width == 0 &&
+           copy.loops[i].destination_stride % width == 0;
   if (!fits) return false;
   inner = {inner.count / width, width, width};
   return true;
@@ -92,14 +93,16 @@ struct FillWork {
 
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t first = index * pack_bytes;
-    if (packed && first + pack_bytes <= bytes) return store(reinterpret_cast<float*>(to + first), Pack<float, pack_width>{});
+    if (packed && first + pack_bytes <= bytes)
+      return store(reinterpret_cast<float*>(to + first), Pack<float, pack_width>{});
     for (std::int64_t i = first; i < first + pack_bytes && i < bytes; ++i) to[i] = 0;
   }
 };
 template <class Launch>
 void fill(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t bytes = kernel.y.elements() * size_of(kernel.type);
-  launch((bytes + pack_bytes - 1) / pack_bytes, FillWork{call.write<char>(0), bytes, aligned({call.writes[0]})});
+  launch((bytes + pack_bytes - 1) / pack_bytes,
+         FillWork{call.write<char>(0), bytes, aligned({call.writes[0]})});
 }
 
 template <class From, class To>
@@ -111,13 +114,15 @@ struct ConvertWork {
 
   SP_DEVICE void operator()(std::int64_t index) const {
     const std::int64_t first = index * pack_width;
-    if (packed && first + pack_width <= count) return store(to + first, load<pack_width>(from + first));
+    if (packed && first + pack_width <= count)
+      return store(to + first, load<pack_width>(from + first));
     for (std::int64_t i = first; i < first + pack_width && i < count; ++i) to[i] = To(from[i]);
   }
 };
 template <class From, class To, class Launch>
 void convert_all(std::int64_t count, const KernelCall& call, const Launch& launch) {
-  const ConvertWork<From, To> work{call.read<From>(0), call.write<To>(0), count, aligned({call.reads[0], call.writes[0]})};
+  const ConvertWork<From, To> work{call.read<From>(0), call.write<To>(0), count,
+                                   aligned({call.reads[0], call.writes[0]})};
   launch((count + pack_width - 1) / pack_width, work);
 }
 template <class Launch>

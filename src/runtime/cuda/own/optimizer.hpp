@@ -14,14 +14,18 @@ struct Rates {
   const StepNumbers* now;
   float momentum, decay;
   explicit Rates(const KernelContext& context)
-      : now(context.now), momentum(static_cast<float>(context.momentum)), decay(static_cast<float>(context.weight_decay)) {}
+      : now(context.now),
+        momentum(static_cast<float>(context.momentum)),
+        decay(static_cast<float>(context.weight_decay)) {}
   SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate); }
 };
 
 // x: weights, gradient, state...; y: weights, state...
 struct SgdStep {
   Rates rates;
-  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const { y[0] = x[0] - rates.rate() * (x[1] + rates.decay * x[0]); }
+  SP_DEVICE void operator()(const float (&x)[2], float (&y)[1]) const {
+    y[0] = x[0] - rates.rate() * (x[1] + rates.decay * x[0]);
+  }
 };
 struct MomentumStep {
   Rates rates;
@@ -45,7 +49,8 @@ struct AdamStep {
   double decoupled_decay;
   float epsilon, decay, beta1, rest1, beta2, rest2;
 
-  AdamStep(const KernelContext& context, bool decoupled) : now(context.now), decoupled_decay(decoupled ? context.weight_decay : 0) {
+  AdamStep(const KernelContext& context, bool decoupled)
+      : now(context.now), decoupled_decay(decoupled ? context.weight_decay : 0) {
     epsilon = static_cast<float>(context.epsilon);
     decay = static_cast<float>(decoupled ? 0 : context.weight_decay);
     beta1 = static_cast<float>(context.beta1);
@@ -59,7 +64,9 @@ struct AdamStep {
     y[2] = beta2 * x[3] + rest2 * gradient * gradient;
     y[0] = kept() * x[0] - rate() * y[1] / (std::sqrt(y[2]) * root() + epsilon);
   }
-  SP_DEVICE float kept() const { return static_cast<float>(1 - now->learning_rate * decoupled_decay); }
+  SP_DEVICE float kept() const {
+    return static_cast<float>(1 - now->learning_rate * decoupled_decay);
+  }
   SP_DEVICE float rate() const { return static_cast<float>(now->learning_rate / now->mean_bias); }
   SP_DEVICE float root() const { return static_cast<float>(1 / std::sqrt(now->square_bias)); }
 };
@@ -77,17 +84,21 @@ struct LarsStep {
   /// 1 where either norm is zero (a fresh or a frozen tensor).
   SP_DEVICE float scale() const {
     const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
-    return weights > 0 && gradient > 0 ? static_cast<float>(trust * weights / (gradient + decay * weights)) : 1;
+    return weights > 0 && gradient > 0
+               ? static_cast<float>(trust * weights / (gradient + decay * weights))
+               : 1;
   }
 };
 
 /// A step reads the first tensors of the call and writes all that it has. Behind an overflow nothing is written, which the device alone knows of.
 template <int reads, int writes, class Launch, class Step>
-void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch, const Step& step) {
+void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch,
+                 const Step& step) {
   Streams<float, reads, writes> streams{};
   for (int i = 0; i < reads; ++i) streams.from[i] = call.read(static_cast<std::size_t>(i));
   for (int i = 0; i < writes; ++i) streams.to[i] = call.write(static_cast<std::size_t>(i));
-  for_elements<float, reads, writes>(unless_overflown(kernel, call, launch), kernel.y.elements(), streams, step);
+  for_elements<float, reads, writes>(unless_overflown(kernel, call, launch), kernel.y.elements(),
+                                     streams, step);
 }
 
 template <class Launch>
@@ -113,7 +124,9 @@ void adamw(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
 template <class Launch>
 void lars(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const KernelContext& context = call.context;
-  for_weights<3, 2>(kernel, call, launch, LarsStep{Rates(context), context.trust, context.weight_decay, call.read<double>(3)});
+  for_weights<3, 2>(
+      kernel, call, launch,
+      LarsStep{Rates(context), context.trust, context.weight_decay, call.read<double>(3)});
 }
 
 /// The elements as rows of one channel.
@@ -138,7 +151,8 @@ struct SquaredNormsFinish {
 };
 template <class Launch>
 void squared_norms(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  sum_strips<2>(launch, one_set(kernel.y.elements()), 1, {}, call.workspace, SquaredNormsTerm{call.read(0), call.read(1)},
+  sum_strips<2>(launch, one_set(kernel.y.elements()), 1, {}, call.workspace,
+                SquaredNormsTerm{call.read(0), call.read(1)},
                 SquaredNormsFinish{call.write<double>(0)});
 }
 

@@ -43,18 +43,23 @@ template <int width, class Work>
 struct PlaceWork {
   Places places;
   Work work;
-  SP_DEVICE void operator()(std::int64_t index) const { work.template run<width>(places.at(index)); }
+  SP_DEVICE void operator()(std::int64_t index) const {
+    work.template run<width>(places.at(index));
+  }
 };
 
 /// work.run<width>(place) for places that cover the shape; `addresses`: of the tensors, which have these channels.
 template <class Launch, class Work>
-void for_places(const Launch& launch, const Shape& shape, std::initializer_list<const void*> addresses, const Work& work) {
+void for_places(const Launch& launch, const Shape& shape,
+                std::initializer_list<const void*> addresses, const Work& work) {
   const Places places(shape, aligned(addresses));
-  places.packed() ? launch(places.count(), PlaceWork<pack_width, Work>{places, work}) : launch(places.count(), PlaceWork<1, Work>{places, work});
+  places.packed() ? launch(places.count(), PlaceWork<pack_width, Work>{places, work})
+                  : launch(places.count(), PlaceWork<1, Work>{places, work});
 }
 
 /// Where the channels of a position begin.
-SP_DEVICE inline std::int64_t row_of(const Shape& shape, std::int64_t n, std::int64_t d, std::int64_t h, std::int64_t w) {
+SP_DEVICE inline std::int64_t row_of(const Shape& shape, std::int64_t n, std::int64_t d,
+                                     std::int64_t h, std::int64_t w) {
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];
 }
 

@@ -7,7 +7,9 @@
 
 namespace stratplan::own {
 
-SP_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) { return b == 1 ? a : a / b; }
+SP_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
+  return b == 1 ? a : a / b;
+}
 
 /// The taps [first, last) of an output's window that lie inside [0, extent), and the input position of tap 0.
 struct Taps {
@@ -27,7 +29,8 @@ struct Taps {
 struct Cover {
   std::int64_t position, first, last;
 
-  SP_DEVICE Cover(const Window& window, std::int64_t input, std::int64_t extent) : position(input + window.pad_before) {
+  SP_DEVICE Cover(const Window& window, std::int64_t input, std::int64_t extent)
+      : position(input + window.pad_before) {
     const std::int64_t before = position - window.span() + 1;
     first = before > 0 ? quotient(before + window.stride - 1, window.stride) : 0;
     last = position < 0 ? 0 : quotient(position, window.stride) + 1;
@@ -35,7 +38,8 @@ struct Cover {
   }
   /// Which tap of that output lies on the input; -1 if none does.
   SP_DEVICE std::int64_t tap(const Window& window, std::int64_t output) const {
-    const std::int64_t offset = position - output * window.stride, tap = quotient(offset, window.dilation);
+    const std::int64_t offset = position - output * window.stride,
+                       tap = quotient(offset, window.dilation);
     return tap * window.dilation == offset ? tap : -1;
   }
 };
@@ -51,15 +55,22 @@ struct Pool {
   bool count_padding;
 
   explicit Pool(const Kernel& kernel)
-      : x(kernel.x), y(kernel.y), d(kernel.windows[0]), h(kernel.windows[1]), w(kernel.windows[2]), count_padding(kernel.count_padding) {}
+      : x(kernel.x),
+        y(kernel.y),
+        d(kernel.windows[0]),
+        h(kernel.windows[1]),
+        w(kernel.windows[2]),
+        count_padding(kernel.count_padding) {}
 
   /// fetch(slot, element of x), then use(slot, tap) for the inputs under a window, in the order of the taps: a few along W are on their way together.
   template <class Fetch, class Use>
   SP_DEVICE void for_taps(const Place& at, const Fetch& fetch, const Use& use) const {
-    const Taps along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]), along_w(w, at.w, x[Axis::W]);
+    const Taps along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]),
+        along_w(w, at.w, x[Axis::W]);
     for (std::int64_t kd = along_d.first; kd < along_d.last; ++kd)
       for (std::int64_t kh = along_h.first; kh < along_h.last; ++kh) {
-        const std::int64_t row = row_of(x, at.n, along_d.at(kd), along_h.at(kh), 0) + at.channel, tap = (kd * h.kernel + kh) * w.kernel;
+        const std::int64_t row = row_of(x, at.n, along_d.at(kd), along_h.at(kh), 0) + at.channel,
+                           tap = (kd * h.kernel + kh) * w.kernel;
         for (std::int64_t kw = along_w.first; kw < along_w.last; kw += slots) {
           for (int slot = 0; slot < slots; ++slot)
             if (kw + slot < along_w.last) fetch(slot, row + along_w.at(kw + slot) * x[Axis::C]);
@@ -71,27 +82,31 @@ struct Pool {
   /// fetch(slot, element of y), then use(slot, tap, position) for the outputs with a tap on an input.
   template <class Fetch, class Use>
   SP_DEVICE void for_covers(const Place& at, const Fetch& fetch, const Use& use) const {
-    const Cover along_d(d, at.d, y[Axis::D]), along_h(h, at.h, y[Axis::H]), along_w(w, at.w, y[Axis::W]);
+    const Cover along_d(d, at.d, y[Axis::D]), along_h(h, at.h, y[Axis::H]),
+        along_w(w, at.w, y[Axis::W]);
     for (std::int64_t od = along_d.first; od < along_d.last; ++od)
       for (std::int64_t oh = along_h.first; oh < along_h.last; ++oh) {
         const std::int64_t kd = along_d.tap(d, od), kh = along_h.tap(h, oh);
         if (kd < 0 || kh < 0) continue;
-        const std::int64_t row = row_of(y, at.n, od, oh, 0) + at.channel, tap = (kd * h.kernel + kh) * w.kernel;
+        const std::int64_t row = row_of(y, at.n, od, oh, 0) + at.channel,
+                           tap = (kd * h.kernel + kh) * w.kernel;
         for (std::int64_t ow = along_w.first; ow < along_w.last; ow += slots) {
           for (int slot = 0; slot < slots; ++slot)
             if (ow + slot < along_w.last) fetch(slot, row + (ow + slot) * y[Axis::C]);
           for (int slot = 0; slot < slots; ++slot) {
             const std::int64_t kw = ow + slot < along_w.last ? along_w.tap(w, ow + slot) : -1;
-            if (kw >= 0) use(slot, static_cast<std::int32_t>(tap + kw), OutputPosition{od, oh, ow + slot});
+            if (kw >= 0)
+              use(slot, static_cast<std::int32_t>(tap + kw), OutputPosition{od, oh, ow + slot});
           }
         }
       }
   }
   /// 1 / divisor of an average; 0 for a window of nothing but padding.
   SP_DEVICE float share(const OutputPosition& at) const {
-    const std::int64_t count = count_padding
-                                   ? d.kernel * h.kernel * w.kernel
-                                   : Taps(d, at.d, x[Axis::D]).count() * Taps(h, at.h, x[Axis::H]).count() * Taps(w, at.w, x[Axis::W]).count();
+    const std::int64_t count = count_padding ? d.kernel * h.kernel * w.kernel
+                                             : Taps(d, at.d, x[Axis::D]).count() *
+                                                   Taps(h, at.h, x[Axis::H]).count() *
+                                                   Taps(w, at.w, x[Axis::W]).count();
     return count == 0 ? 0 : 1 / static_cast<float>(count);
   }
 };
@@ -123,7 +138,8 @@ struct MaxPoolForwardWork {
 };
 template <class T, class Launch>
 void max_pool_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const MaxPoolForwardWork<T> work{Pool(kernel), call.read<T>(0), call.write<T>(0), call.write<std::int32_t>(1)};
+  const MaxPoolForwardWork<T> work{Pool(kernel), call.read<T>(0), call.write<T>(0),
+                                   call.write<std::int32_t>(1)};
   for_places(launch, kernel.y, {work.x, work.y, work.index}, work);
 }
 
@@ -150,7 +166,8 @@ struct MaxPoolBackwardWork {
 };
 template <class T, class Launch>
 void max_pool_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const MaxPoolBackwardWork<T> work{Pool(kernel), call.read<T>(0), call.read<std::int32_t>(1), call.write<T>(0)};
+  const MaxPoolBackwardWork<T> work{Pool(kernel), call.read<T>(0), call.read<std::int32_t>(1),
+                                    call.write<T>(0)};
   for_places(launch, kernel.x, {work.dy, work.index, work.dx}, work);
 }
 
@@ -187,7 +204,9 @@ struct AveragePoolBackwardWork {
   template <int width>
   SP_DEVICE void run(const Place& at) const {
     Pack<float, width> sum{}, gradient[Pool::slots]{};
-    const auto fetch = [&](int slot, std::int64_t output) { gradient[slot] = load<width>(dy + output); };
+    const auto fetch = [&](int slot, std::int64_t output) {
+      gradient[slot] = load<width>(dy + output);
+    };
     pool.for_covers(at, fetch, [&](int slot, std::int32_t, const OutputPosition& output) {
       const float share = pool.share(output);
       for (int k = 0; k < width; ++k) sum[k] += share * gradient[slot][k];
@@ -219,7 +238,8 @@ struct SpatialMeanTerm {
 template <class T, class Launch>
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  sum_strips<1>(launch, a_set_each_sample(kernel.x), channels, {call.read<T>(0)}, call.workspace, SpatialMeanTerm<T>{call.read<T>(0)},
+  sum_strips<1>(launch, a_set_each_sample(kernel.x), channels, {call.read<T>(0)}, call.workspace,
+                SpatialMeanTerm<T>{call.read<T>(0)},
                 Quotient<T>{call.write<T>(0), channels, kernel.scalar});
 }
 
@@ -233,7 +253,8 @@ struct SpatialMeanGradient {
   template <int width>
   SP_DEVICE void run(const Strip& strip) const {
     Pack<float, width> share{};
-    for (int k = 0; k < width; ++k) share[k] = static_cast<float>(dy[strip.set * channels + strip.channel + k] / positions);
+    for (int k = 0; k < width; ++k)
+      share[k] = static_cast<float>(dy[strip.set * channels + strip.channel + k] / positions);
     SP_UNROLL
     for (std::int64_t i = strip.first; i < strip.last; i += strip.step) store(dx + i, share);
   }

@@ -10,7 +10,9 @@ namespace stratplan::own {
 
 inline constexpr std::int64_t short_row = 32, row_parts = 32;
 
-inline std::int64_t rows_of(const Kernel& kernel) { return kernel.x[Axis::N] * positions(kernel.x); }
+inline std::int64_t rows_of(const Kernel& kernel) {
+  return kernel.x[Axis::N] * positions(kernel.x);
+}
 inline bool has_short_rows(const Kernel& kernel) { return kernel.x[Axis::C] <= short_row; }
 
 /// Summary Row::summary(first, last, step) of some elements of a row, Summary Row::merged(a, b) of both, Row::write(element, summary).
@@ -42,7 +44,8 @@ struct RowMerge {
   typename Row::Summary* summaries;
   SP_DEVICE void operator()(std::int64_t index) const {
     auto summary = parts[index * row_parts];
-    for (std::int64_t part = 1; part < row_parts; ++part) summary = Row::merged(summary, parts[index * row_parts + part]);
+    for (std::int64_t part = 1; part < row_parts; ++part)
+      summary = Row::merged(summary, parts[index * row_parts + part]);
     summaries[index] = summary;
   }
 };
@@ -52,20 +55,26 @@ struct RowElement {
   Row row;
   Divisor channels;
   const typename Row::Summary* summaries;
-  SP_DEVICE void operator()(std::int64_t index) const { row.write(index, summaries[channels.quotient(index)]); }
+  SP_DEVICE void operator()(std::int64_t index) const {
+    row.write(index, summaries[channels.quotient(index)]);
+  }
 };
 
 /// Room for the parts' summaries and then those of the rows; nothing for short rows.
 template <class Row>
 Bytes row_workspace(const Kernel& kernel) {
-  return {has_short_rows(kernel) ? 0 : rows_of(kernel) * (row_parts + 1) * static_cast<std::int64_t>(sizeof(typename Row::Summary))};
+  return {has_short_rows(kernel) ? 0
+                                 : rows_of(kernel) * (row_parts + 1) *
+                                       static_cast<std::int64_t>(sizeof(typename Row::Summary))};
 }
 
 /// Of long rows.
 template <class Launch, class Row>
-const typename Row::Summary* summarize_rows(const Kernel& kernel, void* workspace, const Launch& launch, const Row& row) {
+const typename Row::Summary* summarize_rows(const Kernel& kernel, void* workspace,
+                                            const Launch& launch, const Row& row) {
   const std::int64_t rows = rows_of(kernel);
-  auto *parts = static_cast<typename Row::Summary*>(workspace), *summaries = parts + rows * row_parts;
+  auto *parts = static_cast<typename Row::Summary*>(workspace),
+       *summaries = parts + rows * row_parts;
   launch(rows * row_parts, RowPart<Row>{row, kernel.x[Axis::C], parts});
   launch(rows, RowMerge<Row>{parts, summaries});
   return summaries;

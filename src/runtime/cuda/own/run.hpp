@@ -97,7 +97,8 @@ inline Bytes workspace(const Kernel& kernel) {
     case BiasGradient: return SumPlan(one_set(kernel.y), kernel.y[Axis::C], 1).workspace();
     case PreluGradient: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 1).workspace();
     case DiceSums: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 3).workspace();
-    case SpatialMeanForward: return SumPlan(a_set_each_sample(kernel.x), kernel.x[Axis::C], 1).workspace();
+    case SpatialMeanForward:
+      return SumPlan(a_set_each_sample(kernel.x), kernel.x[Axis::C], 1).workspace();
     case BatchNormStatistics: return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace();
     case BatchNormForward: return group_sums_bytes(kernel);
     case BatchNormBackward: return group_sums_bytes(kernel) * 2;

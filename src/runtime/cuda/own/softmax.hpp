@@ -12,7 +12,8 @@ struct ExponentialSum {
   double largest, sum;
 
   template <class T>
-  SP_DEVICE static ExponentialSum of(const T* x, std::int64_t first, std::int64_t last, std::int64_t step) {
+  SP_DEVICE static ExponentialSum of(const T* x, std::int64_t first, std::int64_t last,
+                                     std::int64_t step) {
     double largest = x[first], sum = 0;
     for (std::int64_t i = first; i < last; i += step) largest = x[i] > largest ? x[i] : largest;
     for (std::int64_t i = first; i < last; i += step) sum += std::exp(x[i] - largest);
@@ -23,7 +24,9 @@ struct ExponentialSum {
     return {largest, a.sum * std::exp(a.largest - largest) + b.sum * std::exp(b.largest - largest)};
   }
   /// Of an element of the row, in float: what is stored has no more digits.
-  SP_DEVICE float share(float x) const { return std::exp(x - static_cast<float>(largest)) / static_cast<float>(sum); }
+  SP_DEVICE float share(float x) const {
+    return std::exp(x - static_cast<float>(largest)) / static_cast<float>(sum);
+  }
 };
 
 template <class T>
@@ -31,9 +34,15 @@ struct SoftmaxRow {
   using Summary = ExponentialSum;
   const T* x;
   T* y;
-  SP_DEVICE Summary summary(std::int64_t first, std::int64_t last, std::int64_t step) const { return Summary::of(x, first, last, step); }
-  SP_DEVICE static Summary merged(const Summary& a, const Summary& b) { return Summary::merged(a, b); }
-  SP_DEVICE void write(std::int64_t i, const Summary& summary) const { y[i] = T(summary.share(x[i])); }
+  SP_DEVICE Summary summary(std::int64_t first, std::int64_t last, std::int64_t step) const {
+    return Summary::of(x, first, last, step);
+  }
+  SP_DEVICE static Summary merged(const Summary& a, const Summary& b) {
+    return Summary::merged(a, b);
+  }
+  SP_DEVICE void write(std::int64_t i, const Summary& summary) const {
+    y[i] = T(summary.share(x[i]));
+  }
 };
 template <class T, class Launch>
 void softmax_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
@@ -52,11 +61,14 @@ struct SoftmaxGradientRow {
     return sum;
   }
   SP_DEVICE static Summary merged(double a, double b) { return a + b; }
-  SP_DEVICE void write(std::int64_t i, double sum) const { dx[i] = T(static_cast<float>(y[i] * (dy[i] - sum))); }
+  SP_DEVICE void write(std::int64_t i, double sum) const {
+    dx[i] = T(static_cast<float>(y[i] * (dy[i] - sum)));
+  }
 };
 template <class T, class Launch>
 void softmax_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  for_rows(kernel, call, launch, SoftmaxGradientRow<T>{call.read<T>(0), call.read<T>(1), call.write<T>(0)});
+  for_rows(kernel, call, launch,
+           SoftmaxGradientRow<T>{call.read<T>(0), call.read<T>(1), call.write<T>(0)});
 }
 
 }  // namespace stratplan::own

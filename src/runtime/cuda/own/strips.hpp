@@ -26,19 +26,27 @@ struct RowSets {
   std::int64_t most_rows() const { return std::min(set_samples, samples) * positions; }
 };
 
-inline std::int64_t positions(const Shape& shape) { return shape[Axis::D] * shape[Axis::H] * shape[Axis::W]; }
+inline std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
 inline RowSets sets_of(const Kernel& kernel) {
   const StatisticsSets& sets = kernel.sets;
-  return {kernel.x[Axis::N], positions(kernel.x), sets.set_samples, sets.first_sample, sets.first_set, sets.sets};
+  return {kernel.x[Axis::N], positions(kernel.x), sets.set_samples,
+          sets.first_sample, sets.first_set,      sets.sets};
 }
 /// Rows that all belong together.
-inline RowSets one_set(std::int64_t rows) { return {.samples = rows, .set_samples = std::max<std::int64_t>(1, rows)}; }
+inline RowSets one_set(std::int64_t rows) {
+  return {.samples = rows, .set_samples = std::max<std::int64_t>(1, rows)};
+}
 inline RowSets one_set(const Shape& shape) { return one_set(shape[Axis::N] * positions(shape)); }
-inline RowSets a_set_each_sample(const Shape& shape) { return {.samples = shape[Axis::N], .positions = positions(shape), .sets = shape[Axis::N]}; }
+inline RowSets a_set_each_sample(const Shape& shape) {
+  return {.samples = shape[Axis::N], .positions = positions(shape), .sets = shape[Axis::N]};
+}
 
 struct Strip {
   std::int64_t set, part, channel;
-  std::int64_t first, last, step;  ///< elements at which its rows begin: first, first + step, ... below last
+  std::int64_t first, last,
+      step;  ///< elements at which its rows begin: first, first + step, ... below last
 };
 
 /// load(slot, element), then use(slot, element), for the rows of a strip, `batch` of them at a time: what they load is on its way together, although the compiler must
@@ -66,11 +74,19 @@ class Strips {
         columns_(packed_ ? channels / pack_width : channels),
         parts_(parts) {}
 
-  std::int64_t count() const { return sets_.sets * parts_.value() * channels_ / (packed_ ? pack_width : 1); }
+  std::int64_t count() const {
+    return sets_.sets * parts_.value() * channels_ / (packed_ ? pack_width : 1);
+  }
   bool packed() const { return packed_; }
   SP_DEVICE Strip at(std::int64_t index) const {
-    const std::int64_t column = columns_.split(index), part = parts_.split(index), channel = packed_ ? column * pack_width : column;
-    return {index, part, channel, (sets_.begin(index) + part) * channels_ + channel, sets_.begin(index + 1) * channels_, parts_.value() * channels_};
+    const std::int64_t column = columns_.split(index), part = parts_.split(index),
+                       channel = packed_ ? column * pack_width : column;
+    return {index,
+            part,
+            channel,
+            (sets_.begin(index) + part) * channels_ + channel,
+            sets_.begin(index + 1) * channels_,
+            parts_.value() * channels_};
   }
 
  private:
@@ -84,14 +100,18 @@ template <int width, class Work>
 struct StripWork {
   Strips strips;
   Work work;
-  SP_DEVICE void operator()(std::int64_t index) const { work.template run<width>(strips.at(index)); }
+  SP_DEVICE void operator()(std::int64_t index) const {
+    work.template run<width>(strips.at(index));
+  }
 };
 
 /// Indices that keep a device's memory busy: about 500 on each of 132 processors, four loads each.
 inline constexpr std::int64_t busy = 65536;
 /// Parts of a set, one index for each and each four channels: enough to keep the device busy, and `fewest` to `most` rows in each.
-inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::int64_t fewest, std::int64_t most) {
-  const std::int64_t columns = std::max<std::int64_t>(1, sets.sets * ((channels + pack_width - 1) / pack_width));
+inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::int64_t fewest,
+                             std::int64_t most) {
+  const std::int64_t columns =
+      std::max<std::int64_t>(1, sets.sets * ((channels + pack_width - 1) / pack_width));
   const std::int64_t rows = std::max<std::int64_t>(1, sets.most_rows());
   const auto in_parts_of = [&](std::int64_t length) { return (rows + length - 1) / length; };
   return std::clamp(busy / columns, in_parts_of(most), in_parts_of(fewest));
@@ -99,9 +119,11 @@ inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::in
 
 /// work.run<width>(strip) for strips that cover all rows; `addresses`: of the tensors.
 template <class Launch, class Work>
-void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels, std::initializer_list<const void*> addresses, const Work& work) {
+void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
+                std::initializer_list<const void*> addresses, const Work& work) {
   const Strips strips(sets, channels, parts_of(sets, channels, 1, 8), aligned(addresses));
-  strips.packed() ? launch(strips.count(), StripWork<pack_width, Work>{strips, work}) : launch(strips.count(), StripWork<1, Work>{strips, work});
+  strips.packed() ? launch(strips.count(), StripWork<pack_width, Work>{strips, work})
+                  : launch(strips.count(), StripWork<1, Work>{strips, work});
 }
 
 // ---------------------------------------------------------------- sums
@@ -111,12 +133,19 @@ struct SumPlan {
   std::int64_t sets, channels, sums, parts, groups;
 
   SumPlan(const RowSets& rows, std::int64_t channels_, std::int64_t sums_)
-      : sets(rows.sets), channels(channels_), sums(sums_), parts(parts_of(rows, channels_, 8, std::int64_t{1} << 40)), groups(parts) {
-    if (parts > 64) groups = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(parts))));
+      : sets(rows.sets),
+        channels(channels_),
+        sums(sums_),
+        parts(parts_of(rows, channels_, 8, std::int64_t{1} << 40)),
+        groups(parts) {
+    if (parts > 64)
+      groups = static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(parts))));
   }
   std::int64_t values(std::int64_t pieces) const { return sets * pieces * sums * channels; }
   bool folds() const { return groups < parts; }
-  Bytes workspace() const { return {(values(parts) + (folds() ? values(groups) : 0)) * size_of(DataType::F64)}; }
+  Bytes workspace() const {
+    return {(values(parts) + (folds() ? values(groups) : 0)) * size_of(DataType::F64)};
+  }
 };
 
 /// Adds up a strip into the sums of its part.
@@ -148,7 +177,8 @@ struct Fold {
     const double* from = parts + index * parts_of_set * values.value() + value;
     double sum = 0;
     SP_UNROLL
-    for (std::int64_t part = group; part < parts_of_set; part += groups_of_set) sum += from[part * values.value()];
+    for (std::int64_t part = group; part < parts_of_set; part += groups_of_set)
+      sum += from[part * values.value()];
     folded[to] = sum;
   }
 };
@@ -174,8 +204,9 @@ struct FinishSums {
 /// term.run<width>(strip, double (&sum)[sums][width]) adds a strip's terms; finish(set, channel, const double (&sum)[sums]) gets the sums of all rows of a set.
 /// `workspace` has SumPlan(...).workspace() bytes; `addresses` are those of the tensors.
 template <int sums, class Launch, class Term, class Finish>
-void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels, std::initializer_list<const void*> addresses, void* workspace,
-                const Term& term, const Finish& finish) {
+void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
+                std::initializer_list<const void*> addresses, void* workspace, const Term& term,
+                const Finish& finish) {
   const SumPlan plan(sets, channels, sums);
   const Strips strips(sets, channels, plan.parts, aligned(addresses));
   double *parts = static_cast<double*>(workspace), *folded = parts + plan.values(plan.parts);
@@ -183,8 +214,11 @@ void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
   const Partial partial{term, parts, plan.parts, channels};
   strips.packed() ? launch(strips.count(), StripWork<pack_width, Partial>{strips, partial})
                   : launch(strips.count(), StripWork<1, Partial>{strips, partial});
-  if (plan.folds()) launch(plan.values(plan.groups), Fold{parts, folded, plan.parts, plan.groups, Divisor(sums * channels), Divisor(plan.groups)});
-  launch(sets.sets * channels, FinishSums<sums, Finish>{plan.folds() ? folded : parts, plan.groups, Divisor(channels), finish});
+  if (plan.folds())
+    launch(plan.values(plan.groups), Fold{parts, folded, plan.parts, plan.groups,
+                                          Divisor(sums * channels), Divisor(plan.groups)});
+  launch(sets.sets * channels, FinishSums<sums, Finish>{plan.folds() ? folded : parts, plan.groups,
+                                                        Divisor(channels), finish});
 }
 
 }  // namespace stratplan::own

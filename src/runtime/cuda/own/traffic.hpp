@@ -25,20 +25,24 @@ struct TrafficPlan {
       : blocks(traffic.blocks),
         pieces((traffic.bytes.value + piece_bytes - 1) / piece_bytes),
         pieces_in_buffer(std::max<std::int64_t>(buffer.value / piece_bytes, 1)),
-        cycles_per_piece(static_cast<std::int64_t>(static_cast<double>(piece_bytes) * blocks / traffic.bytes_per_s * clock)) {}
+        cycles_per_piece(static_cast<std::int64_t>(static_cast<double>(piece_bytes) * blocks /
+                                                   traffic.bytes_per_s * clock)) {}
 };
 
 /// One thread's part. `clock()`: cycles since any moment.
 template <class Clock>
-SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread, Pack<float, pack_width>* to, const Pack<float, pack_width>* from,
+SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread,
+                           Pack<float, pack_width>* to, const Pack<float, pack_width>* from,
                            const Clock& clock) {
   const std::int64_t start = clock();
   std::int64_t due = 0;
   for (std::int64_t piece = block; piece < plan.pieces; piece += plan.blocks) {
     const std::int64_t first = piece % plan.pieces_in_buffer * TrafficPlan::piece_packs + thread;
     Pack<float, pack_width> packs[TrafficPlan::packs_at_once];
-    for (int k = 0; k < TrafficPlan::packs_at_once; ++k) packs[k] = from[first + k * TrafficPlan::threads];
-    for (int k = 0; k < TrafficPlan::packs_at_once; ++k) to[first + k * TrafficPlan::threads] = packs[k];
+    for (int k = 0; k < TrafficPlan::packs_at_once; ++k)
+      packs[k] = from[first + k * TrafficPlan::threads];
+    for (int k = 0; k < TrafficPlan::packs_at_once; ++k)
+      to[first + k * TrafficPlan::threads] = packs[k];
     due += plan.cycles_per_piece;
     while (clock() - start < due) {
     }

@@ -27,8 +27,12 @@ struct Mixers {
   std::int64_t factor, start;
   bool linear, at_begin, at_end;
 
-  SP_DEVICE Mixers(const Scale& scale, std::int64_t input, std::int64_t input_extent, std::int64_t output_extent)
-      : factor(scale.factor), linear(scale.linear), at_begin(input == 0), at_end(input + 1 == input_extent) {
+  SP_DEVICE Mixers(const Scale& scale, std::int64_t input, std::int64_t input_extent,
+                   std::int64_t output_extent)
+      : factor(scale.factor),
+        linear(scale.linear),
+        at_begin(input == 0),
+        at_end(input + 1 == input_extent) {
     // In halves of an output element from the centre of the input before: an output is 2 * output + start, of [0, 4 * factor).
     start = 2 * scale.phase + 1 + factor - 2 * factor * input;
     const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
@@ -40,11 +44,14 @@ struct Mixers {
     if (!linear) return 1;
     const std::int64_t halves = 2 * output + start, rising = halves < 2 * factor;
     if ((rising && at_begin) || (!rising && at_end)) return 1;
-    return static_cast<float>(rising ? halves : 4 * factor - halves) / static_cast<float>(2 * factor);
+    return static_cast<float>(rising ? halves : 4 * factor - halves) /
+           static_cast<float>(2 * factor);
   }
 
  private:
-  SP_DEVICE static std::int64_t half_up(std::int64_t value) { return value < 0 ? value / 2 : (value + 1) / 2; }
+  SP_DEVICE static std::int64_t half_up(std::int64_t value) {
+    return value < 0 ? value / 2 : (value + 1) / 2;
+  }
 };
 
 template <class T>
@@ -56,14 +63,17 @@ struct UpsampleForwardWork {
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
-    const Mixed along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]), along_w(w, at.w, x[Axis::W]);
+    const Mixed along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]),
+        along_w(w, at.w, x[Axis::W]);
     Pack<float, width> sum{};
     for (int i = 0; i < 2; ++i)
       for (int j = 0; j < 2; ++j)
         for (int k = 0; k < 2; ++k) {
           const float share = along_d.share[i] * along_h.share[j] * along_w.share[k];
           if (!(share > 0)) continue;
-          const auto value = load<width>(from + row_of(x, at.n, along_d.input[i], along_h.input[j], along_w.input[k]) + at.channel);
+          const auto value = load<width>(
+              from + row_of(x, at.n, along_d.input[i], along_h.input[j], along_w.input[k]) +
+              at.channel);
           for (int c = 0; c < width; ++c) sum[c] += share * value[c];
         }
     store(to + at.element, sum);
@@ -86,7 +96,8 @@ struct UpsampleBackwardWork {
 
   template <int width>
   SP_DEVICE void run(const Place& at) const {
-    const Mixers along_d(d, at.d, x[Axis::D], y[Axis::D]), along_h(h, at.h, x[Axis::H], y[Axis::H]), along_w(w, at.w, x[Axis::W], y[Axis::W]);
+    const Mixers along_d(d, at.d, x[Axis::D], y[Axis::D]), along_h(h, at.h, x[Axis::H], y[Axis::H]),
+        along_w(w, at.w, x[Axis::W], y[Axis::W]);
     Pack<float, width> sum{};
     for (std::int64_t od = along_d.first; od < along_d.last; ++od)
       for (std::int64_t oh = along_h.first; oh < along_h.last; ++oh) {
@@ -105,7 +116,8 @@ void upsample_backward(const Kernel& kernel, const KernelCall& call, const Launc
   const auto& [d, h, w] = kernel.scales;
   const T* dy = call.read<T>(0);
   T* dx = call.write<T>(0);
-  for_places(launch, kernel.x, {dy, dx}, UpsampleBackwardWork<T>{kernel.x, kernel.y, d, h, w, dy, dx});
+  for_places(launch, kernel.x, {dy, dx},
+             UpsampleBackwardWork<T>{kernel.x, kernel.y, d, h, w, dy, dx});
 }
 
 }  // namespace stratplan::own
