@@ -1,18 +1,41 @@
 #!/bin/bash
-# Installs the Debian packages that stratplan is built with and runs on. Quick if all are there; else needs root or sudo.
+# Installs the Debian packages of stratplan. Quick if all are there; else needs root or sudo.
+#
+#   scripts/install_packages.sh [tests] [checks]
+#
+# Without arguments: what stratplan is built with and runs on. `tests` adds what its tests are built
+# with and their judges; `checks` adds formatting, lint, coverage and the comparison of benchmarks.
 set -euo pipefail
 
 packages=(
   build-essential g++ cmake ninja-build                      # tools
   nlohmann-json3-dev libvalijson-dev libfmt-dev libcli11-dev # files, text, command line
-  libopenmpi-dev openmpi-bin libhwloc-dev                    # ranks
-  libdnnl-dev ocl-icd-opencl-dev                             # processor kernels, and what their CMake package insists on
+  libopenmpi-dev openmpi-bin                                 # ranks
+  libdnnl-dev ocl-icd-opencl-dev                             # processor kernels; their CMake package insists on OpenCL
   libhdf5-dev                                                # data sets
   protobuf-compiler libprotobuf-dev libonnx-dev              # ONNX models
-  libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev iproute2 # tests; iproute2 shapes a slow link
-  libonnx-testdata                                           # operator cases: data alone
-  coinor-cbc                                                 # another solver, which the tests hold the search against
 )
+tests=(
+  libgtest-dev libgmock-dev librapidcheck-dev
+  python3-torch python3-numpy # judge of layers, gradients and whole networks
+  libonnx-testdata            # judge of operators: data alone
+  coinor-cbc                  # judge of the search: another solver
+  iproute2 procps             # a slow link; the processes that a killed job leaves
+)
+checks=(
+  clang-format clang-tidy git
+  gcovr
+  libbenchmark-dev libbenchmark-tools # libbenchmark-tools holds Google Benchmark's compare.py
+  python3-numpy python3-scipy         # compare.py imports both
+  libopenblas0-pthread                # PyTorch's opponent in a comparison is PyTorch on a fast BLAS
+)
+for group in "$@"; do
+  case $group in
+    tests) packages+=("${tests[@]}") ;;
+    checks) packages+=("${checks[@]}") ;;
+    *) echo "install_packages.sh: unknown group $group; expected tests or checks" >&2; exit 2 ;;
+  esac
+done
 
 missing=()
 for package in "${packages[@]}"; do

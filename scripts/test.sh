@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/install_packages.sh
+scripts/install_packages.sh tests
 cmake --preset dev
 cmake --build --preset dev
 [[ $# -gt 0 ]] || set -- -LE slow
