@@ -1,0 +1,66 @@
+#!/bin/bash
+# Holds every C++ and CUDA file to .clang-format, and sources to .clang-tidy.
+#
+#   scripts/lint.sh --format                 formatting alone, of all files
+#   scripts/lint.sh --since COMMIT           clang-tidy of what changed since, default HEAD~1
+#   scripts/lint.sh --part K/N               clang-tidy of every N-th source, beginning with the K-th
+#
+# clang-tidy reads the compile commands of build/dev, which `cmake --preset dev` writes. A header is
+# looked at through a source that includes it. --seconds S ends the look at what changed after that time
+# and says what is left.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+since=HEAD~1 part="" seconds=0
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --format)
+      git ls-files '*.cpp' '*.hpp' '*.cu' '*.cuh' | xargs clang-format --dry-run --Werror
+      exit ;;
+    --since) since=$2; shift 2 ;;
+    --part) part=$2; shift 2 ;;
+    --seconds) seconds=$2; shift 2 ;;
+    *) echo "lint.sh: unknown argument $1" >&2; exit 2 ;;
+  esac
+done
+[[ -f build/dev/compile_commands.json ]] || { echo "lint.sh: first cmake --preset dev" >&2; exit 5; }
+
+# What is compiled here: optional parts whose packages are missing are not.
+compiled=$(mktemp)
+trap 'rm -f "$compiled"' EXIT
+sed -n "s|^ *\"file\": \"$PWD/\(src/.*\.cpp\)\".*|\1|p" build/dev/compile_commands.json | sort -u >"$compiled"
+
+# A source stands for itself, a header for its own source or else the first that includes it.
+source_of() {
+  case $1 in
+    *.cpp) echo "$1" ;;
+    *.hpp)
+      if [[ -f ${1%.hpp}.cpp ]]; then echo "${1%.hpp}.cpp"; else grep -rl --include='*.cpp' "\"${1#src/}\"" src | sort | head -1; fi ;;
+  esac
+}
+
+if [[ -n $part ]]; then
+  sources=$(awk -v k="${part%/*}" -v n="${part#*/}" 'NR % n == k % n' "$compiled")
+else
+  sources=$(git diff --name-only --diff-filter=d "$since" -- 'src/*.cpp' 'src/*.hpp' | while read -r file; do source_of "$file"; done | sort -u | grep -Fxf - "$compiled" || true)
+fi
+[[ -n $sources ]] || { echo "clang-tidy: no source to look at"; exit 0; }
+
+left=$(mktemp)
+trap 'rm -f "$compiled" "$left"' EXIT
+tidy() {
+  if ((END > 0 && $(date +%s) >= END)); then
+    echo "$1" >>"$LEFT"
+  elif ! clang-tidy -p build/dev --quiet --warnings-as-errors='*' --extra-arg=-Wno-unused-command-line-argument "$1" 2>/dev/null; then
+    echo "$1: clang-tidy objects"
+    return 1
+  fi
+}
+export -f tidy
+export LEFT=$left END=$((seconds > 0 ? $(date +%s) + seconds : 0))
+status=0
+xargs -P 2 -I{} bash -c 'tidy {}' <<<"$sources" || status=1
+total=$(wc -l <<<"$sources") unseen=$(wc -l <"$left")
+((unseen == 0)) || echo "left to scripts/thorough.sh, for the $seconds s are over:" $(cat "$left")
+echo "clang-tidy: $((total - unseen)) of $total sources looked at"
+exit $status

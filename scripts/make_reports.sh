@@ -1,0 +1,62 @@
+#!/bin/bash
+# Writes reports/: what the program prints when it is validated, each file with command, commit and machine.
+# Nothing there is written by hand. The machine should be idle: `pace` in each file says how fast it was.
+#
+#   scripts/make_reports.sh [PART...]      quickstart planning-times against-pytorch benchmarks; default: all
+#
+# quickstart takes about 20 minutes, against-pytorch 15, benchmarks 10, planning-times 5 on two cores.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/report_context.sh
+mkdir -p reports
+
+release() { scripts/install_packages.sh && cmake --preset release >&2 && cmake --build --preset release >&2; }
+
+# report PART TITLE COMMAND...: what the command prints to standard output, as it is, behind its context.
+# A command that misses its figure is reported with its exit code.
+report() {
+  local part=$1 title=$2 output status=0
+  shift 2
+  output=$(mktemp)
+  local before
+  before=$(pace)
+  "$@" >"$output" || status=$?
+  {
+    printf '# %s\n\nWritten by `scripts/make_reports.sh %s`.\n\n' "$title" "$part"
+    printf -- '- command: `%s`\n- exit code: %d\n- commit: %s\n- date: %s\n' "$*" "$status" "$(source_commit)" "$(date -u +%F)"
+    printf -- '- machine: %s\n- pace: %s before, %s after; 1 is an idle reference core\n\n' "$(machine_text)" "$before" "$(pace)"
+    printf '```\n%s\n```\n' "$(cat "$output")"
+  } >"reports/$part.md"
+  rm "$output"
+  echo "reports/$part.md: exit code $status"
+  return "$status"
+}
+
+# From an empty cache, so that what it measures is what a newcomer's does.
+quickstart() {
+  local cache
+  cache=$(mktemp -d)
+  STRATPLAN_CACHE_DIR=$cache report quickstart "The quickstart" scripts/quickstart.sh
+  rm -r "$cache"
+}
+planning_times() { release && report planning-times "Planning times" tests/bench/planning.py build/release/stratplan; }
+against_pytorch() {
+  scripts/install_packages.sh tests checks && release &&
+    report against-pytorch "ResNet-50 against PyTorch" tests/bench/against_pytorch.sh resnet50 --batch 8 --rounds 3
+}
+benchmarks() {
+  scripts/install_packages.sh tests checks && cmake --preset bench >&2 && cmake --build --preset bench >&2
+  tests/bench/benchmarks_json.sh build/bench/stratplan_benchmarks "$(source_commit)" "$(machine_text)" >reports/benchmarks.json.tmp
+  mv reports/benchmarks.json.tmp reports/benchmarks.json
+  echo reports/benchmarks.json
+}
+
+[[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart
+for part in "$@"; do
+  case $part in
+    quickstart | benchmarks) "$part" ;;
+    planning-times) planning_times ;;
+    against-pytorch) against_pytorch ;;
+    *) echo "make_reports.sh: unknown part $part; expected quickstart, planning-times, against-pytorch or benchmarks" >&2; exit 2 ;;
+  esac
+done

@@ -1,0 +1,123 @@
+#!/bin/bash
+# Everything that takes longer than CI may, in parts of at most 30 minutes each.
+#
+#   scripts/thorough.sh              the parts that have not passed on this commit: goes on after an interruption
+#   scripts/thorough.sh PART...      these parts, whether they have passed or not
+#   scripts/thorough.sh --list       the parts, a line each
+#   scripts/thorough.sh --sample     a few minutes of the rest from the dev build, for CI; leaves no report
+#
+# Each part's result, figure, commit and date go to reports/thorough.md, its output to build/thorough/PART.log.
+# A part that passed with changes that were not committed does not count as passed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/report_context.sh
+
+limit_s=1800
+report=reports/thorough.md
+declare -A about=(
+  [tidy-1]="clang-tidy of all sources, first third"
+  [tidy-2]="clang-tidy of all sources, second third"
+  [tidy-3]="clang-tidy of all sources, last third"
+  [tests]="scripts/test.sh: all tests but slow ones, under sanitizers"
+  [guards]="every legal decomposition of every kind of layer, under sanitizers"
+  [sweeps]="the other slow tests, under sanitizers"
+  [torch]="deep networks against PyTorch, under sanitizers"
+  [kills]="ranks killed and stopped at random points"
+  [golden]="the whole golden record, release"
+  [benchmarks]="two runs of one build's benchmarks: median over benchmarks of the ratio's distance from 1"
+  [coverage]="lines of src that the tests run (not slow ones)"
+)
+parts=(tidy-1 tidy-2 tidy-3 tests guards sweeps torch kills golden benchmarks coverage)
+
+dev() { cmake --preset dev && cmake --build --preset dev; }
+bench() { scripts/install_packages.sh tests checks && cmake --preset bench && cmake --build --preset bench; }
+# passed CTEST-ARGUMENT...: ends with a line like "27 of 27 tests passed".
+passed() {
+  local log status
+  log=$(mktemp)
+  ctest -j2 --output-on-failure "$@" | tee "$log"
+  status=${PIPESTATUS[0]}
+  sed -n 's/^[0-9]*% tests passed, \([0-9]*\) tests failed out of \([0-9]*\)/\1 \2/p' "$log" |
+    awk -v skipped="$(grep -c '\*\*\*Skipped' "$log")" '{printf "%d of %d tests passed, %d skipped\n", $2 - $1 - skipped, $2, skipped}'
+  rm "$log"
+  return "$status"
+}
+tidy_part() { scripts/install_packages.sh tests checks && cmake --preset dev && cmake --build --preset dev --target stratplan_onnx_format && scripts/lint.sh --part "$1/3"; }
+
+run_part() {
+  case $1 in
+    tidy-*) tidy_part "${1#tidy-}" ;;
+    tests) scripts/install_packages.sh tests && dev && passed --preset dev -LE slow ;;
+    guards) dev && passed --preset dev -L slow -R GuardSweep ;;
+    sweeps) dev && passed --preset dev -L slow -E 'GuardSweep|^torch/|kill|stop' ;;
+    torch) scripts/install_packages.sh tests && dev && passed --preset dev -L slow -R '^torch/' ;;
+    kills) dev && passed --preset dev -L slow -R 'kill|stop' ;;
+    golden) bench && scripts/golden.sh compare ;;
+    benchmarks) bench && tests/bench/compare_builds.sh build/bench build/bench ;;
+    coverage) coverage ;;
+    *) echo "unknown part $1; scripts/thorough.sh --list" ; return 2 ;;
+  esac
+}
+
+coverage() {
+  scripts/install_packages.sh tests checks || return
+  cmake -B build/coverage -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS=--coverage -fprofile-update=atomic" &&
+    cmake --build build/coverage || return
+  find build/coverage -name '*.gcda' -delete
+  passed --test-dir build/coverage -LE slow || return
+  gcovr --root . --filter src/ --gcov-ignore-parse-errors -j 2 build/coverage | tee build/coverage/lines.txt | sed -n 's/^TOTAL *\([0-9]*\) *\([0-9]*\) *\([0-9]*%\).*/\3 of \1 lines/p'
+}
+
+rows() { [[ -f $report ]] && sed -n 's/^| \([a-z0-9-]*\) | \(.*\) |$/\1 | \2/p' "$report" | grep -v '^part |' | grep -v '^--' || true; }
+write_report() { # write_report PART ROW: the table anew, with this row in place of the part's old one
+  local part old
+  old=$(rows)
+  {
+    printf '# All checks, as they were last run\n\nWritten by `scripts/thorough.sh`. On %s.\n\n' "$(machine_text)"
+    printf '| part | checks | result | figure | commit | date | took |\n| --- | --- | --- | --- | --- | --- | --- |\n'
+    for part in "${parts[@]}"; do
+      if [[ $part == "$1" ]]; then echo "| $part | ${about[$part]} | $2 |"; else sed -n "s/^$part | .*/| & |/p" <<<"$old"; fi
+    done
+  } >"$report.tmp"
+  mv "$report.tmp" "$report"
+}
+
+do_part() {
+  local part=$1 began=$SECONDS status result figure commit log=build/thorough/$1.log
+  mkdir -p build/thorough reports
+  commit=$(source_commit)
+  echo "$part: ${about[$part]}"
+  timeout -k 10 $limit_s "$0" --inside "$part" >"$log" 2>&1 </dev/null
+  status=$?
+  figure=$(tail -1 "$log" | tr -d '|' | cut -c1-120)
+  case $status in 0) result=passed ;; 124 | 137) result="stopped after $limit_s s" ;; *) result="FAILED ($status)" ;; esac
+  write_report "$part" "$result | $figure | $commit | $(date -u +%F) | $((SECONDS - began)) s"
+  echo "$part: $result in $((SECONDS - began)) s: $figure"
+  return $status
+}
+
+# A job that is killed, and one sweep, another each day.
+sample() {
+  local sweeps
+  mapfile -t sweeps < <(ctest --preset dev -N -L slow -R GuardSweep | sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p')
+  ((${#sweeps[@]} > 0)) || { echo "no sweep is there"; return 1; }
+  KILLS=3 ctest --preset dev -R "^cli/random_kills\$|^${sweeps[10#$(date +%j) % ${#sweeps[@]}]}\$" -j2
+}
+
+case ${1:-} in
+  --inside) run_part "$2"; exit ;;
+  --sample) sample; exit ;;
+  --list) for part in "${parts[@]}"; do echo "$part: ${about[$part]}"; done; exit ;;
+esac
+for part in "$@"; do [[ -n ${about[$part]:-} ]] || { echo "unknown part $part; scripts/thorough.sh --list" >&2; exit 2; }; done
+status=0
+if [[ $# -gt 0 ]]; then
+  for part in "$@"; do do_part "$part" || status=1; done
+else
+  commit=$(source_commit)
+  for part in "${parts[@]}"; do
+    rows | grep -q "^$part | .* | passed | .* | $commit | " && { echo "$part: passed on $commit"; continue; }
+    do_part "$part" || status=1
+  done
+fi
+exit $status
