@@ -182,8 +182,8 @@ fs::path contained(const std::string& location, const std::string& tensor,
   for (const fs::path& part : relative)
     if (part == "..") refuse("it leads upwards");
   std::error_code error;
-  const fs::path folder = fs::canonical(fs::absolute(model_file).parent_path(), error),
-                 file = fs::canonical(folder / relative, error);
+  const fs::path folder = fs::canonical(fs::absolute(model_file).parent_path(), error);
+  fs::path file = fs::canonical(folder / relative, error);
   if (error) refuse("no such file");
   const auto [end, ignored] = std::mismatch(folder.begin(), folder.end(), file.begin(), file.end());
   if (end != folder.end()) refuse("a link leads out of the folder");

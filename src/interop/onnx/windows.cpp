@@ -18,7 +18,7 @@ std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
 
 std::vector<std::int64_t> checked(const Operation& op, const char* attribute, std::size_t count,
                                   std::int64_t otherwise, std::int64_t least) {
-  const auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
+  auto values = op.node.integers(attribute, std::vector<std::int64_t>(count, otherwise));
   need(values.size() == count,
        fmt::format("{} of {} numbers, expected {}", attribute, values.size(), count));
   for (const std::int64_t value : values)
@@ -133,7 +133,7 @@ std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& wei
 
 /// Input 1 of a convolution of the image x.
 Constant weights_for(const Operation& op, const Tensor& x) {
-  const Constant weights = op.constant(1);
+  Constant weights = op.constant(1);
   need(weights.extents().size() == x.dims.size() && weights.elements() > 0,
        "weights of another number of axes than the input");
   const std::vector<std::int64_t> kernel(weights.extents().begin() + 2, weights.extents().end());

@@ -380,7 +380,7 @@ class FusionModel {
     std::int64_t elements = 0;
     for (const Shape& slice : slices) elements += padded_slice(slice.elements());
     if (elements == 0) return;
-    const std::int64_t members = parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W);
+    const int members = parts(Dim::N) * parts(Dim::D) * parts(Dim::H) * parts(Dim::W);
     if (execution_.sharding > 0 && members > 1) return add_shares(slices, elements, members);
     put_aside(slices);
     change(elements, elements);

@@ -151,7 +151,8 @@ const char* reader_of_channels(LayerKind kind) {
 /// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that what stands behind inherits them: they must end where
 /// groups do, and then so do the blocks of input channels.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
-  const std::int64_t parts = grid.parts(Dim::F) * (dim == Dim::C ? grid.parts(Dim::C) : 1),
+  const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
+                             (dim == Dim::C ? grid.parts(Dim::C) : 1),
                      filters = layer.filters / layer.groups;
   const std::string factor =
       fmt::format("{}{}", dim_letters[static_cast<std::size_t>(dim)], grid.parts(dim));

@@ -182,7 +182,7 @@ Operands with_write(Operands operands, bool is_there, const Operand& write) {
 double operations_per_element(KernelKind kind) {
   using enum KernelKind;
   switch (kind) {
-    case BatchNormStatistics: return 3;
+    case BatchNormStatistics:
     case BatchNormForward: return 3;
     case BatchNormBackwardSums: return 4;
     case BatchNormBackward: return 5;

@@ -51,7 +51,7 @@ class DimList {
   }
 
  private:
-  std::array<Dim, 2 * dim_count> dims_{};
+  std::array<Dim, 2 * std::size_t{dim_count}> dims_{};
   std::size_t size_ = 0;
 };
 
