@@ -5,10 +5,12 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
+#include "cli/console.hpp"
 #include "cli/execution_options.hpp"
 #include "cli/measuring.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
@@ -31,10 +33,13 @@ struct AutotuneOptions {
   bool json = false;
 };
 
-/// "stratplan_results/resnet50-2x8"
+/// "stratplan_results/resnet50-2x8". Says so where the name is not the network's: that may be anything.
 std::filesystem::path default_folder(const Network& network, int ranks) {
-  return std::filesystem::path("stratplan_results") /
-         fmt::format("{}-{}x{}", network.name, ranks, network.batch);
+  const std::string name = file_name_of(network.name);
+  const auto folder = std::filesystem::path("stratplan_results") /
+                      fmt::format("{}-{}x{}", name, ranks, network.batch);
+  if (name != network.name) note(fmt::format("results go to {}", folder.string()));
+  return folder;
 }
 
 Json to_json(const TunedPlan& tuned) {
@@ -119,8 +124,9 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   if (launched_by_mpi())
     throw UsageError("autotune starts its ranks itself: call it without mpirun");
   const AutotuneRequest request = make_request(options, command_line);
-  check_writable((request.folder / "plan.json").string());
-  check_writable(local_machine_path(request.ranks).string());
+  options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
+  check_writable(request.folder / "plan.json");
+  check_cache();
   if (request.ranks > usable_cores())
     throw EnvironmentError(
         fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more "
@@ -129,7 +135,7 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   const AutotuneResult result = autotune(request, make_hooks(request.ranks, request.backend));
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
-  std::fflush(stdout);
+  flush_standard_output();
   check_verified(result);
 }
 
@@ -159,7 +165,8 @@ void add_autotune(CLI::App& program, const CommandLine& command_line) {
       "--fresh", options->fresh,
       "run the plans again even if the results folder has undisturbed runs of the very same ones");
   command->add_option("-o,--output", options->output,
-                      "results folder; default: stratplan_results/NETWORK-RANKSxBATCH");
+                      "results folder, made if its parent exists; default: "
+                      "stratplan_results/NETWORK-RANKSxBATCH");
   add_json(*command, options->json);
   command->footer(autotune_footer);
   command->callback([options, &command_line] { tune(*options, command_line); });

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-
-#include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include <fstream>
 
 namespace stratplan {
 namespace {
@@ -25,14 +23,16 @@ std::string earlier_rows(const std::string& path, std::int64_t first) {
 
 }  // namespace
 
-LossCurve::LossCurve(const std::string& path, std::int64_t first) : path_(path) {
-  write_file_atomically(path, heading + (first > 0 ? earlier_rows(path, first) : std::string()));
-  file_.open(path, std::ios::app);
+LossCurve::LossCurve(const std::string& path, std::int64_t first) : file_(path) {
+  write(heading);
+  if (first > 0 && std::filesystem::is_regular_file(path)) write(earlier_rows(path, first));
+  file_.complete();
 }
 
 void LossCurve::add(std::int64_t step, double learning_rate, double loss) {
-  file_ << fmt::format("{},{:.9g},{:.9g}\n", step, learning_rate, loss) << std::flush;
-  if (!file_) throw EnvironmentError(path_ + ": cannot be written");
+  write(fmt::format("{},{:.9g},{:.9g}\n", step, learning_rate, loss));
 }
+
+void LossCurve::write(const std::string& text) { file_.write(text.data(), text.size()); }
 
 }  // namespace stratplan

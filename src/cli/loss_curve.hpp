@@ -1,8 +1,9 @@
 #pragma once
 // --loss-curve FILE.csv: one row per training step, there for whoever looks while training goes on.
 #include <cstdint>
-#include <fstream>
 #include <string>
+
+#include "model/base/output.hpp"
 
 namespace stratplan {
 
@@ -13,8 +14,8 @@ class LossCurve {
   void add(std::int64_t step, double learning_rate, double loss);
 
  private:
-  std::string path_;
-  std::ofstream file_;
+  void write(const std::string& text);
+  OutputFile file_;
 };
 
 }  // namespace stratplan

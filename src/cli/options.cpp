@@ -154,17 +154,13 @@ std::vector<std::int64_t> parse_extents(const std::string& text) {
   return extents;
 }
 
-void check_writable(const std::string& file) {
-  if (file.empty()) return;
-  const std::string probe = file + ".probe";
-  try {
-    write_file_atomically(probe, "");
-  } catch (const EnvironmentError& error) {
-    throw EnvironmentError(
-        fmt::format("{}: cannot be written{}", file,
-                    std::string(error.what()).substr(std::string(error.what()).rfind(": "))));
-  }
-  std::filesystem::remove(probe);
+void check_output(const std::string& file) {
+  if (!file.empty()) check_writable(file);
+}
+
+void check_cache() {
+  make_folders(cache_folder());
+  check_writable(cache_folder() / "machine.json");
 }
 
 MachineProfile read_machine_aloud(const std::string& source, int ranks,

@@ -45,7 +45,9 @@ Bytes parse_bytes(const std::string& text);
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// read_machine, for what is executed so; says on standard error if the answer is an estimate. Throws InputError, too, if it states no rate of such numbers.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
-/// Before long work whose result goes there. Nothing happens if `file` is empty. Throws EnvironmentError.
-void check_writable(const std::string& file);
+/// check_writable (model/base/output.hpp), unless there is to be no such output.
+void check_output(const std::string& file);
+/// Makes the folder of cached measurements. Throws EnvironmentError where nothing can be written there.
+void check_cache();
 
 }  // namespace stratplan

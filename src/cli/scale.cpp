@@ -115,7 +115,7 @@ void scale_and_print(const ScaleOptions& options) {
   for (const std::string& file : options.outputs) {
     if (!known_ending(file))
       throw UsageError(fmt::format("--output: {} ends neither in .csv nor .svg nor .json", file));
-    check_writable(file);
+    check_output(file);
   }
   options.network.read();  // says what reading decided, and what is wrong, once
   const MachineProfile machine =

@@ -243,10 +243,12 @@ void measure(AutotuneResult& result, Runner& runner, int rounds) {
 
 void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
   write_document(request.folder / "machine.json", "machine", to_json(result.machine));
-  for (const TunedPlan& tuned : result.plans)
-    if (tuned.plan)
-      write_document(tuned.folder / "plan.json", "plan",
-                     to_json(*tuned.plan, result.network, request.provenance));
+  for (const TunedPlan& tuned : result.plans) {
+    if (!tuned.plan) continue;
+    make_folders(tuned.folder);
+    write_document(tuned.folder / "plan.json", "plan",
+                   to_json(*tuned.plan, result.network, request.provenance));
+  }
 }
 
 /// Everything that the measurements depend on: the program's file, the plans, and how they were run.

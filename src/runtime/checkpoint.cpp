@@ -219,6 +219,7 @@ void Checkpoints::save(std::int64_t steps) {
     for (const NamedTensor& tensor : tensors) checksums[tensor.name] = checksum(tensor.values);
     metadata["checksums"] = checksums.dump();
     const fs::path file = file_of(folder_, steps);
+    make_folder(folder_);
     write_safetensors(file, tensors, metadata);
     write_file_atomically(folder_ / "latest", file.filename().string() + "\n");
     prune(steps);

@@ -19,6 +19,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/output.hpp"
 #include "runtime/array_file.hpp"
 
 namespace stratplan {
@@ -233,20 +234,16 @@ class NpyFile final : public ArrayFile {
   std::vector<std::byte> staging_;
 };
 
-/// One .npy file that grows sample by sample, under a name of its own until it is complete.
+/// One .npy file that grows sample by sample.
 class NpyWriter {
  public:
   NpyWriter(const fs::path& target, std::int64_t samples, const std::vector<std::int64_t>& sample,
             DataType type)
-      : target_(target),
-        temporary_(target.string() + ".tmp"),
-        file_(temporary_, O_WRONLY | O_CREAT | O_TRUNC),
-        bytes_(stratplan::size_of(type)) {
-    if (file_ < 0) fail();
+      : file_(target), bytes_(static_cast<std::size_t>(stratplan::size_of(type))) {
     std::string extents = fmt::format("{},", samples);
     for (const std::int64_t extent : sample) {
       extents += fmt::format("{}{}", extents.back() == ',' ? " " : ", ", extent);
-      bytes_ *= extent;
+      bytes_ *= static_cast<std::size_t>(extent);
     }
     std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                      type == DataType::F32 ? "<f4" : "<i4", extents);
@@ -255,55 +252,27 @@ class NpyWriter {
     const std::string start =
         std::string(magic) + std::string{1, 0, static_cast<char>(header.size() % 256),
                                          static_cast<char>(header.size() / 256)};
-    write((start + header).data(), std::ssize(start + header));
+    file_.write((start + header).data(), (start + header).size());
   }
-  ~NpyWriter() {
-    if (!finished_) ::unlink(temporary_.c_str());
-  }
-  NpyWriter(const NpyWriter&) = delete;
-  NpyWriter& operator=(const NpyWriter&) = delete;
 
-  void add(const void* sample) { write(sample, bytes_); }
-  void finish() {
-    if (::fsync(file_) != 0 || !file_.close() || ::rename(temporary_.c_str(), target_.c_str()) != 0)
-      fail();
-    finished_ = true;
-  }
+  void add(const void* sample) { file_.write(sample, bytes_); }
+  void finish() { file_.complete(); }
 
  private:
-  [[noreturn]] void fail() const {
-    throw EnvironmentError(
-        fmt::format("{}: cannot be written: {}", target_.string(), std::strerror(errno)));
-  }
-
-  void write(const void* data, std::int64_t count) {
-    for (std::int64_t done = 0; done < count;) {
-      const auto written = ::write(file_, static_cast<const std::byte*>(data) + done,
-                                   static_cast<std::size_t>(count - done));
-      if (written < 0 && errno != EINTR) fail();
-      done += written < 0 ? 0 : written;
-    }
-  }
-
-  fs::path target_;
-  std::string temporary_;
-  Descriptor file_;
-  std::int64_t bytes_;  ///< of one sample
-  bool finished_ = false;
+  OutputFile file_;
+  std::size_t bytes_;  ///< of one sample
 };
 
-fs::path folder_made(const std::string& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error)
-    throw EnvironmentError(fmt::format("{}: cannot be written: {}", path, error.message()));
-  return path;
+/// The folder, which is made before the first file in it.
+fs::path made(const std::string& folder) {
+  make_folder(folder);
+  return folder;
 }
 
 class NpyDataSetWriter final : public DataSetWriter {
  public:
   NpyDataSetWriter(const std::string& path, const DataSetShape& shape)
-      : x_(folder_made(path) / "x.npy", shape.samples, shape.x, DataType::F32),
+      : x_(made(path) / "x.npy", shape.samples, shape.x, DataType::F32),
         y_(fs::path(path) / "y.npy", shape.samples, shape.y, shape.y_type) {}
   void add(const float* x, const void* y) override {
     x_.add(x);

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "model/base/output.hpp"
+
 // The value's own members are compiled once, in json.cpp, not in each of the many sources that use some of them.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
@@ -24,10 +26,6 @@ void validate_json(const Json& document, const std::string& kind, const std::str
 
 /// read_json_file, then validate_json.
 Json read_document(const std::string& path, const std::string& kind);
-
-/// Temporary file in the same folder, fsync, rename: readers see the old file or the new one, never half of it. Makes missing folders.
-/// Throws EnvironmentError (not writable, disk full); then nothing is left behind.
-void write_file_atomically(const std::filesystem::path& path, const std::string& contents);
 
 /// As write_file_atomically, after checking that the document satisfies its own schema (a bug if not). Indented by 1, numbers round-trip.
 void write_document(const std::filesystem::path& path, const std::string& kind,

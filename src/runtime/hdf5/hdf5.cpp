@@ -10,6 +10,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/output.hpp"
 #include "runtime/array_file.hpp"
 #include "runtime/backend.hpp"
 
@@ -37,8 +38,14 @@ class Handle {
   Close close_;
 };
 
+/// At exit the library crashes over files that a full disk kept it from closing. Must be its first call.
+void leave_exit_alone() { [[maybe_unused]] static const herr_t once = H5dont_atexit(); }
+
 /// Its own reports on standard error are not for users.
-void be_silent() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
+void be_silent() {
+  leave_exit_alone();
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+}
 
 hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
@@ -184,11 +191,12 @@ class LockedArray final : public ArrayFile {
 class Hdf5Writer final : public DataSetWriter {
  public:
   Hdf5Writer(const std::string& path, const DataSetShape& shape)
-      : target_(path), temporary_(path + ".tmp"), y_type_(shape.y_type) {
+      : target_(path), output_(path), y_type_(shape.y_type) {
     const std::scoped_lock lock(library);
     be_silent();
-    file_.emplace(checked(H5Fcreate(temporary_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)),
-                  H5Fclose);
+    file_.emplace(
+        checked(H5Fcreate(output_.gathered_in().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT)),
+        H5Fclose);
     x_extents_ = extents_of(shape.samples, shape.x);
     y_extents_ = extents_of(shape.samples, shape.y);
     x_.emplace(create("x", x_extents_, DataType::F32));
@@ -199,7 +207,6 @@ class Hdf5Writer final : public DataSetWriter {
   ~Hdf5Writer() override {
     const std::scoped_lock lock(library);
     close();
-    std::remove(temporary_.c_str());
   }
 
   void add(const float* x, const void* y) override {
@@ -212,7 +219,7 @@ class Hdf5Writer final : public DataSetWriter {
     const std::scoped_lock lock(library);
     checked(H5Fflush(*file_, H5F_SCOPE_GLOBAL));
     close();
-    checked(std::rename(temporary_.c_str(), target_.c_str()));
+    output_.complete();
   }
 
  private:
@@ -258,7 +265,8 @@ class Hdf5Writer final : public DataSetWriter {
     file_.reset();
   }
 
-  std::string target_, temporary_;
+  std::string target_;
+  OutputFile output_;
   DataType y_type_;
   std::optional<Handle> file_, x_, y_;
   std::vector<hsize_t> x_extents_, y_extents_;
@@ -276,6 +284,7 @@ std::unique_ptr<DataSetWriter> create_hdf5(const std::string& path, const DataSe
 }
 
 PartInfo hdf5_part() {
+  leave_exit_alone();
   std::array<unsigned, 3> version{};
   H5get_libversion(&version[0], &version[1], &version[2]);
   return {true, fmt::format("HDF5 {}.{}.{}", version[0], version[1], version[2])};

@@ -1,11 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "model/base/json.hpp"
@@ -18,71 +14,6 @@ namespace {
 using test::message_of;
 using test::TemporaryFolder;
 using testing::HasSubstr;
-
-std::string contents_of(const std::string& path) {
-  std::ifstream stream(path);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "a.json", "first");
-  write_file_atomically(folder / "a.json", "second");
-  EXPECT_EQ(contents_of(folder / "a.json"), "second");
-  EXPECT_EQ(folder.entries(), 1);
-}
-
-TEST(WriteFileAtomically, MakesMissingFolders) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "x/y/a.json", "deep");
-  EXPECT_EQ(contents_of(folder / "x/y/a.json"), "deep");
-}
-
-/// Files beyond this many bytes cannot be written while it lives: what a full disk looks like to a program.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    const rlimit limit{bytes, before_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    std::signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_{};
-  void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
-};
-
-TEST(WriteFileAtomically, KeepsTheOldFileIfTheNewOneDoesNotFit) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "a.json", "old");
-  std::string message;
-  {
-    const FileSizeLimit limit(1000);
-    message = message_of<EnvironmentError>(
-        [&] { write_file_atomically(folder / "a.json", std::string(100000, 'x')); });
-  }
-  EXPECT_THAT(message, HasSubstr("a.json: cannot be written: File too large"));
-  EXPECT_EQ(contents_of(folder / "a.json"), "old");
-  EXPECT_EQ(folder.entries(), 1);
-}
-
-TEST(WriteFileAtomically, SaysWhyAPlaceCannotBeWritten) {
-  const TemporaryFolder folder;
-  folder.write("file", "");
-  EXPECT_THAT(
-      message_of<EnvironmentError>([&] { write_file_atomically(folder / "file/a.json", "x"); }),
-      HasSubstr("a.json: cannot be written: "));
-  EXPECT_THAT(
-      message_of<EnvironmentError>([&] { write_file_atomically("/proc/stratplan/a.json", "x"); }),
-      HasSubstr("a.json: cannot be written: "));
-  EXPECT_THAT(message_of<EnvironmentError>([&] { write_file_atomically(folder.path(), "x"); }),
-              HasSubstr("cannot be written: Is a directory"));
-  EXPECT_EQ(folder.entries(), 1);
-}
 
 TEST(WriteDocument, WritesWhatReadDocumentReads) {
   const TemporaryFolder folder;
