@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 
 scripts/install_packages.sh
 { cmake --preset release && cmake --build --preset release; } >&2
+mkdir -p results
 build/release/stratplan autotune resnet50 --ranks 2 --batch 8 -o results/resnet50 "$@"
 
 cat >&2 <<'MESSAGE'

@@ -22,7 +22,7 @@ for which the others wait, there or further on.
 )";
 
 void find_and_print(const BottleneckOptions& options) {
-  check_writable(options.output);
+  check_output(options.output);
   const auto [plan, network] = read_plan(options.plan);
   const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
   const Bottlenecks found = find_bottlenecks(plan, network, machine);

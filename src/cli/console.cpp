@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
+#include "model/base/message.hpp"
 #include "runtime/comm/mpi.hpp"
 
 namespace stratplan {
@@ -29,7 +29,8 @@ bool terminal() {
 bool speaks() { return launched_rank() <= 0; }
 
 void note(const std::string& message) {
-  if (speaks()) fmt::print(stderr, "{}stratplan: {}\n", terminal() ? erase_line : "", message);
+  if (speaks())
+    write_message(fmt::format("{}stratplan: {}\n", terminal() ? erase_line : "", message));
 }
 
 ProgressLine::ProgressLine() : terminal_(terminal()) {
@@ -38,7 +39,7 @@ ProgressLine::ProgressLine() : terminal_(terminal()) {
 ProgressLine::~ProgressLine() { clear(); }
 
 void ProgressLine::clear() {
-  if (drawn_) fmt::print(stderr, erase_line);
+  if (drawn_) write_message(erase_line);
   drawn_ = false;
 }
 
@@ -46,13 +47,12 @@ void ProgressLine::phase(const std::string& text) {
   if (!speaks()) return;
   phase_ = text;
   if (terminal_) return update("");
-  fmt::print(stderr, "{}\n", text);
+  write_message(text + "\n");
 }
 
 void ProgressLine::update(const std::string& detail) {
   if (!terminal_ || !speaks()) return;
-  fmt::print(stderr, "{}{}{}{}", erase_line, phase_, detail.empty() ? "" : ": ", detail);
-  std::fflush(stderr);
+  write_message(fmt::format("{}{}{}{}", erase_line, phase_, detail.empty() ? "" : ": ", detail));
   drawn_ = true;
 }
 

@@ -68,6 +68,7 @@ class Answers {
     std::string text = device_.library + "\n";
     for (const auto& [key, bytes] : known_.size() > most_kept ? fresh_ : known_)
       text += fmt::format("{} {}\n", bytes.value, key);
+    make_folders(file_.parent_path());
     write_file_atomically(file_, text);
   }
 

@@ -32,7 +32,7 @@ void print(const DiffOptions& options, const Difference& difference, const PlanS
 }
 
 void compare_and_print(const DiffOptions& options) {
-  check_writable(options.output);
+  check_output(options.output);
   const PlanAndNetwork first = read_plan(options.a), second = read_plan(options.b);
   const MachineProfile machine = read_machine_aloud(
       options.machine, std::max(first.plan.ranks, second.plan.ranks), first.plan.execution);

@@ -9,6 +9,7 @@
 #include "cli/job.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/standard_streams.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
 #include "model/cost/machine_profile.hpp"
@@ -67,7 +68,7 @@ std::vector<std::string> shipped(const std::string& folder) {
 Finding cache() {
   const auto folder = cache_folder();
   try {
-    check_writable((folder / "machine.json").string());
+    check_cache();
     return {"cache", true, true, folder.string(), ""};
   } catch (const EnvironmentError& error) {
     return {"cache", false, true, error.what(),
@@ -78,10 +79,15 @@ Finding cache() {
 Finding local_profiles() {
   std::string list;
   for (int ranks = 1; ranks <= 4 * usable_cores(); ++ranks) {
-    if (!std::filesystem::exists(local_machine_path(ranks))) continue;
-    const auto profile = read_machine("local", ranks);
-    list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks,
-                        profile.kernels.size());
+    const auto file = local_machine_path(ranks);
+    std::error_code ignored;  // of a cache that cannot be looked into, which cache() has told
+    if (!std::filesystem::exists(file, ignored)) continue;
+    try {
+      list += fmt::format("{}{} ranks ({} kernels)", list.empty() ? "" : ", ", ranks,
+                          read_machine("local", ranks).kernels.size());
+    } catch (const Error& damage) {
+      return {"local profile", false, false, damage.what(), "rm " + file.string()};
+    }
   }
   return {"local profile", !list.empty(), false,
           list.empty() ? "none yet: plans are estimates" : list,
@@ -145,7 +151,7 @@ void diagnose(bool json) {
     print("found", found);
     if (missing.empty()) fmt::print("\nready: stratplan autotune resnet50 --ranks 2 --batch 8\n");
   }
-  std::fflush(stdout);
+  flush_standard_output();
   if (!missing.empty()) throw EnvironmentError("not ready for a normal job; missing: " + missing);
 }
 

@@ -49,7 +49,7 @@ void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& b
 }
 
 void explain_and_print(const ExplainOptions& options) {
-  check_writable(options.output);
+  check_output(options.output);
   const PlanAndNetwork planned = read_plan(options.plan);
   const auto& [plan, network] = planned;
   const std::optional<LayerIndex> layer =

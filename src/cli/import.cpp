@@ -66,7 +66,7 @@ void print(const ImportOptions& options, const Network& network) {
 }
 
 void import_model(const ImportOptions& options) {
-  for (const std::string& file : {options.output, options.weights}) check_writable(file);
+  for (const std::string& file : {options.output, options.weights}) check_output(file);
   ImportedModel model = import_onnx(request_of(options));
   const Network network = read_imported(model, options.model);
   for (const std::string& decision : network.notes)

@@ -8,11 +8,14 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 
 #include "cli/console.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/stop_request.hpp"
 #include "model/base/error.hpp"
+#include "model/base/message.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
@@ -31,6 +34,10 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
     return {error.what(), error.code()};
   } catch (const std::bad_alloc&) {
     return {"out of memory", ExitCode::Environment};
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout))
+      return {standard_output_failure(error.code().value()), ExitCode::Environment};
+    return {fmt::format("internal error: {}", error.what()), ExitCode::Environment};
   } catch (const std::exception& error) {
     return {fmt::format("internal error: {}", error.what()), ExitCode::Environment};
   }
@@ -50,8 +57,8 @@ int report_failure(const std::exception_ptr& failure) {
         SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }
-  fmt::print(stderr, "stratplan: {}\n", message);
-  std::fflush(nullptr);
+  std::fflush(stdout);
+  write_message(fmt::format("stratplan: {}\n", message));
   if (rank) abort_all_ranks(static_cast<int>(code));
   return static_cast<int>(code);
 }

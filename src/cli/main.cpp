@@ -1,5 +1,7 @@
 #include "cli/commands.hpp"
+#include "cli/standard_streams.hpp"
 
 int main(int count, char** arguments) {
+  stratplan::prepare_standard_streams();
   return stratplan::run_program({arguments, arguments + count});
 }

@@ -1,8 +1,11 @@
 #include "cli/measuring.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 
 #include "cli/console.hpp"
@@ -42,9 +45,29 @@ MachineProfile known_machine(int ranks, const std::string& backend) {
   return machine;
 }
 
+/// The turn of this process to measure, until it goes. Two at once would disturb each other, and the profile that is written last would
+/// lack what the other has measured since it was read. Where the file system knows no locks there are no turns.
+class MeasuringTurn {
+ public:
+  MeasuringTurn()
+      : lock_(::open((cache_folder() / "measuring.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC,
+                     0666)) {
+    if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    note("another stratplan measures this machine: waiting for its end");
+    ::flock(lock_, LOCK_EX);
+  }
+  ~MeasuringTurn() { ::close(lock_); }
+  MeasuringTurn(const MeasuringTurn&) = delete;
+  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+
+ private:
+  int lock_;
+};
+
 /// Measures into the local profile. Returns whether there was anything to do.
 bool measure(const ProfileRequest& request, int ranks, const std::string& backend) {
   if (request.empty()) return false;
+  const MeasuringTurn turn;
   const auto file = cache_folder() / ("request-" + std::to_string(getpid()) + ".json");
   write_file_atomically(file, to_json(request).dump());
   const LaunchResult result = launch({ranks,

@@ -206,7 +206,7 @@ void make_plan(const PlanOptions& options, const CommandLine& command_line) {
   planning.front = options.pareto;
   const MachineProfile machine =
       read_machine_aloud(options.machine, options.ranks, planning.execution);
-  check_writable(options.output);
+  check_output(options.output);
 
   Plan chosen;
   std::optional<PlanningResult> result;

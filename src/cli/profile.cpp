@@ -77,8 +77,8 @@ Json to_json(const MachineProfile& machine, const std::string& file) {
 /// Plans and measures in turns, as autotune does before it runs anything.
 void profile_network(const ProfileOptions& options, const CommandLine& command_line) {
   const Network network = options.network.read();
-  check_writable(local_machine_path(options.ranks).string());
-  check_writable(options.output);
+  check_cache();
+  check_output(options.output);
   AutotuneRequest request;
   request.network = options.network.source;
   request.overrides = options.network.overrides();

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <exception>
+#include <sstream>
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/job.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/standard_streams.hpp"
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
 
@@ -29,7 +31,7 @@ stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
 constexpr const char* program_footer =
-    R"(Networks and machines are files, or the names of shipped ones.
+    R"(Networks and machines are files, or the names of shipped ones. The folder above an output must exist.
 Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank died or hung), 7 validation failed,
 75 stopped early with a checkpoint.)";
 
@@ -68,7 +70,9 @@ void parse_and_execute(const CommandLine& command_line) {
     program.parse(CommandLine(command_line.rbegin(), command_line.rend() - 1));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
-      if (speaks()) program.exit(error);  // --help, --version
+      std::ostringstream text;  // --help, --version
+      program.exit(error, text, text);
+      if (speaks()) fmt::print("{}", text.str());
       return;
     }
     const auto used = program.get_subcommands();
@@ -82,6 +86,7 @@ void parse_and_execute(const CommandLine& command_line) {
 int run_program(const CommandLine& command_line) {
   try {
     parse_and_execute(command_line);
+    flush_standard_output();
     return static_cast<int>(ExitCode::Ok);
   } catch (const JobFailed& failure) {
     return failure.exit_code;

@@ -12,6 +12,7 @@
 #include "cli/optimizer_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
+#include "cli/standard_streams.hpp"
 #include "cli/stop_request.hpp"
 #include "cli/supervision.hpp"
 #include "cli/training.hpp"
@@ -147,7 +148,7 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
                    to_json(timings, programs, planned.network, make_provenance(command_line)));
   }
   options.json ? print_json(timings) : print(timings);
-  std::fflush(stdout);
+  flush_standard_output();
   if (timings.verification && !timings.verification->passed)
     throw ValidationError(fmt::format(
         "the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}",
@@ -168,7 +169,7 @@ void print(const Evaluation& evaluation, const Plan& plan, bool json) {
     fmt::print("loss      {:.6g} over {} samples\n", evaluation.loss, evaluation.samples);
     if (evaluation.accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *evaluation.accuracy);
   }
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
@@ -202,7 +203,7 @@ void forward_rank(const RunOptions& options, const PlanAndNetwork& planned,
                                          {"extents", extents}}
                                         .dump())
                : fmt::print("{}: outputs ({})\n", options.output, fmt::join(extents, ", "));
-  std::fflush(stdout);
+  flush_standard_output();
 }
 
 PlanAndNetwork read_plan_of(const RunOptions& options) {
@@ -262,8 +263,11 @@ void run(RunOptions options, const CommandLine& command_line) {
   check_ranks(options, planned.plan);
   warn_of_machine(planned.plan);
   for (const auto& file : {options.output, options.training.dump, options.training.loss_curve})
-    check_writable(file);
-  if (checkpoints) check_writable(options.training.checkpoints + "/latest");
+    check_output(file);
+  if (checkpoints) {
+    make_folder(options.training.checkpoints);
+    check_writable(options.training.checkpoints + "/latest");
+  }
   if (planned.plan.ranks == 1) return train(run_alone);
   if (options.launcher == "threads")
     return train([&](const RankBody& body) { run_as_threads(planned.plan.ranks, body); });

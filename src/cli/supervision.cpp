@@ -1,6 +1,19 @@
 #include "cli/supervision.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+#include <thread>
+
 #include "cli/console.hpp"
+#include "cli/standard_streams.hpp"
+#include "model/base/error.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/step_text.hpp"
 #include "planner/launcher.hpp"
@@ -11,17 +24,67 @@
 namespace stratplan {
 namespace {
 
+/// Prints for mpirun, which drops without a word what it cannot write to its standard output.
+class Relay {
+ public:
+  Relay() {
+    if (::pipe2(ends_.data(), O_CLOEXEC) != 0)
+      throw EnvironmentError(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+    copying_ = std::thread([this] { copy(); });
+  }
+  ~Relay() {
+    finish();
+    ::close(ends_[0]);
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  /// A file to write to.
+  std::string entrance() const { return fmt::format("/proc/self/fd/{}", ends_[1]); }
+  /// Waits for the rest. Returns the errno of what could not be printed; 0: all was.
+  int finish() {
+    if (copying_.joinable()) {
+      ::close(ends_[1]);
+      copying_.join();
+    }
+    return error_;
+  }
+
+ private:
+  /// Goes on reading behind an error, or mpirun would wait for a reader.
+  void copy() {
+    std::array<char, 4096> buffer{};
+    for (ssize_t got = 1; got != 0;) {
+      got = ::read(ends_[0], buffer.data(), buffer.size());
+      if (got < 0 && errno != EINTR) return;
+      if (got > 0) print({buffer.data(), static_cast<std::size_t>(got)});
+    }
+  }
+
+  void print(std::string_view text) {
+    while (error_ == 0 && !text.empty()) {
+      const ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+      if (written >= 0)
+        text.remove_prefix(static_cast<std::size_t>(written));
+      else if (errno != EINTR)
+        error_ = errno;
+    }
+  }
+
+  std::array<int, 2> ends_{};
+  int error_ = 0;  ///< the thread's own until it is joined
+  std::thread copying_;
+};
+
 ProcessesEnd start(const Plan& plan, const JobRequest& request,
                    const std::function<bool()>& hangs) {
   const int threads = plan.execution.threads_per_rank;
   if (!request.mpi) return run_processes(plan.ranks, threads, request.arguments, hangs);
-  const LaunchResult result = launch({plan.ranks,
-                                      threads,
-                                      request.arguments,
-                                      {},
-                                      request.makes_checkpoints,
-                                      mpi_part().built,
-                                      hangs});
+  Relay output;
+  const LaunchResult result = launch({plan.ranks, threads, request.arguments, output.entrance(),
+                                      request.makes_checkpoints, mpi_part().built, hangs});
+  if (const int error = output.finish(); error != 0 && result.exit_code == 0)
+    throw EnvironmentError(standard_output_failure(error));
   return {result.exit_code, result.interrupted, result.killed_by, -1};
 }
 
@@ -45,6 +108,8 @@ int run_job(const PlanAndNetwork& planned, const JobRequest& request) {
     return to_text(program.steps.at(step), network, rank);
   });
   const ProcessesEnd end = start(plan, request, [&] { return watch.hangs(); });
+  if (end.killed_by == SIGPIPE)
+    end_for_lack_of_readers();  // of standard output: in all else it is ignored
   if (const std::string text = explain(end, watch); !text.empty()) note(text);
   return end.exit_code;
 }

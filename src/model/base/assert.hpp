@@ -2,15 +2,16 @@
 // Assertions for bugs: never triggered by input, always on, and they print their operands before they abort.
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
+
+#include "model/base/message.hpp"
 
 namespace stratplan {
 
 [[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line,
                                           const std::string& operands) {
-  fmt::print(stderr, "stratplan: internal error at {}:{}: {} does not hold{}{}\n", file, line,
-             condition, operands.empty() ? "" : "; ", operands);
+  write_message(fmt::format("stratplan: internal error at {}:{}: {} does not hold{}{}\n", file,
+                            line, condition, operands.empty() ? "" : "; ", operands));
   std::abort();
 }
 

@@ -95,8 +95,16 @@ Wanted parse(const std::string& text) {
 MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
   if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
   const std::string cached = local_machine_path(ranks, threads_per_rank).string();
-  return fs::exists(cached) ? machine_from_json(read_machine_document(cached), cached)
-                            : estimate_local_machine();
+  std::error_code error;
+  if (!fs::exists(cached, error) && !error) return estimate_local_machine();
+  try {
+    return machine_from_json(read_machine_document(cached), cached);
+  } catch (const InputError& damage) {
+    throw Error(ExitCode::BadInput,
+                fmt::format("{} (these are cached measurements: delete the file and measure anew "
+                            "with stratplan profile or autotune)",
+                            damage.what()));
+  }
 }
 
 }  // namespace
