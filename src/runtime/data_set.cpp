@@ -9,6 +9,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/regular_file.hpp"
 
 namespace stratplan {
 namespace {
@@ -49,9 +50,12 @@ std::string describe(const Shape& shape, ChannelOrder order) {
 
 std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::string& name) {
   namespace fs = std::filesystem;
-  const std::string& path = request.path;
-  if (request.samples_alone && fs::path(path).extension() == ".npy") return open_npy(path);
-  if (fs::is_directory(path)) return open_npy((fs::path(path) / (name + ".npy")).string());
+  const bool folder = fs::is_directory(request.path);
+  const std::string path =
+      folder ? (fs::path(request.path) / (name + ".npy")).string() : request.path;
+  expect_regular_file(path);
+  if (folder || (request.samples_alone && fs::path(path).extension() == ".npy"))
+    return open_npy(path);
   if (fs::path(path).extension() == ".npy")
     throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
   return open_hdf5(path, name);

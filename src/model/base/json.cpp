@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "model/base/error.hpp"
+#include "model/base/regular_file.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
@@ -27,10 +27,7 @@ std::string contents_of(const std::string& path) {
   if (path == "-") {
     return {std::istreambuf_iterator<char>(std::cin), {}};
   }
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) {
-    throw InputError(path, "", "expected a file, this is a folder");
-  }
+  expect_regular_file(path);
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   std::string contents{std::istreambuf_iterator<char>(stream), {}};
