@@ -68,14 +68,19 @@ bool launched_as_rank() { return launched_by_processes() || launched_by_mpi(); }
 void run_as_rank(const RankBody& body) {
   FlightRecorder recorder = FlightRecorder::of_rank(launched_rank());
   note_being_ended(recorder);
+  recorder.begin({-1, Operation::joining});
+  recorder.waits(true);  // polling in MPI_Init, as in MPI_Finalize, is no work
   std::optional<MpiSession> session;
   if (!launched_by_processes()) session.emplace();
   std::unique_ptr<Communicator>
       communicator;  // outlives the report: whom the others lose before has not spoken yet
   try {
     communicator = session ? make_mpi_communicator() : make_process_communicator();
+    recorder.waits(false);
+    recorder.begin({});
     RecordingCommunicator recorded(*communicator, recorder);
     body(recorded, recorder);
+    recorder.waits(true);
     recorder.ends(Ending::Finished);
   } catch (...) {
     recorder.ends(Ending::Failed);

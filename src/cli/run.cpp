@@ -378,7 +378,8 @@ void add_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--watchdog", options.watchdog,
                   "seconds for which the job that this starts may stand still before it is ended "
-                  "(exit code 6); 0: for ever")
+                  "(exit code 6), and, but at least 10 s, for which its ranks may take to begin "
+                  "and to meet while nothing is seen to move; 0: for ever")
       ->check(non_negative())
       ->capture_default_str();
   CLI::Option* evaluate =

@@ -22,6 +22,7 @@
 #include <thread>
 
 #include "model/base/error.hpp"
+#include "model/base/process_tree.hpp"
 
 namespace stratplan {
 namespace {
@@ -128,6 +129,39 @@ pid_t start(const std::vector<std::string>& command, int output) {
   return child;
 }
 
+/// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does not wait for ranks that it has ended, and one that is killed ends none.
+class Orphans {
+ public:
+  Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+  ~Orphans() {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (end_all() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(look_interval);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+  }
+
+ private:
+  /// Whether there were any.
+  bool end_all() const {
+    bool any = false;
+    for (const ProcessState& process : descendants_of(getpid())) {
+      if (before_.contains(process.process)) continue;
+      any = true;
+      kill(process.process, SIGKILL);
+      waitpid(process.process, nullptr, WNOHANG);
+    }
+    return any;
+  }
+
+  std::set<int> before_ = [] {
+    std::set<int> processes;
+    for (const ProcessState& process : descendants_of(getpid())) processes.insert(process.process);
+    return processes;
+  }();
+};
+
 /// Whether it has ended, as `status` says.
 bool ended(pid_t child, int& status, int options) {
   pid_t got = 0;
@@ -136,10 +170,11 @@ bool ended(pid_t child, int& status, int options) {
   return got != 0;
 }
 
-/// Has mpirun end its ranks, or ends it.
+/// Has mpirun, even one that is stopped, end its ranks, or ends it.
 int end(pid_t child) {
   int status = 0;
   kill(child, SIGTERM);
+  kill(child, SIGCONT);
   for (const auto deadline = std::chrono::steady_clock::now() + patience;
        std::chrono::steady_clock::now() < deadline;) {
     if (ended(child, status, WNOHANG)) return status;
@@ -266,6 +301,7 @@ LaunchResult launch(const Launch& launch) {
   LaunchResult result;
   try {
     const SignalForwarding forwarding(launch.makes_checkpoints);
+    const Orphans orphans;
     const pid_t child = start(command, output);
     child_process = child;
     interpret(wait_for(child, launch.hangs), launch, result);

@@ -1,23 +1,31 @@
 #include "runtime/flight_recorder.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <random>
 
 namespace stratplan {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Memory, where there is such a file system: nothing is ever written to a disk.
-fs::path scratch_folder() {
-  const fs::path memory = "/dev/shm";
+/// That of no other memory, here or elsewhere.
+std::string unique_name() {
+  std::random_device random;
+  return fmt::format("stratplan-{:08x}{:08x}", random(), random());
+}
+
+/// Whether the link of a descriptor leads to memory of this name.
+bool leads_to(const std::string& link, const std::string& name) {
   std::error_code error;
-  return access(memory.c_str(), W_OK) == 0 ? memory : fs::temp_directory_path(error);
+  return fs::read_symlink(link, error) == fmt::format("/memfd:{} (deleted)", name);
 }
 
 }  // namespace
@@ -37,41 +45,42 @@ std::vector<Operation> FlightRecord::last(std::size_t most) const {
   return operations;
 }
 
-FlightRecords::FlightRecords(const fs::path& file, int descriptor, std::size_t bytes, bool owned)
-    : file_(file), ranks_(static_cast<int>(bytes / sizeof(FlightRecord))) {
+FlightRecords::FlightRecords(const std::string& address, int descriptor) : address_(address) {
+  struct stat status {};
+  fstat(descriptor, &status);
+  const auto bytes = static_cast<std::size_t>(status.st_size);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) {
-    ranks_ = 0;
+    close(descriptor);
     return;
   }
+  ranks_ = static_cast<int>(bytes / sizeof(FlightRecord));
   records_ = {static_cast<FlightRecord*>(memory), [=](FlightRecord* records) {
                 munmap(records, bytes);
-                if (owned) unlink(file.c_str());
+                close(descriptor);
               }};
 }
 
 FlightRecords FlightRecords::make(int ranks) {
-  std::string name = (scratch_folder() / "stratplan-XXXXXX").string();
-  const int descriptor = mkostemp(name.data(), O_CLOEXEC);
+  const std::string name = unique_name();
+  const int descriptor = memfd_create(name.c_str(), MFD_CLOEXEC);
   if (descriptor < 0) return {};
   const std::size_t bytes = static_cast<std::size_t>(ranks) * sizeof(FlightRecord);
-  // Allocated, for a store into a hole of a full file system would kill the rank.
-  FlightRecords records = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) == 0
-                              ? FlightRecords(name, descriptor, bytes, true)
-                              : FlightRecords();
-  if (records.ranks() == 0) unlink(name.c_str());
-  close(descriptor);
-  return records;
+  // Allocated, for a store into a hole that no memory is left for would kill the rank.
+  if (posix_fallocate(descriptor, 0, static_cast<off_t>(bytes)) != 0) {
+    close(descriptor);
+    return {};
+  }
+  return {fmt::format("/proc/{}/fd/{}:{}", getpid(), descriptor, name), descriptor};
 }
 
-FlightRecords FlightRecords::open(const fs::path& file) {
-  const int descriptor = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor < 0) return {};
-  struct stat status {};
-  fstat(descriptor, &status);
-  FlightRecords records(file, descriptor, static_cast<std::size_t>(status.st_size), false);
-  close(descriptor);
-  return records;
+FlightRecords FlightRecords::open(const std::string& address) {
+  const std::size_t colon = address.find(':');
+  if (colon == std::string::npos) return {};
+  const std::string link = address.substr(0, colon);
+  if (!leads_to(link, address.substr(colon + 1))) return {};
+  const int descriptor = ::open(link.c_str(), O_RDWR | O_CLOEXEC);
+  return descriptor < 0 ? FlightRecords() : FlightRecords(address, descriptor);
 }
 
 FlightRecorder::FlightRecorder() : FlightRecorder(std::make_shared<FlightRecord>()) {}
@@ -84,9 +93,9 @@ FlightRecorder::FlightRecorder(std::shared_ptr<FlightRecord> record) : record_(s
 }
 
 FlightRecorder FlightRecorder::of_rank(int rank) {
-  const char* file = std::getenv(flight_records_variable);
-  if (!file) return {};
-  const FlightRecords records = FlightRecords::open(file);
+  const char* address = std::getenv(flight_records_variable);
+  if (!address) return {};
+  const FlightRecords records = FlightRecords::open(address);
   return rank >= 0 && rank < records.ranks() ? FlightRecorder(records.share(rank))
                                              : FlightRecorder();
 }

@@ -1,12 +1,12 @@
 #pragma once
-// A rank's last operations, written where they outlive it: a ring of fixed size in a file that the job's supervisor has mapped as well (runtime/job_watch.hpp),
+// A rank's last operations, written where they outlive it: a ring of fixed size in memory that the job's supervisor has mapped as well (runtime/job_watch.hpp),
 // so that it can be read however the rank ended, and while it hangs. One writer; an operation takes a few stores: no lock, no clock, no allocation.
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,8 +14,9 @@ namespace stratplan {
 
 /// What a rank is at: a step of its program, or something between two iterations. Ordered as they happen.
 struct Operation {
-  static constexpr std::int64_t between_steps = std::numeric_limits<std::int32_t>::max(),
-                                checkpoint = between_steps + 1, verification = between_steps + 2;
+  static constexpr std::int64_t joining = -1,  ///< before the first iteration: MPI_Init
+      between_steps = std::numeric_limits<std::int32_t>::max(), checkpoint = between_steps + 1,
+                                verification = between_steps + 2;
   std::int64_t iteration = -1;  ///< from 0; -1: before the first
   std::int64_t step = between_steps;
   friend auto operator<=>(const Operation&, const Operation&) = default;
@@ -24,7 +25,7 @@ struct Operation {
 /// How a rank came to its end, as far as it could say; Told: by SIGTERM, because another had ended.
 enum class Ending : int { None, Finished, Failed, Told };
 
-/// What lies in the file, one per rank; zeros mean that the rank has not begun.
+/// What lies in that memory, one per rank; zeros mean that the rank has not begun.
 struct FlightRecord {
   static constexpr std::size_t kept = 32;
   struct Entry {
@@ -38,6 +39,8 @@ struct FlightRecord {
   std::array<Entry, kept> ring;
 
   bool begun() const { return process.load(std::memory_order_acquire) != 0; }
+  /// Whether it has met the other ranks.
+  bool joined() const { return begun() && now().step != Operation::joining; }
   /// The last operations, at most `most`, the current one behind.
   std::vector<Operation> last(std::size_t most) const;
   Operation now() const { return last(1).front(); }
@@ -49,29 +52,34 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
 /// "vm", as messages name it.
 std::string host_name();
 
-/// The records of a job's ranks, mapped from a file that all its processes see.
+/// The records of a job's ranks, in memory that all its processes on this machine map. It has no name in any file system, and goes with the last of them.
 class FlightRecords {
  public:
-  /// For so many ranks, in a file of its own, which goes when this goes; on a machine where none can be made there are no records.
+  /// For so many ranks; on a machine where none can be made there are no records.
   static FlightRecords make(int ranks);
-  /// Those of another process.
-  static FlightRecords open(const std::filesystem::path& file);
+  /// Those of another process, as long as it lives; none if that is not on this machine.
+  static FlightRecords open(const std::string& address);
 
   int ranks() const { return ranks_; }
   FlightRecord& operator[](int rank) const { return records_.get()[rank]; }
-  const std::filesystem::path& file() const { return file_; }
+  std::span<const FlightRecord> all() const {
+    return {records_.get(), static_cast<std::size_t>(ranks_)};
+  }
+  /// "/proc/PID/fd/N:NAME"; the name tells them from what another machine has in that place.
+  const std::string& address() const { return address_; }
   std::shared_ptr<FlightRecord> share(int rank) const { return {records_, records_.get() + rank}; }
 
  private:
-  FlightRecords(const std::filesystem::path& file, int descriptor, std::size_t bytes, bool owned);
+  /// Takes over the descriptor.
+  FlightRecords(const std::string& address, int descriptor);
   FlightRecords() = default;
 
-  std::filesystem::path file_;
+  std::string address_;
   int ranks_ = 0;
   std::shared_ptr<FlightRecord> records_;
 };
 
-/// Names the file of records to the ranks of a job.
+/// The address of the records, for the ranks of a job.
 inline constexpr const char* flight_records_variable = "STRATPLAN_FLIGHT_RECORDS";
 
 /// The writing side. A copy writes to the same record.
@@ -79,7 +87,7 @@ class FlightRecorder {
  public:
   /// A record that nobody else sees.
   FlightRecorder();
-  /// In the file that flight_records_variable names, if it does and the file is there.
+  /// Among the records that flight_records_variable names, if it does and they are there.
   static FlightRecorder of_rank(int rank);
 
   void begin(Operation operation) noexcept {

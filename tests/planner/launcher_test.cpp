@@ -3,8 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+
+#include "model/base/process_tree.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace stratplan {
 namespace {
@@ -69,6 +77,45 @@ TEST(Launch, MapsUndocumentedCodes) {
 }
 // Not a test of its own: the one above runs it.
 TEST(Launch, DISABLED_FailsOnPurpose) { FAIL(); }
+
+/// Runs one of the tests that are none.
+LaunchResult launch_test(const std::string& name, const std::string& output,
+                         const std::function<bool()>& hangs) {
+  return launch({1,
+                 1,
+                 {"--gtest_filter=Launch.DISABLED_" + name, "--gtest_also_run_disabled_tests"},
+                 output,
+                 false,
+                 true,
+                 hangs});
+}
+
+TEST(Launch, EndsAJobThatIsStopped) {
+  const auto stopped = [] {
+    const auto processes = descendants_of(getpid());
+    return std::ranges::any_of(processes, &ProcessState::stopped);
+  };
+  EXPECT_EQ(launch_test("StopsItself", "/dev/null", stopped).exit_code, 6);
+}
+TEST(Launch, DISABLED_StopsItself) { std::raise(SIGSTOP); }
+
+TEST(Launch, EndsWhatTheJobLeavesBehind) {
+  const test::TemporaryFolder folder;
+  launch_test("LeavesAChild", folder / "output", [] { return false; });
+  std::ifstream output(folder / "output");
+  int child = 0;
+  for (std::string word; child == 0 && output >> word;)
+    if (word == "child:") output >> child;
+  ASSERT_GT(child, 0);
+  EXPECT_TRUE(state_of_process(child).ended());
+}
+TEST(Launch, DISABLED_LeavesAChild) {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  std::printf("child: %d\n", child);
+  std::fflush(stdout);
+}
 
 }  // namespace
 }  // namespace stratplan

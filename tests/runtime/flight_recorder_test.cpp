@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,8 +35,8 @@ TEST(FlightRecorder, KeepsTheLastOperationsInOrder) {
 }
 
 TEST(FlightRecorder, OperationsAreOrderedAsTheyHappen) {
-  const std::vector<Operation> in_order{{},    {0, 0}, {0, 1}, {0}, {0, Operation::checkpoint},
-                                        {1, 0}};
+  const std::vector<Operation> in_order{{-1, Operation::joining},   {},    {0, 0}, {0, 1}, {0},
+                                        {0, Operation::checkpoint}, {1, 0}};
   EXPECT_TRUE(std::is_sorted(in_order.begin(), in_order.end()));
 }
 
@@ -61,15 +62,49 @@ TEST(FlightRecords, OutliveARankThatIsKilled) {
   EXPECT_EQ(records[2].ending, Ending::None);
 }
 
-TEST(FlightRecords, TheFileGoesWithItsMaker) {
-  std::filesystem::path file;
+TEST(FlightRecords, GoWithTheirMaker) {
+  std::string address;
   {
     const FlightRecords records = FlightRecords::make(1);
-    file = records.file();
-    EXPECT_TRUE(std::filesystem::exists(file));
+    address = records.address();
+    EXPECT_EQ(FlightRecords::open(address).ranks(), 1);
   }
-  EXPECT_FALSE(std::filesystem::exists(file));
-  EXPECT_EQ(FlightRecords::open(file).ranks(), 0);
+  EXPECT_EQ(FlightRecords::open(address).ranks(), 0);
+}
+
+/// What would outlive a maker that is killed.
+TEST(FlightRecords, AreInNoFileSystem) {
+  const FlightRecords records = FlightRecords::make(1);
+  const std::string link = records.address().substr(0, records.address().find(':'));
+  struct stat status {};
+  ASSERT_EQ(stat(link.c_str(), &status), 0);
+  EXPECT_EQ(status.st_nlink, 0U);
+}
+
+/// On another machine the same process and descriptor mean something else, which must not be written to.
+TEST(FlightRecords, AreNotTakenForOthersInTheirPlace) {
+  const FlightRecords mine = FlightRecords::make(1), others = FlightRecords::make(1);
+  const auto split = [](const std::string& address) { return address.find(':'); };
+  const std::string confused = others.address().substr(0, split(others.address())) +
+                               mine.address().substr(split(mine.address()));
+  for (const std::string& address : {confused, std::string("/proc/1/fd/0:stratplan-0"),
+                                     std::string("/etc/passwd"), std::string()})
+    EXPECT_EQ(FlightRecords::open(address).ranks(), 0) << address;
+}
+
+TEST(FlightRecords, ARankHasJoinedOnceItDoesSomethingElse) {
+  const FlightRecords records = FlightRecords::make(2);
+  test::ForkedRank joining(records, 0, [](FlightRecorder recorder) {
+    recorder.begin({-1, Operation::joining});
+  });
+  test::ForkedRank joined(records, 1, [](FlightRecorder recorder) {
+    recorder.begin({-1, Operation::joining});
+    recorder.begin({});
+  });
+  joining.wait();
+  joined.wait();
+  EXPECT_TRUE(records[0].begun() && !records[0].joined());
+  EXPECT_TRUE(records[1].joined());
 }
 
 TEST(RecordingCommunicator, WaitsWhileItCommunicates) {

@@ -9,11 +9,13 @@
 #include <thread>
 
 #include "support/forked_rank.hpp"
+#include "support/started_rank.hpp"
 
 namespace stratplan {
 namespace {
 
 using test::ForkedRank;
+using test::StartedRank;
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -25,7 +27,7 @@ std::string step_text(int rank, std::size_t step) {
   return fmt::format("step {} of {}", step, rank);
 }
 
-/// The file that a watch has named to its ranks.
+/// Where a watch has told its ranks to write.
 std::string records() { return std::getenv(flight_records_variable); }
 
 void stand_still(FlightRecorder) {
@@ -43,6 +45,7 @@ bool hangs(JobWatch& watch) {
 TEST(PlaceOf, SpeaksOfStepsFromOne) {
   const auto text = [](std::size_t step) { return step_text(0, step); };
   const std::vector<std::pair<Operation, std::string>> cases{
+      {{-1, Operation::joining}, "while joining the other ranks"},
       {{}, "before the first step"},
       {{16, 5}, "in step 17 during step 5 of 0"},
       {{16}, "after step 17"},
@@ -126,9 +129,87 @@ TEST(JobWatch, StepsAreNoHang) {
 }
 
 TEST(JobWatch, WithoutPatienceItNeverHangs) {
-  JobWatch watch(1, JobWatch::Seconds(0), step_text);
+  JobWatch watch(2, JobWatch::Seconds(0), step_text);
   const ForkedRank still(records(), 0, stand_still);
+  const StartedRank stopped("STRATPLAN_RANK=1", "kill -STOP $$");
   EXPECT_FALSE(hangs(watch));
+}
+
+/// In MPI_Init, which polls.
+void join(FlightRecorder recorder) {
+  recorder.begin({-1, Operation::joining});
+  recorder.waits(true);
+  for (std::atomic<int> i = 0;; ++i) continue;
+}
+
+TEST(JobWatch, NamesWhoIsStoppedBeforeItBegins) {
+  JobWatch watch(2, patience, step_text);
+  const ForkedRank joining(records(), 0, join);
+  const StartedRank stopped("OMPI_COMM_WORLD_RANK=1", "kill -STOP $$");
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_EQ(watch.hang_text(),
+            fmt::format("rank 1 has not begun: the job has stood still for 1 s, and process {} is "
+                        "stopped\n  rank 0 waits while joining the other ranks",
+                        stopped.process()));
+}
+
+TEST(JobWatch, NamesWhoIsStoppedWhileJoining) {
+  JobWatch watch(2, patience, step_text);
+  const ForkedRank joining(records(), 0, join);
+  const ForkedRank stopped(records(), 1, [](FlightRecorder recorder) {
+    recorder.begin({-1, Operation::joining});
+    recorder.waits(true);
+    std::raise(SIGSTOP);
+  });
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_THAT(watch.hang_text(),
+              AllOf(StartsWith("rank 1 on " + host_name() + " hangs while joining the other ranks"),
+                    HasSubstr("is stopped\n")));
+}
+
+TEST(JobWatch, NamesTheProgramThatIsStoppedBeforeItStartsRanks) {
+  JobWatch watch(2, patience, step_text);
+  const StartedRank starter("NO_RANK=1", "kill -STOP $$");
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_EQ(watch.hang_text(),
+            fmt::format("2 ranks have not begun (0, 1): the job has stood still for 1 s, and "
+                        "process {} (sh) is stopped",
+                        starter.process()));
+}
+
+/// What two ranks do, one of which may not have begun; each row with the time to join that ends it, or does not.
+TEST(JobWatch, RanksThatAreNotStoppedGetTheTimeToJoin) {
+  constexpr JobWatch::Seconds long_time{100};
+  const struct {
+    const char* name;
+    std::function<void(FlightRecorder)> first;  ///< rank 0
+    std::string second;                         ///< shell of rank 1, which has not begun; "": none
+    JobWatch::Seconds to_join;
+    const char* says;  ///< nullptr: nothing
+  } table[] = {
+      {"asleep before it begins", join, "exec sleep 100", patience, "rank 1 has not begun: "},
+      {"asleep, but there is time", join, "exec sleep 100", long_time, nullptr},
+      {"at work before it begins", join, "while :; do :; done", patience, nullptr},
+      {"not to be seen: elsewhere", join, "", patience, nullptr},
+      {"met, but for one asleep", stand_still, "exec sleep 100", patience,
+       "rank 1 has not begun: "},
+      {"the same, but there is time", stand_still, "exec sleep 100", long_time, nullptr},
+  };
+  for (const auto& row : table) {
+    JobWatch watch(2, patience, step_text, row.to_join);
+    const ForkedRank first(records(), 0, row.first);
+    std::optional<StartedRank> second;
+    if (!row.second.empty()) second.emplace("STRATPLAN_RANK=1", row.second);
+    EXPECT_EQ(hangs(watch), row.says != nullptr) << row.name;
+    EXPECT_THAT(watch.hang_text(), StartsWith(row.says ? row.says : "")) << row.name;
+  }
+}
+
+TEST(JobWatch, AllThatJoinForTooLongHang) {
+  JobWatch watch(2, patience, step_text, patience);
+  const ForkedRank first(records(), 0, join), second(records(), 1, join);
+  ASSERT_TRUE(hangs(watch));
+  EXPECT_THAT(watch.hang_text(), HasSubstr("hangs while joining the other ranks"));
 }
 
 TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {

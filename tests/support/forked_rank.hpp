@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <string>
 
 #include "runtime/flight_recorder.hpp"
 
@@ -13,8 +14,7 @@ namespace stratplan::test {
 
 class ForkedRank {
  public:
-  ForkedRank(const std::filesystem::path& records, int rank,
-             const std::function<void(FlightRecorder)>& body)
+  ForkedRank(const std::string& records, int rank, const std::function<void(FlightRecorder)>& body)
       : process_(fork()) {
     if (process_ != 0) return;
     setenv(flight_records_variable, records.c_str(), 1);
@@ -23,7 +23,7 @@ class ForkedRank {
   }
   ForkedRank(const FlightRecords& records, int rank,
              const std::function<void(FlightRecorder)>& body)
-      : ForkedRank(records.file(), rank, body) {}
+      : ForkedRank(records.address(), rank, body) {}
   ForkedRank(const ForkedRank&) = delete;
   ForkedRank& operator=(const ForkedRank&) = delete;
   ~ForkedRank() {

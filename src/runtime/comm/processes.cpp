@@ -77,10 +77,10 @@ std::vector<std::string> environment_of(int rank, const std::vector<int>& socket
   return result;
 }
 
-/// Runs in the child between fork and exec: only calls that are safe there.
+/// Runs in the child between fork and exec: only calls that are safe there. A rank whose launcher is killed goes with it, even one that is stopped.
 [[noreturn]] void become(const char* program, char** command, char** environment,
                          const std::vector<int>& sockets) {
-  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const int socket : sockets)
     if (socket >= 0) fcntl(socket, F_SETFD, 0);
   execve(program, command, environment);

@@ -1,0 +1,98 @@
+#!/bin/bash
+# A rank that stands still before it has begun, or before it has met the others: the job ends with 6 and names it, and nothing is left. STOPS=10 for many stops.
+. "$(dirname "$0")/expect.bash"
+data=$(cd "$(dirname "$0")/data" && pwd)
+plan=$scratch/plan.json
+expect 0 "" sp plan "$data/small.json" -n 2 --uniform N2 -o "$plan"
+host=$(uname -n)
+stops=${STOPS:-2}
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+
+ways=launch
+(needs_mpi >/dev/null) && ways="run launch"
+
+# children PROCESS: its children, whichever of its threads started them.
+children() { cat /proc/"$1"/task/*/children 2>/dev/null; }
+# rank_of PROCESS: the rank that its launcher has made it; fails for other processes.
+rank_of() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -nE 's/^(STRATPLAN_RANK|OMPI_COMM_WORLD_RANK)=//p' | grep .; }
+# nothing_left WHAT: of the job that was started last, neither a process nor a file of Open MPI's.
+nothing_left() {
+  local process
+  for process in $others; do
+    check "$1: process $process is gone" gone "$process"
+    check "$1: no temporary file is left" test -z "$(ls -d "${TMPDIR:-/tmp}"/ompi.*/pid."$process" 2>/dev/null)"
+  done
+  check "$1: no shared memory is left" test -z "$(ls /dev/shm/vader_segment.*."$job_id".* 2>/dev/null)"
+}
+
+# start WAY [VARIABLE=VALUE...]: with these set, a job that would take minutes; its rank 1 is then `rank`, all its processes but the first are `others`.
+start() {
+  local way=$1 process
+  shift
+  env "$@" "$program" "$way" "$plan" --backend reference --warmup 0 -q --steps 1000000 --watchdog 3 >"$scratch/stdout" 2>"$scratch/stderr" &
+  job=$! rank='' others=''
+  for _ in $(seq 3000); do
+    others="$(children $job) $(for process in $(children $job); do children "$process"; done)"
+    for process in $others; do [ "$(rank_of "$process")" = 1 ] && rank=$process; done
+    [ -n "$rank" ] && break
+    sleep 0.01
+  done
+  check "$way has a rank 1" test -n "$rank"
+  job_id=$(tr '\0' '\n' 2>/dev/null <"/proc/$rank/environ" | sed -n 's/^OMPI_MCA_ess_base_jobid=//p')
+  [ -n "$job_id" ] && job_id=$(printf %x "$job_id") || job_id=none
+}
+
+# ends WHAT REGEX: the job ends with 6, a line says this (Open MPI's event loop may warn before it), and nothing of the job is left.
+ends() {
+  local status
+  wait "$job"
+  status=$?
+  check "$1: exit 6, not $status" test "$status" = 6
+  grep -qE "^stratplan: $2$" "$scratch/stderr" || { check "$1: the message" false; cat "$scratch/stderr"; }
+  nothing_left "$1"
+}
+
+RANDOM=20261122
+stops_itself=(STOP_RANK=1 LD_PRELOAD="$STOP_RANK_LIBRARY")
+still="the job has stood still for 3 s, and process [0-9]+ is stopped"
+for way in $ways; do
+  start $way "${stops_itself[@]}"
+  ends "$way, stopped before it begins" "rank 1 has not begun: $still"
+  for ((stop = 1; stop <= stops; ++stop)); do
+    delay_ms=$((10 + RANDOM % 391))
+    start $way
+    sleep "$(printf 0.%03d $delay_ms)"
+    kill -STOP "$rank"
+    ends "$way, stopped after $delay_ms ms" "rank 1 (has not begun|on $host hangs .*): $still"
+  done
+
+  # What ends with its launcher, though it is stopped.
+  start $way "${stops_itself[@]}"
+  kill -KILL "$job"
+  wait "$job" 2>/dev/null
+  nothing_left "$way, its launcher killed"
+done
+
+if [ "$ways" != launch ]; then
+  start run "${stops_itself[@]}" STOP_IN=MPI_Init
+  ends "stopped in MPI_Init" "rank 1 on $host hangs while joining the other ranks: $still"
+
+  start run
+  mpirun=$(children "$job")
+  kill -STOP $mpirun "$rank"
+  ends "stopped with mpirun" ".*the job has stood still for 3 s, and process $((mpirun)) \(mpirun\) is stopped, and process $rank is stopped"
+
+  # Without mpirun `run` talks over sockets.
+  start run "${stops_itself[@]}" PATH=/nowhere
+  ends "run without mpirun" "rank 1 has not begun: $still"
+fi
+
+# What is to be read is looked at before it is waited for.
+mkfifo "$scratch/fifo"
+for way in run launch; do
+  expect 3 "^stratplan: .*fifo: expected a file, this is a pipe" sp $way "$scratch/fifo" --steps 1
+done
+expect 3 "^stratplan: .*fifo: expected a file, this is a pipe" sp launch "$plan" --threads --steps 1 --data "$scratch/fifo"
+expect 3 "^stratplan: .*: expected a file, this is a pipe" sp plan <(cat "$data/small.json") -n 2
+expect 0 "" sp plan - -n 2 <"$data/small.json"
+finish

@@ -1,0 +1,27 @@
+// What tells a process that it is a rank, and others that it is one.
+#include <gtest/gtest.h>
+
+#include "runtime/comm/mpi.hpp"
+#include "support/started_rank.hpp"
+
+namespace stratplan {
+namespace {
+
+TEST(LaunchedRankOf, IsToldByWhatEachLauncherSets) {
+  const struct {
+    std::string variable;
+    int rank;
+  } table[] = {{"STRATPLAN_RANK=3", 3}, {"OMPI_COMM_WORLD_RANK=0", 0}, {"PMIX_RANK=12", 12},
+               {"PMI_RANK=1", 1},       {"MY_STRATPLAN_RANK=3", -1},   {"STRATPLAN_RANKS=3", -1}};
+  for (const auto& row : table) {
+    const test::StartedRank process(row.variable, "kill -STOP $$");
+    siginfo_t information{};
+    waitid(P_PID, static_cast<id_t>(process.process()), &information, WSTOPPED);
+    EXPECT_EQ(launched_rank_of(process.process()), row.rank) << row.variable;
+  }
+}
+
+TEST(LaunchedRankOf, NoProcessIsNoRank) { EXPECT_EQ(launched_rank_of(1 << 30), -1); }
+
+}  // namespace
+}  // namespace stratplan
