@@ -13,6 +13,7 @@
 #include "cli/standard_streams.hpp"
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
+#include "model/base/shell.hpp"
 #include "planner/launcher.hpp"
 #include "report/accuracy.hpp"
 #include "runtime/comm/mpi.hpp"
@@ -123,6 +124,8 @@ AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& 
 void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   if (launched_by_mpi())
     throw UsageError("autotune starts its ranks itself: call it without mpirun");
+  shell_line(
+      command_line);  // the report states it: what it refuses is refused before anything is run
   const AutotuneRequest request = make_request(options, command_line);
   options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
   check_writable(request.folder / "plan.json");

@@ -2,16 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <string>
+#include <vector>
+
 #include "model/base/assert.hpp"
+#include "model/base/shell.hpp"
 
 namespace stratplan {
 namespace {
 
 /// What every rank runs.
 std::string rank_command(const BatchJob& request) {
-  const std::string backend = request.backend.empty() ? "" : " --backend " + request.backend;
-  return fmt::format("\"{}\" profile --links --ranks-per-node {} -o \"{}\"{}", request.program,
-                     request.ranks_per_node, request.output, backend);
+  std::vector<std::string> words{request.program,
+                                 "profile",
+                                 "--links",
+                                 "--ranks-per-node",
+                                 std::to_string(request.ranks_per_node),
+                                 "-o",
+                                 request.output};
+  if (!request.backend.empty()) words.insert(words.end(), {"--backend", request.backend});
+  return shell_line(words);
 }
 
 /// How the batch system is asked for nodes and time, and what it starts the ranks with.

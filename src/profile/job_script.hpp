@@ -17,6 +17,8 @@ struct BatchJob {
       backend{};  ///< "cuda": a device for each rank, and what is between them; empty: the program's own choice
 };
 
+/// Program, output and backend reach the ranks as the very words that they are here. Throws
+/// UsageError if one of them holds a control character.
 std::string job_script(const BatchJob& request);
 
 }  // namespace stratplan

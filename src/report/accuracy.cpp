@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "model/base/shell.hpp"
 #include "report/timings.hpp"
 
 namespace stratplan {
@@ -66,7 +67,7 @@ std::string section_of_machine(const AutotuneResult& result, const AutotuneReque
   const auto command = p.contains("command") ? p.at("command").get<std::vector<std::string>>()
                                              : std::vector<std::string>{};
   std::string section = "## Machine and command\n\n";
-  section += fmt::format("- command: `{}`\n", fmt::join(command, " "));
+  section += fmt::format("- command: `{}`\n", shell_line(command));
   section += fmt::format("- program: {} {}, {}, {}\n", text("program"), text("version"),
                          text("build_type"), text("compiler"));
   section += fmt::format("- date: {}; host: {}; system: {}; device: {}\n", text("date"),

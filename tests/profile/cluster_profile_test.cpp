@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "model/cost/example_machine.hpp"
 #include "profile/job_script.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "support/message_of.hpp"
 
 namespace stratplan {
 namespace {
@@ -89,8 +92,7 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
 
 TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
   BatchJob job{BatchSystem::Slurm, 8, 4, 20, "/opt/stratplan", "cluster.json"};
-  const std::string command =
-      "\"/opt/stratplan\" profile --links --ranks-per-node 4 -o \"cluster.json\"\n";
+  const std::string command = "/opt/stratplan profile --links --ranks-per-node 4 -o cluster.json\n";
   EXPECT_EQ(job_script(job),
             "#!/bin/bash\n#SBATCH --job-name=stratplan-profile\n#SBATCH --nodes=8\n#SBATCH "
             "--ntasks-per-node=4\n#SBATCH --exclusive\n#SBATCH "
@@ -99,7 +101,7 @@ TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
   job.backend = "cuda";
   EXPECT_THAT(job_script(job),
               testing::AllOf(HasSubstr("#SBATCH --time=20\n#SBATCH --gpus-per-node=4\n\nsrun "),
-                             testing::EndsWith("\"cluster.json\" --backend cuda\n")));
+                             testing::EndsWith("-o cluster.json --backend cuda\n")));
   job.backend.clear();
   job.system = BatchSystem::Lsf;
   EXPECT_THAT(job_script(job),
@@ -111,6 +113,22 @@ TEST(JobScript, AsksEachBatchSystemInItsOwnWords) {
       job_script(job),
       testing::AllOf(HasSubstr("#flux: --nodes=8\n"),
                      HasSubstr("flux run --nodes=8 --ntasks=32 --exclusive "), HasSubstr(command)));
+}
+
+TEST(JobScript, WordsStayWordsAndDirectivesStayOurs) {
+  for (const BatchSystem system : {BatchSystem::Slurm, BatchSystem::Lsf, BatchSystem::Flux}) {
+    BatchJob job{system, 2, 1, 30, "/opt/it's $(here)/stratplan", "`a`; b.json", "cuda:$c"};
+    EXPECT_THAT(
+        job_script(job),
+        HasSubstr(" '/opt/it'\\''s $(here)/stratplan' profile --links --ranks-per-node 1 -o "
+                  "'`a`; b.json' --backend 'cuda:$c'\n"));
+    for (std::string* word : {&job.program, &job.output, &job.backend}) {
+      const std::string before = std::exchange(*word, "a\n#SBATCH --uid=0\nb");
+      EXPECT_THAT(test::message_of<UsageError>([&] { job_script(job); }),
+                  HasSubstr("control characters"));
+      *word = before;
+    }
+  }
 }
 
 }  // namespace

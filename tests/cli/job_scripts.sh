@@ -1,0 +1,42 @@
+#!/bin/bash
+# Scripts for batch systems, run by bash with stand-ins for what starts ranks: they hand on the very
+# words of the command line and run nothing else.
+. "$(dirname "$0")/expect.bash"
+mkdir "$scratch/bin"
+printf '#!/bin/bash\nprintf "%%s\\0" "$@" >"$words"\n' >"$scratch/bin/srun"
+chmod +x "$scratch/bin/srun"
+cp "$scratch/bin/srun" "$scratch/bin/jsrun"
+cp "$scratch/bin/srun" "$scratch/bin/flux"
+export words=$scratch/words
+
+# runs SYSTEM PROGRAM OUTPUT: the script starts PROGRAM with -o OUTPUT, and leaves nothing behind.
+runs() {
+  local called=$program
+  program=$2
+  expect 0 "" sp profile --job "$1" -o "$3"
+  program=$called
+  rm -rf "$words" "$scratch/here" && mkdir "$scratch/here"
+  (cd "$scratch/here" && PATH=$scratch/bin:$PATH bash "$scratch/stdout")
+  mapfile -d '' -t found <"$words"
+  check "$1: only that is run" test -z "$(ls "$scratch/here")"
+  check "$1: the last words are -o $3" test "${found[*]: -2:1}, ${found[*]: -1}" = "-o, $3"
+  check "$1: it starts $2" test "${found[*]: -7:1}" = "$2"
+}
+
+for system in slurm lsf flux; do
+  runs $system "$program" cluster.json
+  for output in \
+    'a$(touch pwned).json' 'a`touch pwned`.json' '"; touch pwned; "' "'; touch pwned; '" 'a b\c&*?!~{1,2}.json'; do
+    runs $system "$program" "$output"
+  done
+  # The program's own path is no safer.
+  odd=$scratch/'it'"'"'s $(touch pwned) "`touch pwned`"'
+  mkdir -p "$odd"
+  ln -sf "$program" "$odd/stratplan"
+  runs $system "$odd/stratplan" cluster.json
+  for control in $'\n' $'\r' $'\t' $'\e' $'\x7f'; do
+    expect 2 'expected a word without control characters, .*: found "a\\x[0-9a-f]{2}#SBATCH --uid=0"' sp profile --job $system -o "a$control#SBATCH --uid=0"
+    check "$system: no script" test ! -s "$scratch/stdout"
+  done
+done
+finish
