@@ -59,18 +59,36 @@ std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const Training
 /// Where this rank's data come from. Files are read by a thread, ahead of the steps.
 class TrainingData {
  public:
-  TrainingData(const TrainingRequest& request, const Program& program, bool speaking) {
+  /// Each rank looks at its part of the labels, so that all have been seen before the first step.
+  TrainingData(const TrainingRequest& request, const Program& program,
+               const Communicator& communicator) {
     const std::vector<LoadStep> loads = loads_of(program);
-    source_ = open(request, loads, speaking);
+    if (request.data.empty()) {
+      source_ = synthetic(request);
+    } else {
+      auto files = open_files(request, loads, communicator.rank() == 0);
+      files->check_labels(communicator.rank(), communicator.size());
+      source_ = std::move(files);
+      ahead_.emplace(*source_, loads);
+    }
     steps_per_epoch_ = source_->steps_per_epoch();
-    if (!request.data.empty()) ahead_.emplace(*source_, loads);
   }
   DataSource& source() { return ahead_ ? *ahead_ : *source_; }
   std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
 
-  static std::unique_ptr<DataSource> open(const TrainingRequest& request,
-                                          const std::vector<LoadStep>& loads, bool speaking) {
-    if (request.data.empty()) return std::make_unique<SyntheticData>(request.settings.seed);
+  /// The same data, not read ahead.
+  static std::unique_ptr<DataSource> again(const TrainingRequest& request, const Program& program) {
+    if (request.data.empty()) return synthetic(request);
+    return open_files(request, loads_of(program), false);
+  }
+
+ private:
+  static std::unique_ptr<DataSource> synthetic(const TrainingRequest& request) {
+    return std::make_unique<SyntheticData>(request.settings.seed);
+  }
+
+  static std::unique_ptr<FileData> open_files(const TrainingRequest& request,
+                                              const std::vector<LoadStep>& loads, bool speaking) {
     std::optional<ChannelOrder> order;
     if (!request.channel_order.empty())
       order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
@@ -84,7 +102,6 @@ class TrainingData {
     return data;
   }
 
- private:
   std::unique_ptr<DataSource> source_;
   std::int64_t steps_per_epoch_ = 1;
   std::optional<PrefetchedData> ahead_;
@@ -228,7 +245,10 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   take_ways(program, plan.execution.ways);
   const bool collects = communicator.rank() == 0;
   const ResidentGrowth resident(backend);
-  TrainingData data(request, program, collects);
+  TrainingData data(request, program, communicator);
+  const bool verifies = request.verify || !request.against.empty();
+  // Opened now: behind the training its name may stand for another set.
+  const auto whole = verifies ? TrainingData::again(request, program) : nullptr;
   Executor executor(network, program, backend, device.communicator(program), data.source(),
                     settings, recorder);
   replay_steps(request.device, backend, request.times_steps, executor, collects);
@@ -243,7 +263,7 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
 
   std::vector<NamedTensor> first_step;
-  const bool wanted = request.verify || !request.dump.empty() || !request.against.empty();
+  const bool wanted = verifies || !request.dump.empty();
   ProgressLine progress;
   const bool shows = collects && !request.quiet;
   if (shows)
@@ -283,9 +303,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
   timings.memory = greatest(executor.memory().total());
   timings.resident = greatest(taken.value_or(resident.peak()));
   if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
-  if (request.verify || !request.against.empty()) {
+  if (verifies) {
     std::vector<NamedTensor> expected;
-    const auto whole = TrainingData::open(request, loads_of(program), false);
     recorder.begin({iterations, Operation::verification});
     if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
     const Verification v = verify_first_step(network, program, plan.execution, settings, backend,
@@ -308,7 +327,7 @@ class Inference {
         communicator_(communicator),
         device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}),
         program_(inference_of(planned, communicator.rank())),
-        data_(request, program_, communicator.rank() == 0),
+        data_(request, program_, communicator),
         executor_(network_, program_, device_.backend(), device_.communicator(program_),
                   data_.source(), request.settings) {
     if (request.weights.empty())

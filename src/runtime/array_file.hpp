@@ -14,19 +14,29 @@ namespace stratplan {
 /// Where the channels of a sample stand in an array: (sample, C, [D,] H, W) or (sample, [D,] H, W, C).
 enum class ChannelOrder : int { First, Last };
 
-/// One array, row-major, samples along its first axis.
+/// What an array's elements are.
+enum class Numbers : int { Floating, Signed, Unsigned };
+
+/// One array, row-major, samples along its first axis, all of it in one regular file.
 class ArrayFile {
  public:
   virtual ~ArrayFile() = default;
   /// "train.h5: x", for messages.
   virtual const std::string& name() const = 0;
   virtual const std::vector<std::int64_t>& extents() const = 0;
-  virtual bool holds_integers() const = 0;
+  virtual Numbers numbers() const = 0;
   /// What the file itself says, if it does: HDF5's attribute `channel_order`, "first" or "last".
   virtual std::optional<ChannelOrder> channel_order() const { return {}; }
-  /// The box's elements, dense and row-major, converted to `type` (F32, I32); one interval per axis, inside the extents. No byte outside the box is
-  /// read (a compressed or chunked HDF5 data set apart: whole chunks). Throws InputError if the file ends early.
-  virtual void read(std::span<const Interval> box, DataType type, void* into) = 0;
+  /// The box's elements, dense and row-major, as floats; one interval per axis, inside the extents.
+  /// No byte outside the box is read (a compressed or chunked HDF5 data set apart: whole chunks).
+  /// Throws InputError if the file ends early.
+  virtual void read(std::span<const Interval> box, float* into) = 0;
+  /// The same of integers, to their last bit: unsigned ones of 64 bits as the signed ones of the
+  /// same bits. Requires numbers() other than Floating.
+  virtual void read(std::span<const Interval> box, std::int64_t* into) = 0;
+  /// Called behind reads, whose results count only then. Throws InputError if the file has changed
+  /// since it was opened (InputFile).
+  virtual void check_unchanged() const = 0;
 };
 
 /// Version 1, 2 or 3 of the format, little endian, C order, of type f4, f8, i1, i4, i8 or u1. Throws InputError.

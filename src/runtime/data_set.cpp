@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 
 #include "model/base/assert.hpp"
@@ -68,34 +67,48 @@ Shape stored_shape(const LoadStep& load) {
   return shape;
 }
 
-void check_labels(const std::byte* labels, std::int64_t count, std::int64_t classes,
-                  const std::string& file, std::int64_t sample) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::int32_t label = 0;
-    std::memcpy(&label, labels + i * 4, sizeof label);
-    if (label < 0 || label >= classes)
-      throw InputError(file, "",
-                       fmt::format("expected labels from 0 to {}, found {} in sample {}",
-                                   classes - 1, label, sample));
-  }
+/// "17" or "(17, 0, 4)": of the place-th element of a box.
+std::string index_in(std::span<const Interval> box, std::int64_t place) {
+  std::vector<std::int64_t> index(box.size());
+  for (std::size_t axis = box.size(); axis-- > 0; place /= box[axis].size())
+    index[axis] = box[axis].begin + place % box[axis].size();
+  return index.size() == 1 ? fmt::format("{}", index[0])
+                           : fmt::format("({})", fmt::join(index, ", "));
+}
+
+void check(std::span<const std::int64_t> labels, std::int64_t classes, const ArrayFile& file,
+           std::span<const Interval> box) {
+  const auto other = std::ranges::find_if(
+      labels, [&](std::int64_t label) { return label < 0 || label >= classes; });
+  if (other == labels.end()) return;
+  file.check_unchanged();  // which would be why
+  const std::string found = file.numbers() == Numbers::Unsigned
+                                ? fmt::format("{}", static_cast<std::uint64_t>(*other))
+                                : fmt::format("{}", *other);
+  throw InputError(file.name(), "",
+                   fmt::format("expected labels from 0 to {}, found {} at index {}", classes - 1,
+                               found, index_in(box, other - labels.begin())));
 }
 
 /// [channels][positions] to [positions][channels].
-void to_channels_last(const std::byte* from, std::int64_t channels, std::int64_t positions,
-                      std::byte* into) {
+void to_channels_last(const float* from, std::int64_t channels, std::int64_t positions,
+                      float* into) {
   for (std::int64_t position = 0; position < positions; ++position)
     for (std::int64_t c = 0; c < channels; ++c)
-      std::memcpy(into + 4 * (position * channels + c), from + 4 * (c * positions + position), 4);
+      into[position * channels + c] = from[c * positions + position];
+}
+
+std::int64_t elements_of(std::span<const Interval> box) {
+  std::int64_t elements = 1;
+  for (const Interval interval : box) elements *= interval.size();
+  return elements;
 }
 
 }  // namespace
 
 FileData::Array FileData::open_array(const DataSetRequest& request, const LoadStep& load) {
   const bool labels = load.what == LoadStep::What::Labels;
-  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"),
-              {},
-              false,
-              labels ? DataType::I32 : DataType::F32};
+  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false};
   const ChannelOrder order =
       request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
@@ -110,7 +123,7 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadSt
                                  fmt::join(array.file->extents(), ", "),
                                  otherwise ? "; --channel-order says where the channels are" : ""));
   }
-  if (labels && !array.file->holds_integers())
+  if (labels && array.file->numbers() == Numbers::Floating)
     throw InputError(array.file->name(), "", "expected labels: integers");
   array.axes = *axes;
   array.channels_last = order == ChannelOrder::Last;
@@ -120,7 +133,9 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadSt
 FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& request) {
   for (const LoadStep& load : loads) {
     Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
-    if (!array.file && !(request.samples_alone && &array == &y_)) array = open_array(request, load);
+    if (array.file || (request.samples_alone && &array == &y_)) continue;
+    array = open_array(request, load);
+    if (load.what == LoadStep::What::Labels) classes_ = load.classes;
   }
   SP_ASSERT(x_.file && (y_.file || request.samples_alone),
             "{} loads, not of samples and of labels or targets", loads.size());
@@ -138,26 +153,60 @@ FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& reques
   order_ = SampleOrder({samples, batch, request.seed, request.shuffled});
 }
 
-void FileData::read_sample(Array& array, const Region& region, std::int64_t sample,
-                           std::byte* into) {
+/// Makes box_ the region of one sample.
+void FileData::seek(const Array& array, const Region& region, std::int64_t sample) {
   box_.clear();
   for (const auto axis : array.axes)
     box_.push_back(!axis              ? Interval{0, 1}
                    : *axis == Axis::N ? Interval{sample, sample + 1}
                                       : region[*axis]);
+}
+
+void FileData::read_sample(Array& array, const Region& region, std::int64_t sample, float* into) {
+  seek(array, region, sample);
   const std::int64_t channels = region[Axis::C].size(),
                      positions = region.elements() / (region[Axis::N].size() * channels);
-  if (array.channels_last || channels == 1) return array.file->read(box_, array.type, into);
-  staging_.resize(static_cast<std::size_t>(4 * channels * positions));
-  array.file->read(box_, array.type, staging_.data());
+  if (array.channels_last || channels == 1) return array.file->read(box_, into);
+  staging_.resize(static_cast<std::size_t>(channels * positions));
+  array.file->read(box_, staging_.data());
   to_channels_last(staging_.data(), channels, positions, into);
 }
 
+/// Those in box_, into labels_.
+void FileData::read_labels() {
+  labels_.resize(static_cast<std::size_t>(elements_of(box_)));
+  y_.file->read(box_, labels_.data());
+  check(labels_, classes_, *y_.file, box_);
+}
+
+void FileData::check_labels(int part, int parts) {
+  if (classes_ == 0) return;
+  box_.clear();
+  for (const std::int64_t extent : y_.file->extents()) box_.push_back({0, extent});
+  box_[0] = block(box_[0].end, parts, part);
+  read_all_labels(0);
+  y_.file->check_unchanged();
+}
+
+/// Those in box_, piece by piece. Pieces are cut along `axis`, or behind it where one of its indices
+/// holds too much.
+void FileData::read_all_labels(std::size_t axis) {
+  constexpr std::int64_t at_once = 1 << 14;  // 128 KiB
+  const Interval all = box_[axis];
+  const std::int64_t behind = elements_of(std::span(box_).subspan(axis + 1)),
+                     step = std::max<std::int64_t>(1, at_once / behind);
+  for (std::int64_t begin = all.begin; begin < all.end; begin += step) {
+    box_[axis] = {begin, std::min(begin + step, all.end)};
+    behind > at_once ? read_all_labels(axis + 1) : read_labels();
+  }
+  box_[axis] = all;
+}
+
 std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t step) {
+  const bool labels = load.what == LoadStep::What::Labels;
   Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
   Region region = load.region;
-  if (load.what == LoadStep::What::Labels)
-    region[Axis::C] = {0, 1};  // a label stands for all classes
+  if (labels) region[Axis::C] = {0, 1};  // a label stands for all classes
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));
   if (!array.file) {
     std::ranges::fill(contents_, std::byte{0});
@@ -167,10 +216,16 @@ std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t ste
   std::byte* at = contents_.data();
   for (std::int64_t n = region[Axis::N].begin; n < region[Axis::N].end; ++n, at += 4 * elements) {
     const std::int64_t sample = order_.sample(step, n);
-    read_sample(array, region, sample, at);
-    if (load.what == LoadStep::What::Labels)
-      check_labels(at, elements, load.classes, array.file->name(), sample);
+    if (labels) {
+      seek(array, region, sample);
+      read_labels();
+      std::ranges::transform(labels_, reinterpret_cast<std::int32_t*>(at),
+                             [](std::int64_t label) { return static_cast<std::int32_t>(label); });
+    } else {
+      read_sample(array, region, sample, reinterpret_cast<float*>(at));
+    }
   }
+  array.file->check_unchanged();
   return contents_;
 }
 

@@ -27,7 +27,12 @@ class FileData final : public DataSource {
   /// one batch of samples; EnvironmentError for HDF5 if it was not built.
   FileData(std::span<const LoadStep> loads, const DataSetRequest& request);
 
-  /// Throws InputError: a file that ends early, a label that is none of the classes.
+  /// Looks at the labels of the part-th of `parts` blocks of samples: ranks that take a part each
+  /// have looked at all. Throws InputError with the first label that is no class, and its index.
+  /// Nothing is looked at where there are no labels: of targets, of samples alone.
+  void check_labels(int part, int parts);
+  /// Throws InputError: a file that ends early or has changed since it was opened, a label that is
+  /// no class.
   std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
   std::int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
   const SampleOrder& order() const { return order_; }
@@ -39,16 +44,21 @@ class FileData final : public DataSource {
     std::vector<std::optional<Axis>>
         axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
     bool channels_last = false;  ///< as the program wants them
-    DataType type = DataType::F32;
   };
   static Array open_array(const DataSetRequest& request, const LoadStep& load);
-  void read_sample(Array& array, const Region& region, std::int64_t sample, std::byte* into);
+  void seek(const Array& array, const Region& region, std::int64_t sample);
+  void read_sample(Array& array, const Region& region, std::int64_t sample, float* into);
+  void read_labels();
+  void read_all_labels(std::size_t axis);
 
-  Array x_, y_;  ///< y_ without a file: zeros
+  Array x_, y_;               ///< y_ without a file: zeros
+  std::int64_t classes_ = 0;  ///< that labels may be; 0: there are none
   SampleOrder order_{{}};
-  std::vector<std::byte> contents_,
-      staging_;  ///< kept, like the box, so that only first loads allocate
-  std::vector<Interval> box_;
+  // Kept, so that only first loads allocate.
+  std::vector<std::byte> contents_;
+  std::vector<float> staging_;
+  std::vector<std::int64_t> labels_;  ///< in box_, as the file holds them
+  std::vector<Interval> box_;         ///< of the file's indices
 };
 
 }  // namespace stratplan

@@ -15,12 +15,14 @@
 #include <cstring>
 #include <filesystem>
 #include <regex>
+#include <type_traits>
 #include <utility>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/output.hpp"
 #include "runtime/array_file.hpp"
+#include "runtime/input_file.hpp"
 
 namespace stratplan {
 namespace {
@@ -66,25 +68,25 @@ std::optional<Element> element_of(const std::string& description) {
 }
 
 template <class From, class To>
-void convert(const std::byte* from, std::int64_t count, void* into) {
+void convert(const std::byte* from, std::int64_t count, To* into) {
   for (std::int64_t i = 0; i < count; ++i) {
     From value;
     std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
-    static_cast<To*>(into)[i] = static_cast<To>(value);
+    into[i] = static_cast<To>(value);
   }
 }
 
 template <class To>
-void convert(Element element, const std::byte* from, std::int64_t count, void* into) {
+void convert(Element element, const std::byte* from, std::int64_t count, To* into) {
   switch (element) {
-    case Element::F4: return convert<float, To>(from, count, into);
-    case Element::F8: return convert<double, To>(from, count, into);
-    case Element::I1: return convert<std::int8_t, To>(from, count, into);
-    case Element::I4: return convert<std::int32_t, To>(from, count, into);
-    case Element::I8: return convert<std::int64_t, To>(from, count, into);
-    case Element::U1: return convert<std::uint8_t, To>(from, count, into);
-    case Element::I2: return convert<std::int16_t, To>(from, count, into);
-    case Element::U2: return convert<std::uint16_t, To>(from, count, into);
+    case Element::F4: return convert<float>(from, count, into);
+    case Element::F8: return convert<double>(from, count, into);
+    case Element::I1: return convert<std::int8_t>(from, count, into);
+    case Element::I4: return convert<std::int32_t>(from, count, into);
+    case Element::I8: return convert<std::int64_t>(from, count, into);
+    case Element::U1: return convert<std::uint8_t>(from, count, into);
+    case Element::I2: return convert<std::int16_t>(from, count, into);
+    case Element::U2: return convert<std::uint16_t>(from, count, into);
   }
 }
 
@@ -128,9 +130,7 @@ Header parse_header(const std::string& path, const std::string& text) {
 
 class NpyFile final : public ArrayFile {
  public:
-  explicit NpyFile(const std::string& path) : path_(path), file_(path, O_RDONLY) {
-    if (file_ < 0)
-      throw InputError(path, "", fmt::format("can not be opened: {}", std::strerror(errno)));
+  explicit NpyFile(const std::string& path) : path_(path), file_(path) {
     header_ = read_header();
     if (header_.extents.empty())
       throw InputError(
@@ -139,46 +139,46 @@ class NpyFile final : public ArrayFile {
     for (const std::int64_t extent : header_.extents)
       if (__builtin_mul_overflow(bytes, extent, &bytes))
         throw InputError(path, "", "expected extents of an array, found too many elements");
-    const std::int64_t expected = begin_ + bytes, found = ::lseek(file_, 0, SEEK_END);
-    if (found != expected)
-      throw InputError(path, "",
-                       fmt::format("expected {} bytes by its header, found {}", expected, found));
+    if (file_.size() != begin_ + bytes)
+      throw InputError(
+          path, "",
+          fmt::format("expected {} bytes by its header, found {}", begin_ + bytes, file_.size()));
   }
 
   const std::string& name() const override { return path_; }
   const std::vector<std::int64_t>& extents() const override { return header_.extents; }
-  bool holds_integers() const override {
-    return header_.element != Element::F4 && header_.element != Element::F8;
+  Numbers numbers() const override {
+    switch (header_.element) {
+      case Element::F4:
+      case Element::F8: return Numbers::Floating;
+      case Element::U1:
+      case Element::U2: return Numbers::Unsigned;
+      default: return Numbers::Signed;
+    }
   }
-
-  void read(std::span<const Interval> box, DataType type, void* into) override {
-    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
-              header_.extents.size());
-    std::size_t inner =
-        box.size() -
-        1;  // the first of the axes whose intervals make one run of bytes: all behind it are taken whole
-    std::int64_t inside = 1;  // elements per index of that axis
-    while (inner > 0 && box[inner].size() == header_.extents[inner])
-      inside *= header_.extents[inner--];
-    std::byte* at = static_cast<std::byte*>(into);
-    read_runs(box, type, 0, inner, 0, inside, at);
+  void read(std::span<const Interval> box, float* into) override { read_box(box, into); }
+  void read(std::span<const Interval> box, std::int64_t* into) override {
+    SP_ASSERT(numbers() != Numbers::Floating, "{}: integers are read of floats", path_);
+    read_box(box, into);
   }
+  void check_unchanged() const override { file_.check_unchanged(); }
 
  private:
   void read_bytes(std::int64_t offset, std::int64_t count, void* into) {
     for (std::int64_t done = 0; done < count;) {
-      const auto got = ::pread(file_, static_cast<std::byte*>(into) + done,
+      const auto got = ::pread(file_.descriptor(), static_cast<std::byte*>(into) + done,
                                static_cast<std::size_t>(count - done), offset + done);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0)
         throw InputError(path_, "", fmt::format("can not be read: {}", std::strerror(errno)));
+      if (got == 0) file_.check_unchanged();
       if (got == 0) throw InputError(path_, "", fmt::format("ends before byte {}", offset + count));
       done += got;
     }
   }
 
   Header read_header() {
-    if (::lseek(file_, 0, SEEK_END) < 10)
+    if (file_.size() < 10)
       throw InputError(path_, "", "expected an .npy file: it is too short for a header");
     std::array<unsigned char, 12> start{};
     read_bytes(0, 10, start.data());
@@ -204,31 +204,46 @@ class NpyFile final : public ArrayFile {
     return parse_header(path_, text);
   }
 
-  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have led.
-  void read_runs(std::span<const Interval> box, DataType type, std::size_t axis, std::size_t inner,
-                 std::int64_t place, std::int64_t inside, std::byte*& at) {
-    place *= header_.extents[axis];
-    if (axis == inner)
-      return read_run((place + box[axis].begin) * inside, box[axis].size() * inside, type, at);
-    for (std::int64_t i = box[axis].begin; i < box[axis].end; ++i)
-      read_runs(box, type, axis + 1, inner, place + i, inside, at);
+  template <class To>
+  void read_box(std::span<const Interval> box, To* into) {
+    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
+              header_.extents.size());
+    // The first of the axes whose intervals make one run of bytes: all behind it are taken whole.
+    std::size_t inner = box.size() - 1;
+    std::int64_t inside = 1;  // elements per index of that axis
+    while (inner > 0 && box[inner].size() == header_.extents[inner])
+      inside *= header_.extents[inner--];
+    read_runs(box, 0, inner, 0, inside, into);
   }
 
-  void read_run(std::int64_t first, std::int64_t count, DataType type, std::byte*& at) {
-    const std::int64_t size = size_of(header_.element);
-    const bool as_is = (header_.element == Element::F4 && type == DataType::F32) ||
-                       (header_.element == Element::I4 && type == DataType::I32);
-    staging_.resize(as_is ? 0 : static_cast<std::size_t>(count * size));
-    read_bytes(begin_ + first * size, count * size, as_is ? at : staging_.data());
-    if (!as_is && type == DataType::F32)
-      convert<float>(header_.element, staging_.data(), count, at);
-    if (!as_is && type == DataType::I32)
-      convert<std::int32_t>(header_.element, staging_.data(), count, at);
-    at += count * stratplan::size_of(type);
+  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have led.
+  template <class To>
+  void read_runs(std::span<const Interval> box, std::size_t axis, std::size_t inner,
+                 std::int64_t place, std::int64_t inside, To*& at) {
+    place *= header_.extents[axis];
+    if (axis == inner)
+      return read_run((place + box[axis].begin) * inside, box[axis].size() * inside, at);
+    for (std::int64_t i = box[axis].begin; i < box[axis].end; ++i)
+      read_runs(box, axis + 1, inner, place + i, inside, at);
+  }
+
+  template <class To>
+  void read_run(std::int64_t first, std::int64_t count, To*& at) {
+    const std::int64_t size = size_of(header_.element), offset = begin_ + first * size;
+    const bool as_is =
+        std::is_same_v<To, float> ? header_.element == Element::F4 : header_.element == Element::I8;
+    if (as_is) {
+      read_bytes(offset, count * size, at);
+    } else {
+      staging_.resize(static_cast<std::size_t>(count * size));
+      read_bytes(offset, count * size, staging_.data());
+      convert(header_.element, staging_.data(), count, at);
+    }
+    at += count;
   }
 
   std::string path_;
-  Descriptor file_;
+  InputFile file_;
   Header header_;
   std::int64_t begin_ = 0;  ///< of the elements
   std::vector<std::byte> staging_;

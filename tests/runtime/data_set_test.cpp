@@ -2,13 +2,19 @@
 #include "runtime/data_set.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <cmath>
 #include <cstring>
+#include <fstream>
+#include <limits>
 
 #include "model/partition/lower.hpp"
 #include "model/plan.hpp"
@@ -309,7 +315,7 @@ TEST(Npy, TypesAreConverted) {
   const auto file = open_npy(folder.write("x.npy", contents));
   const Interval box[] = {{0, 2}};
   float read[2] = {};
-  file->read(box, DataType::F32, read);
+  file->read(box, read);
   EXPECT_THAT(read, testing::ElementsAre(1.5F, -2.25F));
 }
 
@@ -330,7 +336,7 @@ TEST(Npy, ShortIntegersAndTruthValuesAreNumbers) {
     const auto file = open_npy(folder.write("x.npy", contents));
     const Interval box[] = {{0, 2}};
     std::vector<float> read(2);
-    file->read(box, DataType::F32, read.data());
+    file->read(box, read.data());
     EXPECT_EQ(read, row.values) << row.type;
   }
 }
@@ -358,6 +364,10 @@ TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
                   FileData(loads, {path, {}, 1, true}).load(loads[1], 0);
                 }),
                 HasSubstr("expected labels from 0 to 3, found "));
+    EXPECT_THAT(message_of<InputError>([&] {
+                  FileData(loads, {path, {}, 1, true}).check_labels(1, 3);
+                }),
+                HasSubstr("expected labels from 0 to 3, found 4 at index (1, 0, 0, 3)"));
     EXPECT_THAT(message_of([&] {
                   FileData(loads, {path + ".gone", {}, 1, true});
                 }),
@@ -378,7 +388,180 @@ TEST(FileData, ADamagedHdf5FileIsToldInOneLine) {
   EXPECT_THAT(message(folder.write("text.h5", "no HDF5 file")), HasSubstr("expected an HDF5 file"));
   const std::string path = make_set(folder, formats()[1], 3);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 100);
-  EXPECT_THAT(message(path), HasSubstr("damaged"));
+  EXPECT_THAT(message(path), HasSubstr("damaged (truncated file: eof = "));
+}
+
+/// An .npy file of these labels, one a sample, beside samples of one number each.
+template <class T>
+std::string labels_set(const TemporaryFolder& folder, const char* type,
+                       const std::vector<T>& labels) {
+  const auto header = [&](const char* element) {
+    return fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({},), }}", element,
+                       labels.size());
+  };
+  folder.write("x.npy", npy(header("<f4"), 4 * labels.size()));
+  std::string contents = npy(header(type), 0);
+  contents.append(reinterpret_cast<const char*>(labels.data()), labels.size() * sizeof(T));
+  folder.write("y.npy", contents);
+  return folder.path().string();
+}
+
+/// One sample a step, of one number, and its label among ten.
+std::vector<LoadStep> loads_of_labels() {
+  const Shape sample{{1, 1, 1, 1, 1}}, classes{{1, 10, 1, 1, 1}};
+  return {{LoadStep::What::Samples, whole(sample), sample, 0},
+          {LoadStep::What::Labels, whole(classes), classes, 10}};
+}
+
+TEST(FileData, LabelsOfAnyWidthAreRefusedWithValueAndIndex) {
+  struct Row {
+    std::int64_t label;
+    const char* message;
+  };
+  const Row rows[] = {{9, "no exception"},
+                      {10, "found 10 at index 3"},
+                      {-1, "found -1 at index 3"},
+                      {4294967296, "found 4294967296 at index 3"},
+                      {-4294967296, "found -4294967296 at index 3"},
+                      {4294967297, "found 4294967297 at index 3"},
+                      {std::numeric_limits<std::int64_t>::max(), "found 9223372036854775807 at"},
+                      {std::numeric_limits<std::int64_t>::min(), "found -9223372036854775808 at"}};
+  for (const Row& row : rows) {
+    const TemporaryFolder folder;
+    const std::vector<std::int64_t> labels{0, 1, 2, row.label, 9};
+    const std::string path = labels_set(folder, "<i8", labels);
+    FileData data(loads_of_labels(), {path, {}, 1, false});
+    const auto message = [&](auto call) { return message_of<InputError>(call); };
+    EXPECT_THAT(message([&] { data.check_labels(0, 1); }), HasSubstr(row.message));
+    EXPECT_THAT(message([&] { data.load(loads_of_labels()[1], 3); }), HasSubstr(row.message));
+  }
+}
+
+TEST(FileData, LabelsAreIntegersAndTargetsNeedNotBe) {
+  const TemporaryFolder folder;
+  auto loads = loads_of_labels();
+  const std::string path = labels_set<double>(folder, "<f8", {0, 1.5, NAN});
+  EXPECT_THAT(message_of<InputError>([&] {
+                FileData(loads, {path, {}, 1, false});
+              }),
+              HasSubstr("y.npy: expected labels: integers"));
+  loads[1] = {LoadStep::What::Targets, loads[0].region, loads[0].global, 0};
+  FileData(loads, {path, {}, 1, false}).check_labels(0, 1);
+}
+
+TEST(FileData, TheRanksTogetherSeeEveryLabel) {
+  rc::check("one wrong label, wherever it is", [] {
+    const auto samples = *rc::gen::inRange<std::size_t>(1, 60000);
+    const auto wrong = *rc::gen::inRange<std::size_t>(0, samples);
+    const int ranks = *rc::gen::inRange(1, 9);
+    const TemporaryFolder folder;
+    std::vector<std::uint8_t> labels(samples, 9);
+    labels[wrong] = 10;
+    FileData data(loads_of_labels(), {labels_set(folder, "|u1", labels), {}, 1, true});
+    int refusals = 0;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string message = message_of<InputError>([&] { data.check_labels(rank, ranks); });
+      if (message == "no exception") continue;
+      ++refusals;
+      RC_ASSERT(message.ends_with(fmt::format("found 10 at index {}", wrong)));
+    }
+    RC_ASSERT(refusals == 1);
+  });
+}
+
+/// The file that holds a set's samples. Its time of modification is made long ago, so that every
+/// change shows in it.
+std::string samples_file(const std::string& path) {
+  const std::string file = std::filesystem::is_directory(path) ? path + "/x.npy" : path;
+  std::filesystem::last_write_time(
+      file, std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  return file;
+}
+
+TEST(FileData, AChangeOfTheFileEndsTheNextLoad) {
+  namespace fs = std::filesystem;
+  struct Row {
+    const char* what;
+    void (*change)(const std::string& file);
+    const char* message;
+  };
+  const Row rows[] = {
+      {"nothing", [](const std::string&) {}, "no exception"},
+      {"read", [](const std::string& file) { std::ifstream(file).get(); }, "no exception"},
+      {"rights", [](const std::string& file) { fs::permissions(file, fs::perms::owner_read); },
+       "no exception"},
+      {"linked", [](const std::string& file) { fs::create_hard_link(file, file + ".link"); },
+       "no exception"},
+      {"renamed", [](const std::string& file) { fs::rename(file, file + ".old"); }, "no exception"},
+      {"removed", [](const std::string& file) { fs::remove(file); }, "no exception"},
+      {"replaced",
+       [](const std::string& file) {
+         std::ofstream(file + ".new") << "other";
+         fs::rename(file + ".new", file);
+       },
+       "no exception"},
+      {"grown", [](const std::string& file) { std::ofstream(file, std::ios::app) << "more"; },
+       "changed while it was in use: it ends at byte "},
+      {"written over",
+       [](const std::string& file) {
+         std::fstream stream(file, std::ios::in | std::ios::out);
+         stream.seekp(-4, std::ios::end);
+         stream.write("next", 4);
+       },
+       "changed while it was in use: all its "},
+      {"touched",
+       [](const std::string& file) { fs::last_write_time(file, fs::file_time_type::clock::now()); },
+       "changed while it was in use: all its "},
+  };
+  for (const Format& format : formats())
+    for (const Row& row : rows) {
+      const TemporaryFolder folder;
+      const std::string path = make_set(folder, format, 4), file = samples_file(path);
+      const auto loads = loads_of_whole(2);
+      FileData data(loads, {path, {}, 1, false});
+      data.load(loads[0], 0);
+      row.change(file);
+      const std::string message = message_of<InputError>([&] { data.load(loads[0], 1); });
+      EXPECT_THAT(message, HasSubstr(row.message)) << format.name << ", " << row.what;
+    }
+}
+
+/// Whatever is cut off, even bytes that no load asks for: those before may be gone next.
+TEST(FileData, AFileThatIsCutShortIsToldWithItsEnds) {
+  for (const Format& format : formats()) {
+    const TemporaryFolder folder;
+    const std::string path = make_set(folder, format, 4), file = samples_file(path);
+    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(file));
+    const auto loads = loads_of_whole(2);
+    for (const std::int64_t left : {size - 1, size / 2, std::int64_t{100}, std::int64_t{0}}) {
+      make_set(folder, format, 4);
+      FileData data(loads, {path, {}, 1, false});
+      PrefetchedData ahead(data, loads);
+      ahead.load(loads[0], 0);
+      ahead.wait();  // step 1 has been read; step 2 is cut off
+      std::filesystem::resize_file(file, static_cast<std::uintmax_t>(left));
+      EXPECT_EQ(message_of<InputError>([&] { ahead.load(loads[0], 1); }), "no exception");
+      EXPECT_EQ(message_of<InputError>([&] { ahead.load(loads[0], 2); }),
+                fmt::format("{}: changed while it was in use: it ends at byte {}, and ended at "
+                            "byte {} when it was opened",
+                            file, left, size))
+          << format.name;
+    }
+  }
+}
+
+TEST(FileData, OnlyRegularFilesAreRead) {
+  for (const Format& format : formats()) {
+    const TemporaryFolder folder;
+    const std::string path = make_set(folder, format, 2);
+    const std::string file = std::filesystem::is_directory(path) ? path + "/y.npy" : path;
+    std::filesystem::remove(file);
+    ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+    EXPECT_EQ(message_of<InputError>([&] {
+                FileData(loads_of_whole(1), {path, {}, 1, false});
+              }),
+              file + ": expected a regular file");
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "model/base/output.hpp"
 #include "runtime/array_file.hpp"
 #include "runtime/backend.hpp"
+#include "runtime/input_file.hpp"
 
 namespace stratplan {
 namespace {
@@ -51,10 +53,23 @@ hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
 }
 
+/// Why the call before has failed, in the library's words: the deepest of its reports.
+std::string reason() {
+  std::string words = "no reason given";
+  const auto take = [](unsigned place, const H5E_error2_t* report, void* into) -> herr_t {
+    if (place == 0 && report->desc != nullptr) *static_cast<std::string*>(into) = report->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &words);
+  return words;
+}
+
 /// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is read needs no lock, which many shared file systems cannot
-/// give: HDF5 would not open it there.
+/// give: HDF5 would not open it there. The driver is the one whose handle is a descriptor, whatever
+/// the environment says.
 Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5Pset_fapl_sec2(access);
   H5Pset_sieve_buf_size(access, 0);
 #if H5_VERSION_GE(1, 10, 7)
   H5Pset_file_locking(access, false, true);
@@ -64,18 +79,37 @@ Handle access_for_reading() {
 
 Handle open_file(const std::string& path) {
   be_silent();
-  if (std::FILE* file = std::fopen(path.c_str(), "rb"))
-    std::fclose(file);
-  else
-    throw InputError(path, "", "can not be opened");
+  const InputFile regular(path);  // HDF5 would wait for the other end of a FIFO
   Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access_for_reading()), H5Fclose);
   if (!file.good())
-    throw InputError(path, "", "expected an HDF5 file: it is none, or it is damaged");
+    throw InputError(
+        path, "",
+        fmt::format("expected an HDF5 file: it is none, or it is damaged ({})", reason()));
   return file;
 }
 
+int descriptor_of(hid_t file) {
+  void* descriptor = nullptr;
+  const herr_t found = H5Fget_vfd_handle(file, H5P_DEFAULT, &descriptor);
+  SP_ASSERT(found >= 0 && descriptor != nullptr, "sec2 has a descriptor: {}", reason());
+  return *static_cast<const int*>(descriptor);
+}
+
+/// Links into other files are not followed: nobody would watch those.
 Handle open_data_set(const std::string& path, hid_t file, const std::string& name) {
-  Handle data_set(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
+  const Handle access(H5Pcreate(H5P_DATASET_ACCESS), H5Pclose);
+  std::string elsewhere;
+  const auto refuse = [](const char*, const char*, const char* other, const char*, unsigned*, hid_t,
+                         void* into) -> herr_t {
+    *static_cast<std::string*>(into) = other;
+    return -1;
+  };
+  H5Pset_elink_cb(access, refuse, &elsewhere);
+  Handle data_set(H5Dopen2(file, name.c_str(), access), H5Dclose);
+  if (!elsewhere.empty())
+    throw InputError(
+        path, "/" + name,
+        fmt::format("expected a data set in this file, found a link into {}", elsewhere));
   if (!data_set.good()) throw InputError(path, "/" + name, "expected a data set");
   return data_set;
 }
@@ -87,7 +121,9 @@ class Hdf5Array final : public ArrayFile {
         path_(path),
         pointer_("/" + name),
         file_(open_file(path)),
+        opened_(path, descriptor_of(file_)),
         data_set_(stratplan::open_data_set(path, file_, name)) {
+    check_storage();  // first of all: asking a virtual data set for its extents opens other files
     const Handle space(H5Dget_space(data_set_), H5Sclose), type(H5Dget_type(data_set_), H5Tclose);
     const int axes = H5Sget_simple_extent_ndims(space);
     if (axes < 1)
@@ -98,16 +134,27 @@ class Hdf5Array final : public ArrayFile {
     const H5T_class_t kind = H5Tget_class(type);
     if (kind != H5T_INTEGER && kind != H5T_FLOAT)
       throw InputError(path, pointer_, "expected numbers");
-    integers_ = kind == H5T_INTEGER;
+    numbers_ = kind == H5T_FLOAT                   ? Numbers::Floating
+               : H5Tget_sign(type) == H5T_SGN_NONE ? Numbers::Unsigned
+                                                   : Numbers::Signed;
     order_ = read_order();
   }
 
   const std::string& name() const override { return name_; }
   const std::vector<std::int64_t>& extents() const override { return extents_; }
-  bool holds_integers() const override { return integers_; }
+  Numbers numbers() const override { return numbers_; }
   std::optional<ChannelOrder> channel_order() const override { return order_; }
+  void read(std::span<const Interval> box, float* into) override {
+    read(box, H5T_NATIVE_FLOAT, into);
+  }
+  void read(std::span<const Interval> box, std::int64_t* into) override {
+    SP_ASSERT(numbers_ != Numbers::Floating, "{}: integers are read of floats", name_);
+    read(box, numbers_ == Numbers::Unsigned ? H5T_NATIVE_UINT64 : H5T_NATIVE_INT64, into);
+  }
+  void check_unchanged() const override { opened_.check_unchanged(); }
 
-  void read(std::span<const Interval> box, DataType type, void* into) override {
+ private:
+  void read(std::span<const Interval> box, hid_t type, void* into) {
     SP_ASSERT(box.size() == extents_.size(), "a box of {} axes for {}", box.size(),
               extents_.size());
     begin_.clear();
@@ -119,13 +166,35 @@ class Hdf5Array final : public ArrayFile {
     const Handle from(H5Dget_space(data_set_), H5Sclose),
         to(H5Screate_simple(static_cast<int>(count_.size()), count_.data(), nullptr), H5Sclose);
     H5Sselect_hyperslab(from, H5S_SELECT_SET, begin_.data(), nullptr, count_.data(), nullptr);
-    if (H5Dread(data_set_, memory_type(type), to, from, H5P_DEFAULT, into) < 0)
-      throw InputError(path_, pointer_,
-                       fmt::format("can not be read at sample {}: the file is truncated or damaged",
-                                   box[0].begin));
+    if (H5Dread(data_set_, type, to, from, H5P_DEFAULT, into) >= 0) return;
+    const std::string why = reason();
+    check_unchanged();
+    throw InputError(
+        path_, pointer_,
+        fmt::format("can not be read at sample {}: the file is damaged ({})", box[0].begin, why));
   }
 
- private:
+  /// HDF5 gives zeros for bytes behind the file's end, and for files that a virtual data set lacks.
+  void check_storage() const {
+    const Handle made(H5Dget_create_plist(data_set_), H5Pclose);
+    if (H5Pget_layout(made) == H5D_VIRTUAL || H5Pget_external_count(made) != 0)
+      throw InputError(path_, pointer_, "expected its elements in this file, found them in others");
+    haddr_t end = 0;
+    H5Fget_eoa(file_, &end);
+    if (const haddr_t begin = H5Dget_offset(data_set_); begin != HADDR_UNDEF) {
+      haddr_t behind = 0;
+      if (__builtin_add_overflow(begin, H5Dget_storage_size(data_set_), &behind))
+        behind = HADDR_UNDEF;
+      end = std::max(end, behind);
+    }
+    if (end > static_cast<haddr_t>(opened_.size()))
+      throw InputError(
+          path_, pointer_,
+          fmt::format("expected elements and metadata up to byte {}, but the file ends "
+                      "at byte {}",
+                      end, opened_.size()));
+  }
+
   std::optional<ChannelOrder> read_order() const {
     if (H5Aexists(data_set_, "channel_order") <= 0) return {};
     const Handle attribute(H5Aopen(data_set_, "channel_order", H5P_DEFAULT), H5Aclose),
@@ -156,11 +225,13 @@ class Hdf5Array final : public ArrayFile {
   }
 
   std::string name_, path_, pointer_;
-  Handle file_, data_set_;
+  Handle file_;
+  InputFile opened_;  ///< that file
+  Handle data_set_;
   std::vector<std::int64_t> extents_;
   std::vector<hsize_t> begin_,
       count_;  ///< what is being read; kept, so that only first reads allocate
-  bool integers_ = false;
+  Numbers numbers_ = Numbers::Floating;
   std::optional<ChannelOrder> order_;
 };
 
@@ -177,12 +248,17 @@ class LockedArray final : public ArrayFile {
   }
   const std::string& name() const override { return array_->name(); }
   const std::vector<std::int64_t>& extents() const override { return array_->extents(); }
-  bool holds_integers() const override { return array_->holds_integers(); }
+  Numbers numbers() const override { return array_->numbers(); }
   std::optional<ChannelOrder> channel_order() const override { return array_->channel_order(); }
-  void read(std::span<const Interval> box, DataType type, void* into) override {
+  void read(std::span<const Interval> box, float* into) override {
     const std::scoped_lock lock(library);
-    array_->read(box, type, into);
+    array_->read(box, into);
   }
+  void read(std::span<const Interval> box, std::int64_t* into) override {
+    const std::scoped_lock lock(library);
+    array_->read(box, into);
+  }
+  void check_unchanged() const override { array_->check_unchanged(); }
 
  private:
   std::unique_ptr<Hdf5Array> array_;
