@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "cli/console.hpp"
 #include "cli/described_workspace.hpp"
@@ -13,18 +14,37 @@
 #include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
+#include "model/network/limits.hpp"
 
 namespace stratplan {
 
+namespace {
+
+bool is_positive(const std::string& text, std::int64_t largest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && value > 0 && value <= largest;
+}
+
+}  // namespace
+
 CLI::Validator positive() {
   return {[](const std::string& text) {
-            std::int64_t value = 0;
-            const auto [end, error] =
-                std::from_chars(text.data(), text.data() + text.size(), value);
-            const bool good = error == std::errc{} && end == text.data() + text.size() && value > 0;
-            return good ? std::string() : "expected a positive integer, found " + text;
+            return is_positive(text, std::numeric_limits<std::int64_t>::max())
+                       ? std::string()
+                       : "expected a positive integer, found " + text;
           },
           "", "positive"};
+}
+
+CLI::Validator extent() {
+  return {[](const std::string& text) {
+            return is_positive(text, largest_extent)
+                       ? std::string()
+                       : fmt::format("expected an integer from 1 to {}, found {}", largest_extent,
+                                     text);
+          },
+          "", "extent"};
 }
 
 namespace {
@@ -61,7 +81,7 @@ CLI::Option* NetworkOptions::add(CLI::App& command) {
           ->required();
   command
       .add_option("-b,--batch", batch, "samples per step over all ranks; default: as in the file")
-      ->check(positive());
+      ->check(extent());
   command.add_option("--input-size", input_size, "replaces the input's extents: H,W or D,H,W");
   optimizer.add(command);
   return network;
@@ -142,9 +162,12 @@ std::vector<std::int64_t> parse_extents(const std::string& text) {
   while (at <= end) {
     std::int64_t extent = 0;
     const auto [next, error] = std::from_chars(at, end, extent);
-    if (error != std::errc{} || extent < 1 || (next != end && *next != ',' && *next != 'x')) {
+    if (error != std::errc{} || extent < 1 || extent > largest_extent ||
+        (next != end && *next != ',' && *next != 'x')) {
       throw UsageError(
-          fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128", text));
+          fmt::format("'{}' is no input size; write H,W or D,H,W, for example 128,128, each from 1 "
+                      "to {}",
+                      text, largest_extent));
     }
     extents.push_back(extent);
     at = next + 1;

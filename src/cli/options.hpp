@@ -30,6 +30,8 @@ struct NetworkOptions {
 
 /// Accepts whole numbers from 1.
 CLI::Validator positive();
+/// Accepts whole numbers from 1 to the largest extent of networks.
+CLI::Validator extent();
 /// Accepts finite numbers from 0.
 CLI::Validator non_negative();
 /// Accepts numbers from 0 to below 1.

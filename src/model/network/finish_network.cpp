@@ -3,33 +3,40 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/network/limits.hpp"
 #include "model/network/network.hpp"
 
 namespace stratplan {
 namespace {
-
-/// Counts are kept below this many, so that bytes (8 each at most) and sums over a few tensors stay within 63 bits.
-constexpr std::int64_t element_limit = std::int64_t{1} << 58;
 
 /// What a check says; the caller knows file and pointer.
 struct Complaint {
   std::string text;
 };
 
-bool multiply(std::int64_t& product, std::int64_t factor) {
-  return !__builtin_mul_overflow(product, factor, &product) && product <= element_limit;
+/// Throws Complaint unless `value`, which is `what`, is within the limits.
+void check_extent(std::int64_t value, std::int64_t least, const std::string& what) {
+  if (value < least || value > largest_extent) {
+    throw Complaint{
+        fmt::format("expected {} from {} to {}, found {}", what, least, largest_extent, value)};
+  }
 }
 
+/// Throws Complaint unless each extent and their product are within the limits.
 std::int64_t elements_of(const Shape& shape, const char* what) {
   std::int64_t elements = 1;
-  for (const std::int64_t extent : shape.extent) {
-    if (!multiply(elements, extent)) {
-      throw Complaint{fmt::format("{} of {} elements overflow the program's counters", what,
-                                  fmt::join(shape.extent, " x "))};
+  for (const Axis axis : all_axes) {
+    check_extent(
+        shape[axis], 1,
+        fmt::format("{} of an extent along {}", what, axis_names[static_cast<std::size_t>(axis)]));
+    if (!multiply_within(elements, shape[axis], largest_tensor)) {
+      throw Complaint{fmt::format("expected {} of at most {} elements, found {}", what,
+                                  largest_tensor, fmt::join(shape.extent, " x "))};
     }
   }
   return elements;
@@ -101,54 +108,51 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 // ---------------------------------------------------------------- shapes
 
-constexpr std::int64_t window_limit = std::int64_t{1} << 50;
-
-/// Of a transposed convolution: so many positions that the convolution which it is the gradient of has the input's as its output.
+/// A transposed convolution makes so many positions that the convolution which it is the gradient of has the input's as its output.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   const Window& window = layer.windows[i];
   const std::int64_t added = layer.output_padding[i], input = layer.input[axis];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
-  if (added >= std::max(window.stride, window.dilation)) {
+  if (added < 0 || added >= std::max(window.stride, window.dilation)) {
     throw Complaint{fmt::format(
         "expected an output padding below the stride {} or the dilation {} along {}, found {}",
         window.stride, window.dilation, name, added)};
   }
-  std::int64_t spanned = input - 1;
-  if (!multiply(spanned, window.stride) || spanned > window_limit) {
-    throw Complaint{
-        fmt::format("{} windows with stride {} along {} overflow the program's counters", input,
-                    window.stride, name)};
-  }
-  spanned += window.span() - window.pad_before;
-  const std::int64_t extent = spanned - window.pad_after + added;
+  const std::int64_t padded = (input - 1) * window.stride + window.span(),
+                     spanned = padded - window.pad_before,
+                     extent = spanned - window.pad_after + added;
   if (spanned < 1 || extent < 1) {
     throw Complaint{fmt::format("padding {} and {} leaves nothing of {} windows of {} along {}",
                                 window.pad_before, window.pad_after, input, window.span(), name)};
   }
+  check_extent(padded + added, 1, fmt::format("an output with its padding along {}", name));
   return extent;
+}
+
+/// Throws Complaint unless its numbers, and the positions that it covers, are within the limits.
+void check_window(const Window& window, const char* name) {
+  const auto check = [&](std::int64_t value, std::int64_t least, const char* what) {
+    check_extent(value, least, fmt::format("{} along {}", what, name));
+  };
+  check(window.kernel, 1, "a kernel");
+  check(window.stride, 1, "a stride");
+  check(window.dilation, 1, "a dilation");
+  check(window.pad_before, 0, "padding");
+  check(window.pad_after, 0, "padding");
+  check(window.span(), 1, "a dilated window");
 }
 
 std::int64_t output_extent(const Layer& layer, Axis axis) {
   const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
-  if (window.kernel < 1 || window.stride < 1 || window.dilation < 1 || window.pad_before < 0 ||
-      window.pad_after < 0) {
-    throw Complaint{fmt::format(
-        "expected kernel, stride and dilation of at least 1 and padding of at least 0 along {}",
-        name)};
-  }
-  std::int64_t span = window.kernel;
-  if (!multiply(span, window.dilation) || span > window_limit ||
-      std::max(window.pad_before, window.pad_after) > window_limit) {
-    throw Complaint{
-        fmt::format("a window of {} with dilation {} along {} overflows the program's counters",
-                    window.kernel, window.dilation, name)};
-  }
+  check_window(window, name);
   const std::int64_t input = layer.input[axis];
   if (layer.kind == LayerKind::TransposedConvolution) {
     return transposed_extent(layer, axis);
   }
+  check_extent(input + window.pad_before + window.pad_after, 1,
+               fmt::format("an input with its padding along {}", name));
   const std::int64_t extent = window.output_extent(input);
   if (extent < 1) {
     throw Complaint{fmt::format("a window of {} does not fit {} = {} with padding {} and {}",
@@ -167,25 +171,21 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
 }
 
 std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
-  std::int64_t extent = layer.input[axis];
   const std::int64_t factor = layer.scales[static_cast<std::size_t>(spatial_index(axis))].factor;
-  if (factor < 1 || !multiply(extent, factor)) {
-    throw Complaint{
-        fmt::format("a scale of {} along {} is below 1 or overflows the program's counters", factor,
-                    axis_names[static_cast<std::size_t>(axis)])};
-  }
-  return extent;
+  check_extent(factor, 1,
+               fmt::format("a scale along {}", axis_names[static_cast<std::size_t>(axis)]));
+  return layer.input[axis] * factor;
 }
 
-std::int64_t joined_channels(const Layer& layer) {
-  std::int64_t sum = 0;
-  for (const std::int64_t channels : layer.channels) {
-    sum += channels;  // two numbers below the limit
-    if (sum > element_limit) {
-      throw Complaint{"the channels of its inputs together overflow the program's counters"};
-    }
+/// What windows slide over, padding included, is a tensor like any other.
+void check_padded(const Layer& layer) {
+  const bool transposed = layer.kind == LayerKind::TransposedConvolution;
+  Shape padded = transposed ? layer.output : layer.input;
+  for (const Axis axis : spatial_axes) {
+    const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
+    padded[axis] += window.pad_before + window.pad_after;
   }
-  return sum;
+  elements_of(padded, transposed ? "outputs with their padding" : "inputs with their padding");
 }
 
 Shape output_shape(const Layer& layer) {
@@ -201,15 +201,14 @@ Shape output_shape(const Layer& layer) {
     }
   }
   if (layer.kind == LayerKind::Concat) {
-    output[Axis::C] = joined_channels(layer);
+    output[Axis::C] =  // two billion inputs of two billion channels would not overflow
+        std::accumulate(layer.channels.begin(), layer.channels.end(), std::int64_t{0});
   }
   if (layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::FullyConnected) {
     output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
   }
   if (is_contraction(layer.kind)) {
-    if (layer.filters < 1) {
-      throw Complaint{fmt::format("expected at least 1 filter, found {}", layer.filters)};
-    }
+    check_extent(layer.filters, 1, "filters");
     if (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0 ||
         layer.filters % layer.groups != 0) {
       throw Complaint{
@@ -273,10 +272,6 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   if (layer.kind == LayerKind::Input) {
     layer.output[Axis::N] = network.micro_batch();
     layer.input = layer.output;
-    if (std::ranges::any_of(layer.output.extent, [](std::int64_t extent) { return extent < 1; })) {
-      throw Complaint{fmt::format("expected extents of at least 1, found {}",
-                                  fmt::join(layer.output.extent, " x "))};
-    }
   } else {
     layer.input = network.layer(layer.inputs.front()).output;
     check_attributes(layer);
@@ -288,10 +283,17 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
     }
     layer.output = output_shape(layer);
   }
-  total += elements_of(layer.output, "outputs") +
-           (is_contraction(layer.kind) ? elements_of(layer.weights(), "weights") : 0);
-  if (total > element_limit) {
-    throw Complaint{"the tensors up to here have more elements than the program's counters hold"};
+  total += elements_of(layer.output, "outputs");
+  if (is_contraction(layer.kind)) {
+    total += elements_of(layer.weights(), "weights");
+  }
+  if (has_window(layer.kind)) {
+    check_padded(layer);
+  }
+  if (total > largest_network) {
+    throw Complaint{fmt::format(
+        "expected outputs and weights of at most {} elements in all layers up to this one",
+        largest_network)};
   }
 }
 
@@ -311,16 +313,22 @@ void check_names(const Network& network, const std::string& file,
 
 void check_ends(const Network& network, const std::string& file,
                 const std::vector<std::string>& pointers) {
+  std::vector<bool> is_read(network.layers.size(), false);
+  for (const Layer& layer : network.layers) {
+    for (const LayerIndex input : layer.inputs) {
+      is_read[static_cast<std::size_t>(input)] = true;
+    }
+  }
   LayerIndex losses = 0;
-  for (LayerIndex i = 0; i < network.size(); ++i) {
-    const Layer& layer = network.layer(i);
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const Layer& layer = network.layers[i];
     losses += is_loss(layer.kind);
     if (is_loss(layer.kind) && losses > 1) {
-      throw InputError(file, pointers[static_cast<std::size_t>(i)],
+      throw InputError(file, pointers[i],
                        fmt::format("layer {}: expected one loss, this is another", layer.name));
     }
-    if (!is_loss(layer.kind) && network.consumers(i).empty()) {
-      throw InputError(file, pointers[static_cast<std::size_t>(i)],
+    if (!is_loss(layer.kind) && !is_read[i]) {
+      throw InputError(file, pointers[i],
                        fmt::format("layer {}: nobody reads it, and it is no loss", layer.name));
     }
   }
@@ -367,9 +375,10 @@ Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers) {
   SP_ASSERT(pointers.size() == network.layers.size(), "{} pointers for {} layers", pointers.size(),
             network.layers.size());
-  if (network.batch < 1) {
-    throw InputError(file, "/batch",
-                     fmt::format("expected at least 1 sample, found {}", network.batch));
+  if (network.batch < 1 || network.batch > largest_extent) {
+    throw InputError(
+        file, "/batch",
+        fmt::format("expected from 1 to {} samples, found {}", largest_extent, network.batch));
   }
   if (network.statistics_samples < 1) {
     throw InputError(

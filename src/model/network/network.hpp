@@ -50,7 +50,7 @@ struct NetworkOverrides {
 
 /// Orders layers topologically (stable: file order where free), checks them and infers every shape from the inputs'. Throws InputError with
 /// `file` and the layer's JSON pointer (`pointers[i]` for layers[i] as given) on a cycle, a window that does not fit, shapes that disagree, or
-/// an element count or byte count that overflows 63 bits;
+/// an extent, a tensor or a sum of tensors beyond the limits (limits.hpp);
 /// or if the batch does not divide into its micro-batches, or batch normalization's sets do not fit into those.
 Network finish_network(Network network, const std::string& file,
                        const std::vector<std::string>& pointers);

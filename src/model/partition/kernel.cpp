@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "model/base/assert.hpp"
+#include "model/partition/contraction.hpp"
 #include "model/partition/copy_loops.hpp"
 
 namespace stratplan {
@@ -37,6 +38,7 @@ std::int64_t taps(const Kernel& kernel) {
 }
 
 std::int64_t weight_elements(const Kernel& kernel) {
+  if (!is_contraction(kernel.kind)) return 0;  // x and y may hold all parameters of a network
   return kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups) * taps(kernel);
 }
 

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <vector>
+
+#include "model/network/limits.hpp"
 
 namespace stratplan::cpu {
 namespace {
@@ -60,6 +63,23 @@ struct Problem {
   bool three_d, grouped;
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
 };
+
+/// Version 2.6.3 computes with extents, strides and bytes of one sample and of the weights in ints, without a check: beyond them its constructors divide by
+/// zero or fault. It unrolls rows of a window in the code that it generates, which takes time as the row's square: 2 s at 512.
+bool is_within_library(const Kernel& kernel) {
+  constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
+  constexpr std::int64_t longest_window = 512;
+  const auto samples_fit = [](const Shape& shape) {
+    return shape.elements() / std::max<std::int64_t>(1, shape[Axis::N]) < most_elements;
+  };
+  std::int64_t weights = kernel.x[Axis::C] / kernel.groups;
+  bool fits = samples_fit(kernel.x) && samples_fit(kernel.y) &&
+              multiply_within(weights, kernel.y[Axis::C], most_elements - 1);
+  for (const Window& window : kernel.windows)
+    fits = fits && window.kernel <= longest_window &&
+           multiply_within(weights, window.kernel, most_elements - 1);
+  return fits;
+}
 
 dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attr;
@@ -296,6 +316,7 @@ void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t colu
 }
 
 std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route) {
+  if (!is_within_library(kernel)) return nullptr;
   try {
     return std::make_unique<ConvolutionPrimitive>(kernel, route);
   } catch (const dnnl::error& error) {
