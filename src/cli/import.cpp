@@ -58,7 +58,7 @@ void print(const ImportOptions& options, const Network& network) {
                             {"parameters", network.parameter_count()},
                             {"forward_flops_per_sample", gigaflops * 1e9},
                             {"notes", network.notes}}
-                           .dump());
+                           .dump(-1, ' ', false, Json::error_handler_t::replace));
   } else {
     fmt::print("{}: {} layers, {} parameters, {:.4g} G operations forward per sample\n",
                network.name, network.size(), network.parameter_count(), gigaflops);
@@ -101,7 +101,7 @@ void add_import(CLI::App& program, const CommandLine&) {
   command
       ->add_option("-b,--batch", options->batch,
                    "samples per step over all ranks; default: as in the model")
-      ->check(positive());
+      ->check(extent());
   command->add_option("--input-size", options->input_size,
                       "replaces the input's extents: H,W or D,H,W");
   command

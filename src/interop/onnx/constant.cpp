@@ -2,17 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "model/base/assert.hpp"
+#include "model/network/limits.hpp"
 
 namespace stratplan::interop {
 namespace {
 
-constexpr std::int64_t element_limit = std::int64_t{1} << 58;
+/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up to the second number in all.
 constexpr std::int64_t small = 1 << 16;
+constexpr std::int64_t most_kept = 1 << 24;
 
-template <class To, class From>
-std::vector<To> converted(const std::vector<From>& values) {
-  return {values.begin(), values.end()};
+std::vector<float> rounded(const std::vector<std::int64_t>& integers) {
+  return {integers.begin(), integers.end()};
+}
+
+std::vector<std::int64_t> truncated(const std::vector<float>& numbers) {
+  std::vector<std::int64_t> integers;
+  integers.reserve(numbers.size());
+  for (const float number : numbers) {
+    need(number >= -0x1p63F && number < 0x1p63F,
+         fmt::format("{} where an integer belongs", number));
+    integers.push_back(static_cast<std::int64_t>(number));
+  }
+  return integers;
 }
 
 }  // namespace
@@ -22,57 +38,184 @@ void need(bool condition, const std::string& reason) {
 }
 
 std::int64_t elements_of(const Extents& extents) {
-  std::int64_t elements = 1;
+  std::int64_t elements = 1, without_zeros = 1;
   for (const std::int64_t extent : extents) {
-    need(extent >= 0, fmt::format("an extent of {}", extent));
-    need(!__builtin_mul_overflow(elements, extent, &elements) && elements <= element_limit,
-         "a tensor of more elements than the program's counters hold");
+    need(extent >= 0 && extent <= largest_extent,
+         fmt::format("an extent of {}, expected one from 0 to {}", extent, largest_extent));
+    need(multiply_within(without_zeros, std::max<std::int64_t>(extent, 1), largest_tensor),
+         fmt::format("a tensor of more than {} elements", largest_tensor));
+    elements *= extent;
   }
   return elements;
 }
 
-Constant::Constant(Extents extents, bool integral, std::function<Values()> make) {
-  const std::int64_t elements = elements_of(extents);
-  state_ = std::make_shared<State>(
-      State{std::move(extents), elements, integral, std::move(make), nullptr});
+// ---------------------------------------------------------------- evaluation
+
+/// One constant's values, and those that it depends on, by index: operands before what is computed from them.
+class Constants::Evaluation {
+ public:
+  Evaluation(Constants& all, std::size_t asked) : all_(all), asked_(asked) {
+    std::vector<std::size_t> found{asked};
+    needed_[asked].readers = 1;
+    while (!found.empty()) {
+      const State& state = all_.states_[found.back()];
+      found.pop_back();
+      if (state.kept) continue;
+      for (const std::size_t operand : state.operands)
+        if (needed_[operand].readers++ == 0) found.push_back(operand);
+    }
+  }
+
+  Values run() {
+    pay();
+    for (const bool stored : {true, false})  // a file that is too short says so at once
+      for (auto& [index, one] : needed_)
+        if (all_.states_[index].is_stored == stored) make(index, one);
+    const std::shared_ptr<Values> result = std::move(needed_.at(asked_).values);
+    return all_.states_[asked_].kept ? *result : std::move(*result);
+  }
+
+ private:
+  struct Needed {
+    std::size_t readers = 0;
+    std::shared_ptr<Values> values;
+  };
+
+  /// Stored values are read for nothing once.
+  void pay() {
+    std::int64_t price = 0, allowance = all_.allowance_;
+    std::size_t dearest = asked_;
+    for (const auto& [index, one] : needed_) {
+      const State& state = all_.states_[index];
+      if (state.is_stored && !state.was_read) {
+        allowance += elements_per_stored * state.elements;
+      } else if (index == asked_ || !state.kept) {
+        price += state.elements;
+        if (state.elements > all_.states_[dearest].elements) dearest = index;
+      }
+    }
+    const State& worst = all_.states_[dearest];
+    need(price <= allowance,
+         fmt::format("{}computing {} elements of constants, {} of one alone, where {} are left of "
+                     "{} for a model and {} for each that is stored in it",
+                     worst.node ? *worst.node + ": " : "", price, worst.elements, allowance,
+                     free_elements, elements_per_stored));
+    all_.allowance_ -= price;
+  }
+
+  void make(std::size_t index, Needed& one) {
+    State& state = all_.states_[index];
+    if (state.kept) {
+      one.values = state.kept;
+      return;
+    }
+    std::vector<const Values*> operands;
+    for (const std::size_t operand : state.operands)
+      operands.push_back(needed_.at(operand).values.get());
+    auto values = std::make_shared<Values>(state.make(operands));
+    const auto count = std::visit([](const auto& list) { return std::ssize(list); }, *values);
+    SP_ASSERT(count == state.elements &&
+                  std::holds_alternative<std::vector<std::int64_t>>(*values) == state.integral,
+              "{} values for {} elements", count, state.elements);
+    if (state.is_stored && !std::exchange(state.was_read, true))
+      all_.allowance_ += elements_per_stored * state.elements;
+    one.values = std::move(values);
+    if (state.elements <= small && all_.kept_ + state.elements <= most_kept) {
+      all_.kept_ += state.elements;
+      state.kept = one.values;
+    }
+    for (const std::size_t operand : state.operands)
+      if (--needed_.at(operand).readers == 0) needed_.at(operand).values.reset();
+  }
+
+  Constants& all_;
+  std::size_t asked_;
+  std::map<std::size_t, Needed> needed_;
+};
+
+Constant Constants::add(State state) {
+  state.elements = elements_of(state.extents);
+  state.node = node_;
+  states_.push_back(std::move(state));
+  return {*this, states_.size() - 1};
 }
 
-Constant Constant::of(Extents extents, std::vector<std::int64_t> integers) {
-  return {std::move(extents), true, [integers = std::move(integers)] { return Values(integers); }};
+Constant Constants::stored(Extents extents, bool integral, std::function<Values()> read) {
+  State state;
+  state.extents = std::move(extents);
+  state.integral = integral;
+  state.make = [read = std::move(read)](OperandValues) { return read(); };
+  state.is_stored = true;
+  return add(std::move(state));
 }
 
-Constant Constant::of(Extents extents, std::vector<float> numbers) {
-  return {std::move(extents), false, [numbers = std::move(numbers)] { return Values(numbers); }};
+Constant Constants::of(Extents extents, std::vector<std::int64_t> integers) {
+  return stored(std::move(extents), true,
+                [integers = std::move(integers)] { return Values(integers); });
 }
 
-Constant::Values Constant::values() const {
-  if (state_->kept) return *state_->kept;
-  Values values = state_->make();
-  const auto count = std::visit([](const auto& list) { return std::ssize(list); }, values);
-  SP_ASSERT(count == state_->elements &&
-                std::holds_alternative<std::vector<std::int64_t>>(values) == state_->integral,
-            "{} values for {} elements", count, state_->elements);
-  if (state_->elements <= small) state_->kept = std::make_unique<Values>(values);
-  return values;
+Constant Constants::of(Extents extents, std::vector<float> numbers) {
+  return stored(std::move(extents), false,
+                [numbers = std::move(numbers)] { return Values(numbers); });
 }
+
+Constant Constants::computed(Extents extents, bool integral, std::vector<Constant> operands,
+                             std::function<Values(OperandValues)> make) {
+  State state;
+  state.extents = std::move(extents);
+  state.integral = integral;
+  state.make = std::move(make);
+  for (const Constant& operand : operands) state.operands.push_back(operand.index_);
+  return add(std::move(state));
+}
+
+Values Constants::values(const Constant& constant) {
+  return Evaluation(*this, constant.index_).run();
+}
+
+// ---------------------------------------------------------------- one of them
+
+const Extents& Constant::extents() const { return all_->states_[index_].extents; }
+std::int64_t Constant::elements() const { return all_->states_[index_].elements; }
+bool Constant::integral() const { return all_->states_[index_].integral; }
 
 std::vector<float> Constant::floats() const {
-  Values found = values();
+  Values found = all_->values(*this);
   if (auto* numbers = std::get_if<std::vector<float>>(&found)) return std::move(*numbers);
-  return converted<float>(std::get<std::vector<std::int64_t>>(found));
+  return rounded(std::get<std::vector<std::int64_t>>(found));
 }
 
 std::vector<std::int64_t> Constant::integers() const {
   need(elements() <= small,
        fmt::format("{} elements where extents, axes or positions belong", elements()));
-  Values found = values();
+  Values found = all_->values(*this);
   if (auto* integers = std::get_if<std::vector<std::int64_t>>(&found)) return std::move(*integers);
-  return converted<std::int64_t>(std::get<std::vector<float>>(found));
+  return truncated(std::get<std::vector<float>>(found));
 }
 
 double Constant::scalar() const {
   need(elements() == 1, fmt::format("{} elements where one number belongs", elements()));
-  return state_->integral ? static_cast<double>(integers()[0]) : static_cast<double>(floats()[0]);
+  return integral() ? static_cast<double>(integers()[0]) : static_cast<double>(floats()[0]);
+}
+
+Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+                  std::function<Values(OperandValues)> make) {
+  Constants& all = operands.at(0).all();
+  return all.computed(std::move(extents), integral, std::move(operands), std::move(make));
+}
+
+Constant as_floats(const Constant& constant) {
+  if (!constant.integral()) return constant;
+  return computed(constant.extents(), false, {constant}, [](OperandValues read) {
+    return Values(rounded(std::get<std::vector<std::int64_t>>(*read[0])));
+  });
+}
+
+Constant as_integers(const Constant& constant) {
+  if (constant.integral()) return constant;
+  return computed(constant.extents(), true, {constant}, [](OperandValues read) {
+    return Values(truncated(std::get<std::vector<float>>(*read[0])));
+  });
 }
 
 }  // namespace stratplan::interop

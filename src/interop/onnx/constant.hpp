@@ -1,9 +1,11 @@
 #pragma once
-// A tensor that is known before anything runs: weights, and the extents that models compute with. Its shape is always at hand; its values are made only
-// when somebody asks, so that planning with a model of gigabytes touches none of them.
+// Tensors that are known before anything runs: weights, and the extents that models compute with. Their shapes are always at hand; their values are made
+// only when somebody asks, so that planning with a model of gigabytes touches none of them.
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,38 +21,90 @@ void need(bool condition, const std::string& reason);
 
 using Extents = std::vector<std::int64_t>;
 
-/// Throws Inexpressible: a negative extent, or more elements than the program counts.
+/// Throws Inexpressible: an extent below zero, or one or a product beyond the limits of networks (limits.hpp); zeros do not hide what the others come to.
 std::int64_t elements_of(const Extents& extents);
 
+using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
+/// Of all operands of a computed constant, in their order.
+using OperandValues = std::span<const Values* const>;
+
+class Constants;
+
+/// One of the constants: a name for it, as cheap as a pointer. Lasts as long as they do.
 class Constant {
  public:
-  using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
-  /// `make` returns as many values as there are elements: integers if `integral`.
-  Constant(Extents extents, bool integral, std::function<Values()> make);
-  static Constant of(Extents extents, std::vector<std::int64_t> integers);
-  static Constant of(Extents extents, std::vector<float> numbers);
+  const Extents& extents() const;
+  std::int64_t elements() const;
+  bool integral() const;
+  Constants& all() const { return *all_; }
 
-  const Extents& extents() const { return state_->extents; }
-  std::int64_t elements() const { return state_->elements; }
-  bool integral() const { return state_->integral; }
-
-  Values values() const;
+  /// Throws Inexpressible where Constants::values does.
   std::vector<float> floats() const;
-  /// Of few elements: extents, axes, positions. Throws Inexpressible if there are too many for that.
+  /// Extents, axes and positions, which are few. Throws Inexpressible if there are too many for that, too.
   std::vector<std::int64_t> integers() const;
   /// The one element.
   double scalar() const;
 
  private:
+  friend class Constants;
+  Constant(Constants& all, std::size_t index) : all_(&all), index_(index) {}
+  Constants* all_;
+  std::size_t index_;
+};
+
+/// All constants of one model. A computed one is a function of some that were there before it, so that their order is an order to compute them in, and
+/// neither asking for values nor taking them down follows chains of them by recursion.
+class Constants {
+ public:
+  /// Elements that may be computed for one model: so many, and this multiple of those that are stored in it.
+  static constexpr std::int64_t free_elements = std::int64_t{1} << 28;
+  static constexpr std::int64_t elements_per_stored = 8;
+
+  Constants() = default;
+  Constants(const Constants&) = delete;
+  Constants& operator=(const Constants&) = delete;
+
+  /// Values of the model's own. `read` returns as many as there are elements: integers if `integral`.
+  Constant stored(Extents extents, bool integral, std::function<Values()> read);
+  Constant of(Extents extents, std::vector<std::int64_t> integers);
+  Constant of(Extents extents, std::vector<float> numbers);
+  /// `make` returns as many values as there are elements: integers if `integral`. It reads the operands' and nothing else that was not there before.
+  Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+                    std::function<Values(OperandValues)> make);
+
+  /// Constants that are added from now on are told of under this name: "w (Expand, opset 13)".
+  void begin(std::string node) { node_ = std::make_shared<const std::string>(std::move(node)); }
+
+  /// Each constant that is asked for and each that it depends on is computed once, if it is not kept; small ones are kept, all others dropped as soon as nobody
+  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than may be computed; and what `read` and `make` throw.
+  Values values(const Constant& constant);
+
+ private:
+  friend class Constant;
   struct State {
     Extents extents;
-    std::int64_t elements;
-    bool integral;
-    std::function<Values()> make;
-    std::unique_ptr<Values>
-        kept;  ///< of small ones: chains of them would be worked out again and again
+    std::int64_t elements = 0;
+    bool integral = false;
+    std::vector<std::size_t> operands;  ///< of lower indices
+    std::function<Values(OperandValues)> make;
+    std::shared_ptr<const std::string> node;  ///< that it was added for
+    bool is_stored = false, was_read = false;
+    std::shared_ptr<Values> kept;
   };
-  std::shared_ptr<State> state_;
+  class Evaluation;
+
+  Constant add(State state);
+
+  std::deque<State> states_;
+  std::shared_ptr<const std::string> node_;
+  std::int64_t allowance_ = free_elements, kept_ = 0;
 };
+
+/// Computed from operands, of which there is at least one.
+Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+                  std::function<Values(OperandValues)> make);
+/// The same numbers, of the other type if need be: integers are rounded to floats, and floats towards zero.
+Constant as_floats(const Constant& constant);
+Constant as_integers(const Constant& constant);
 
 }  // namespace stratplan::interop

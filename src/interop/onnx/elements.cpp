@@ -19,20 +19,20 @@ Parameter* parameter(Draft& draft, const std::string& name) {
   return found == draft.parameters.end() ? nullptr : &*found;
 }
 
-/// Element by element.
+/// Floats, element by element.
 template <class Combine>
-Numbers combined(const Numbers& a, const Numbers& b, Combine combine) {
-  return [a, b, combine] {
-    std::vector<float> values = a();
-    const std::vector<float> others = b();
+Constant combined(const Constant& a, const Constant& b, Combine combine) {
+  return computed(a.extents(), false, {as_floats(a), as_floats(b)}, [combine](OperandValues read) {
+    std::vector<float> values = std::get<std::vector<float>>(*read[0]);
+    const auto& others = std::get<std::vector<float>>(*read[1]);
     std::transform(values.begin(), values.end(), others.begin(), values.begin(), combine);
-    return values;
-  };
+    return Values(std::move(values));
+  });
 }
 
 /// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to them.
-void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor,
-                    const std::optional<Numbers>& summand) {
+void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
+                    const std::optional<Constant>& summand) {
   const std::int64_t channels = op.channels(x);
   Json attributes{{"filters", channels}, {"kernel", 1}};
   if (channels > 1) attributes["groups"] = channels;
@@ -44,15 +44,13 @@ void scale_channels(const Operation& op, const Tensor& x, const Numbers& factor,
   op.point_wise(LayerKind::Convolution, {x}, attributes, parameters);
 }
 
-Numbers constant_of_channels(const Operation& op, const Tensor& x, float value) {
-  return [count = op.channels(x), value] {
-    return std::vector<float>(static_cast<std::size_t>(count), value);
-  };
+Constant constant_of_channels(const Operation& op, const Tensor& x, float value) {
+  return of_length(op.graph.constants().of({1}, std::vector<float>{value}), op.channels(x));
 }
 
 /// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them up, if nobody else reads what that makes.
-void affine(const Operation& op, Tensor x, const std::optional<Numbers>& factor,
-            const std::optional<Numbers>& summand) {
+void affine(const Operation& op, Tensor x, const std::optional<Constant>& factor,
+            const std::optional<Constant>& summand) {
   Draft& maker = op.graph.drafts[x.draft];
   if (x.alone && has_statistics(maker.kind)) {
     Parameter &scale = *parameter(maker, "scale"), &shift = *parameter(maker, "shift");
@@ -68,7 +66,7 @@ void affine(const Operation& op, Tensor x, const std::optional<Numbers>& factor,
     maker.parameters.push_back({"bias", {op.channels(x)}, *summand});
     return op.output(x);
   }
-  scale_channels(op, x, factor.value_or(constant_of_channels(op, x, 1)), summand);
+  scale_channels(op, x, factor ? *factor : constant_of_channels(op, x, 1), summand);
 }
 
 /// Which of the node's two inputs is a constant, if one is.
@@ -77,12 +75,12 @@ std::optional<int> constant_side(const Operation& op) {
   return op.is_constant(0) ? std::optional(0) : op.is_constant(1) ? std::optional(1) : std::nullopt;
 }
 
-Numbers mapped(const Numbers& values, float (*map)(float)) {
-  return [values, map] {
-    std::vector<float> result = values();
+Constant mapped(const Constant& values, float (*map)(float)) {
+  return computed(values.extents(), false, {as_floats(values)}, [map](OperandValues read) {
+    std::vector<float> result = std::get<std::vector<float>>(*read[0]);
     std::transform(result.begin(), result.end(), result.begin(), map);
-    return result;
-  };
+    return Values(std::move(result));
+  });
 }
 
 std::vector<Tensor> all_alike(const Operation& op) {
@@ -120,8 +118,7 @@ void prelu(const Operation& op) {
   const bool first =
       slope.elements() == channels &&
       slope.extents().size() == 1;  // before version 7 its one axis lay with the channels
-  const Numbers slopes = op.opset < 7 && first ? Numbers([slope] { return slope.floats(); })
-                                               : per_channel(op, slope, x);
+  const Constant slopes = op.opset < 7 && first ? slope : per_channel(op, slope, x);
   op.point_wise(LayerKind::PReLU, {x}, Json::object(), {{"slope", {channels}, slopes}});
 }
 
@@ -173,7 +170,7 @@ void subtract(const Operation& op) {
   const auto side = constant_side(op);
   need(side.has_value(), "a difference of two tensors that are computed");
   const Tensor x = op.tensor(1 - *side);
-  const Numbers values = per_channel(op, op.constant(*side), x);
+  const Constant values = per_channel(op, op.constant(*side), x);
   if (*side == 0) return affine(op, x, constant_of_channels(op, x, -1), values);
   affine(op, x, {}, mapped(values, [](float value) { return -value; }));
 }

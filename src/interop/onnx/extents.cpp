@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 
@@ -17,6 +18,14 @@ std::int64_t within(std::int64_t position, std::int64_t extent) {
 std::vector<std::int64_t> from_front(std::vector<std::int64_t> axes, std::size_t rank) {
   for (std::int64_t& axis : axes) axis = within(axis, static_cast<std::int64_t>(rank));
   return axes;
+}
+
+void need_permutation(const std::vector<std::int64_t>& order, std::size_t rank) {
+  std::vector<std::int64_t> sorted = order, axes(rank);
+  std::sort(sorted.begin(), sorted.end());
+  std::iota(axes.begin(), axes.end(), 0);
+  need(sorted == axes,
+       fmt::format("({}), which is no permutation of {} axes", fmt::join(order, ", "), rank));
 }
 
 Extents squeezed(const Extents& extents, const std::vector<std::int64_t>& axes) {
@@ -45,11 +54,8 @@ Extents unsqueezed(const Extents& extents, const std::vector<std::int64_t>& axes
 Extents flattened(const Extents& extents, std::int64_t axis) {
   const std::int64_t rank = std::ssize(extents), at = axis < 0 ? axis + rank : axis;
   need(at >= 0 && at <= rank, fmt::format("axis {} of {}", axis, rank));
-  const auto product = [](auto begin, auto end) {
-    return std::accumulate(begin, end, std::int64_t{1}, std::multiplies<>());
-  };
-  return {product(extents.begin(), extents.begin() + at),
-          product(extents.begin() + at, extents.end())};
+  return {elements_of({extents.begin(), extents.begin() + at}),
+          elements_of({extents.begin() + at, extents.end()})};
 }
 
 Extents reshaped(const Extents& extents, Extents target, bool zero_is_zero) {

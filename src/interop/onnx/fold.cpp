@@ -46,23 +46,24 @@ void for_each_index(const Extents& extents, Visit visit) {
 /// Elements of `source`: that of index i at the place `place(i)`, row-major.
 template <class Place>
 Constant picked(const Extents& extents, const Constant& source, Place place) {
-  return {extents, source.integral(), [extents, source, place] {
-            return std::visit(
-                [&](const auto& from) -> Constant::Values {
-                  std::decay_t<decltype(from)> values;
-                  values.reserve(static_cast<std::size_t>(elements_of(extents)));
-                  for_each_index(extents, [&](const Extents& index) {
-                    values.push_back(from[static_cast<std::size_t>(place(index))]);
-                  });
-                  return values;
-                },
-                source.values());
-          }};
+  return computed(extents, source.integral(), {source}, [extents, place](OperandValues read) {
+    return std::visit(
+        [&](const auto& from) -> Values {
+          std::decay_t<decltype(from)> values;
+          values.reserve(static_cast<std::size_t>(elements_of(extents)));
+          for_each_index(extents, [&](const Extents& index) {
+            values.push_back(from[static_cast<std::size_t>(place(index))]);
+          });
+          return values;
+        },
+        *read[0]);
+  });
 }
 
 Constant with_extents(const Constant& source, Extents extents) {
   need(elements_of(extents) == source.elements(), "a reshape that changes the number of elements");
-  return {std::move(extents), source.integral(), [source] { return source.values(); }};
+  return computed(std::move(extents), source.integral(), {source},
+                  [](OperandValues read) { return *read[0]; });
 }
 
 // ---------------------------------------------------------------- arithmetic
@@ -124,24 +125,29 @@ bool compares(const std::string& op) { return op == "Equal" || op == "Less" || o
 
 Constant binary(const std::string& op, const Constant& first, const Constant& second) {
   const Extents extents = broadcast(first.extents(), second.extents());
-  const Constant a = expanded(first, extents), b = expanded(second, extents);
-  const bool integral = a.integral() && b.integral();
-  return {extents, integral || compares(op), [op, a, b, integral]() -> Constant::Values {
-            std::vector<std::int64_t> integers;
-            std::vector<float> numbers;
-            if (integral) {
-              const auto x = std::get<std::vector<std::int64_t>>(a.values()),
-                         y = std::get<std::vector<std::int64_t>>(b.values());
-              for (std::size_t i = 0; i < x.size(); ++i)
-                integers.push_back(apply_wrapping(op, x[i], y[i]));
-              return integers;
-            }
-            const auto x = a.floats(), y = b.floats();
-            for (std::size_t i = 0; i < x.size(); ++i) numbers.push_back(apply(op, x[i], y[i]));
-            if (!compares(op)) return numbers;
-            integers.assign(numbers.begin(), numbers.end());
-            return integers;
-          }};
+  const bool integral = first.integral() && second.integral();
+  const auto side = [&](const Constant& x) {
+    return expanded(integral ? x : as_floats(x), extents);
+  };
+  return computed(extents, integral || compares(op), {side(first), side(second)},
+                  [op, integral](OperandValues read) -> Values {
+                    std::vector<std::int64_t> integers;
+                    if (integral) {
+                      const auto &x = std::get<std::vector<std::int64_t>>(*read[0]),
+                                 &y = std::get<std::vector<std::int64_t>>(*read[1]);
+                      for (std::size_t i = 0; i < x.size(); ++i)
+                        integers.push_back(apply_wrapping(op, x[i], y[i]));
+                      return integers;
+                    }
+                    std::vector<float> numbers;
+                    const auto &x = std::get<std::vector<float>>(*read[0]),
+                               &y = std::get<std::vector<float>>(*read[1]);
+                    for (std::size_t i = 0; i < x.size(); ++i)
+                      numbers.push_back(apply(op, x[i], y[i]));
+                    if (!compares(op)) return numbers;
+                    integers.assign(numbers.begin(), numbers.end());
+                    return integers;
+                  });
 }
 
 float apply(const std::string& op, float x) {
@@ -153,45 +159,43 @@ float apply(const std::string& op, float x) {
 }
 
 Constant unary(const std::string& op, const Constant& x) {
-  return {x.extents(), x.integral(), [op, x]() -> Constant::Values {
-            if (x.integral()) {
-              auto values = std::get<std::vector<std::int64_t>>(x.values());
-              if (op == "Neg")
-                for (auto& value : values) value = apply_wrapping("Sub", 0, value);
-              return values;
-            }
-            auto values = x.floats();
-            for (float& value : values) value = apply(op, value);
-            return values;
-          }};
+  return computed(x.extents(), x.integral(), {x}, [op](OperandValues read) {
+    Values values = *read[0];
+    if (auto* integers = std::get_if<std::vector<std::int64_t>>(&values)) {
+      if (op == "Neg")
+        for (auto& value : *integers) value = apply_wrapping("Sub", 0, value);
+    } else {
+      for (float& value : std::get<std::vector<float>>(values)) value = apply(op, value);
+    }
+    return values;
+  });
 }
 
 Constant cast(const Node& node, const Constant& x) {
   const std::int64_t type = node.integer("to", onnx::TensorProto::FLOAT);
   const bool integral = type != onnx::TensorProto::FLOAT && type != onnx::TensorProto::DOUBLE &&
                         type != onnx::TensorProto::FLOAT16 && type != onnx::TensorProto::BFLOAT16;
-  if (integral == x.integral()) return x;
-  if (!integral) return {x.extents(), false, [x] { return Constant::Values(x.floats()); }};
-  return {x.extents(), true, [x] { return Constant::Values(x.integers()); }};
+  return integral ? as_integers(x) : as_floats(x);
 }
 
 Constant where(const Constant& condition, const Constant& yes, const Constant& no) {
   const Extents extents = broadcast(condition.extents(), broadcast(yes.extents(), no.extents()));
-  const Constant chosen = expanded(condition, extents), a = expanded(yes, extents),
-                 b = expanded(no, extents);
-  need(a.integral() == b.integral(), "a choice between integers and other numbers");
-  return {extents, a.integral(), [chosen, a, b] {
-            const auto choice = chosen.integers();
-            Constant::Values values = a.values();
-            std::visit(
-                [&](auto& list) {
-                  const auto other = std::get<std::decay_t<decltype(list)>>(b.values());
-                  for (std::size_t i = 0; i < list.size(); ++i)
-                    if (choice[i] == 0) list[i] = other[i];
-                },
-                values);
-            return values;
-          }};
+  need(yes.integral() == no.integral(), "a choice between integers and other numbers");
+  return computed(
+      extents, yes.integral(),
+      {expanded(as_integers(condition), extents), expanded(yes, extents), expanded(no, extents)},
+      [](OperandValues read) {
+        const auto& choice = std::get<std::vector<std::int64_t>>(*read[0]);
+        Values values = *read[1];
+        std::visit(
+            [&](auto& list) {
+              const auto& other = std::get<std::decay_t<decltype(list)>>(*read[2]);
+              for (std::size_t i = 0; i < list.size(); ++i)
+                if (choice[i] == 0) list[i] = other[i];
+            },
+            values);
+        return values;
+      });
 }
 
 // ---------------------------------------------------------------- order
@@ -269,7 +273,7 @@ Constant transpose(const Node& node, const Constant& data) {
   std::vector<std::int64_t> order(from.size());
   std::iota(order.rbegin(), order.rend(), 0);
   order = from_front(node.integers("perm", order), from.size());
-  need(order.size() == from.size(), "a permutation of another number of axes");
+  need_permutation(order, from.size());
   Extents extents;
   const Extents strides = strides_of(from);
   for (const std::int64_t axis : order) extents.push_back(from[static_cast<std::size_t>(axis)]);
@@ -281,122 +285,127 @@ Constant transpose(const Node& node, const Constant& data) {
   });
 }
 
-/// Two constants along an axis.
-Constant joined(const Constant& a, const Constant& b, std::size_t axis) {
-  Extents extents = a.extents();
-  need(b.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
-  for (std::size_t i = 0; i < extents.size(); ++i)
-    need(i == axis || extents[i] == b.extents()[i],
-         "a concatenation of tensors of different extents");
-  need(a.integral() == b.integral(), "a concatenation of integers and other numbers");
-  extents[axis] += b.extents()[axis];
-  return {extents, a.integral(), [a, b, axis] {
-            const auto inner = [axis](const Constant& part) {
-              return std::accumulate(part.extents().begin() + static_cast<std::ptrdiff_t>(axis),
-                                     part.extents().end(), std::int64_t{1}, std::multiplies<>());
-            };
-            return std::visit(
-                [&](const auto& x) -> Constant::Values {
-                  const auto y = std::get<std::decay_t<decltype(x)>>(b.values());
-                  std::decay_t<decltype(x)> values;
-                  const std::int64_t p = inner(a), q = inner(b),
-                                     rows = p > 0   ? a.elements() / p
-                                            : q > 0 ? b.elements() / q
-                                                    : 0;
-                  for (std::int64_t row = 0; row < rows; ++row) {
-                    values.insert(values.end(), x.begin() + row * p, x.begin() + (row + 1) * p);
-                    values.insert(values.end(), y.begin() + row * q, y.begin() + (row + 1) * q);
-                  }
-                  return values;
-                },
-                a.values());
-          }};
-}
-
 Constant concat(const Node& node, const Inputs& inputs) {
-  Constant result = operand(inputs, 0);
+  const Constant& first = operand(inputs, 0);
+  Extents extents = first.extents();
   const auto axis =
-      static_cast<std::size_t>(from_front({node.integer("axis", 0)}, result.extents().size())[0]);
-  for (std::size_t i = 1; i < inputs.size(); ++i) result = joined(result, operand(inputs, i), axis);
-  return result;
+      static_cast<std::size_t>(from_front({node.integer("axis", 0)}, extents.size())[0]);
+  extents[axis] = 0;
+  std::vector<Constant> parts;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Constant& part = parts.emplace_back(operand(inputs, i));
+    need(part.extents().size() == extents.size(), "a concatenation of tensors of different ranks");
+    for (std::size_t other = 0; other < extents.size(); ++other)
+      need(other == axis || part.extents()[other] == extents[other],
+           "a concatenation of tensors of different extents");
+    need(part.integral() == first.integral(), "a concatenation of integers and other numbers");
+    extents[axis] += part.extents()[axis];
+    elements_of(extents);
+  }
+  const std::int64_t rows =
+      elements_of({extents.begin(), extents.begin() + static_cast<std::ptrdiff_t>(axis)});
+  return computed(extents, first.integral(), parts, [rows](OperandValues read) {
+    return std::visit(
+        [&](const auto& kind) -> Values {
+          using List = std::decay_t<decltype(kind)>;
+          List values;
+          for (std::int64_t row = 0; row < rows; ++row) {
+            for (const Values* part : read) {
+              const List& from = std::get<List>(*part);
+              const std::int64_t run = std::ssize(from) / rows;
+              values.insert(values.end(), from.begin() + row * run, from.begin() + (row + 1) * run);
+            }
+          }
+          return values;
+        },
+        *read[0]);
+  });
 }
 
 // ---------------------------------------------------------------- new ones
 
-Constant literal(const Node& node) {
-  if (const auto tensor = node.tensor("value")) return *tensor;
+Constant literal(const Node& node, Constants& all) {
+  if (const auto tensor = node.tensor("value", all)) return *tensor;
   if (node.has("value_int"))
-    return Constant::of({}, std::vector<std::int64_t>{node.integer("value_int", 0)});
+    return all.of({}, std::vector<std::int64_t>{node.integer("value_int", 0)});
   if (node.has("value_float"))
-    return Constant::of({}, std::vector<float>{static_cast<float>(node.number("value_float", 0))});
+    return all.of({}, std::vector<float>{static_cast<float>(node.number("value_float", 0))});
   if (const auto integers = node.integers("value_ints"); !integers.empty())
-    return Constant::of({std::ssize(integers)}, integers);
+    return all.of({std::ssize(integers)}, integers);
   if (const auto numbers = node.numbers("value_floats"); !numbers.empty())
-    return Constant::of({std::ssize(numbers)}, numbers);
+    return all.of({std::ssize(numbers)}, numbers);
   throw Inexpressible{"a constant without numbers"};
 }
 
+template <class Number>
+Constant repeated(Constants& all, const Extents& extents, Number number) {
+  const auto count = static_cast<std::size_t>(elements_of(extents));
+  return all.computed(extents, std::is_integral_v<Number>, {}, [count, number](OperandValues) {
+    return Values(std::vector<Number>(count, number));
+  });
+}
+
 Constant filled(const Node& node, const Constant& shape) {
+  Constants& all = shape.all();
   const Extents extents = shape.integers();
-  const auto value = node.tensor("value");
-  if (value && value->integral()) {
-    return {extents, true,
-            [count = elements_of(extents), number = static_cast<std::int64_t>(value->scalar())] {
-              return Constant::Values(
-                  std::vector<std::int64_t>(static_cast<std::size_t>(count), number));
-            }};
-  }
-  return {
-      extents, false,
-      [count = elements_of(extents), number = value ? static_cast<float>(value->scalar()) : 0.0f] {
-        return Constant::Values(std::vector<float>(static_cast<std::size_t>(count), number));
-      }};
+  const auto value = node.tensor("value", all);
+  need(!value || value->elements() == 1, "a value of another number of elements than one");
+  if (value && value->integral()) return repeated(all, extents, value->integers()[0]);
+  return repeated(all, extents, value ? static_cast<float>(value->scalar()) : 0.0F);
 }
 
 Constant range(const Constant& start, const Constant& limit, const Constant& step) {
   need(start.integral() && limit.integral() && step.integral(),
        "a range of other numbers than integers");
-  std::vector<std::int64_t> values;
-  const std::int64_t first = start.integers().at(0), end = limit.integers().at(0),
-                     by = step.integers().at(0);
+  const auto one = [](const Constant& x) {
+    need(x.elements() == 1, fmt::format("a range of {} numbers, expected one", x.elements()));
+    return x.integers()[0];
+  };
+  const std::int64_t first = one(start), end = one(limit), by = one(step);
   for (const std::int64_t number : {first, end, by})
-    need(by != 0 && std::abs(number) < element_count_limit,
+    need(by != 0 && number > -element_count_limit && number < element_count_limit,
          fmt::format("a range from {} to {} by {}", first, end, by));
-  for (std::int64_t at = first; by > 0 ? at < end : at > end; at += by) values.push_back(at);
-  return Constant::of({std::ssize(values)}, values);
+  const std::int64_t distance = by > 0 ? end - first : first - end, stride = std::abs(by),
+                     count = std::max<std::int64_t>(0, (distance + stride - 1) / stride);
+  return start.all().computed({count}, true, {}, [first, by, count](OperandValues) {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) values[static_cast<std::size_t>(i)] = first + i * by;
+    return Values(values);
+  });
 }
 
 Constant product(const Node& node, const Constant& x) {
   need(x.extents().size() <= 1, "a product along some axes");
   std::int64_t result = 1;
   for (const std::int64_t value : x.integers()) result = apply_wrapping("Mul", result, value);
-  return Constant::of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(),
-                      std::vector<std::int64_t>{result});
+  return x.all().of(node.integer("keepdims", 1) != 0 ? Extents(x.extents().size(), 1) : Extents(),
+                    std::vector<std::int64_t>{result});
 }
 
-using Folding = Constant (*)(const Node&, const Inputs&, std::int64_t opset);
+using Folding = Constant (*)(const Node&, const Inputs&, Constants&);
 
-Constant fold_binary(const Node& node, const Inputs& inputs, std::int64_t) {
+Constant fold_binary(const Node& node, const Inputs& inputs, Constants&) {
   Constant result = operand(inputs, 0);
   for (std::size_t i = 1; i < inputs.size(); ++i)
     result = binary(node.op(), result, operand(inputs, i));
   return result;
 }
-Constant fold_unary(const Node& node, const Inputs& inputs, std::int64_t) {
+Constant fold_unary(const Node& node, const Inputs& inputs, Constants&) {
   return unary(node.op(), operand(inputs, 0));
 }
 
 const std::map<std::string, Folding>& foldings() {
   static const std::map<std::string, Folding> table{
-      {"Constant", [](const Node& node, const Inputs&, std::int64_t) { return literal(node); }},
-      {"ConstantOfShape", [](const Node& node, const Inputs& in,
-                             std::int64_t) { return filled(node, operand(in, 0)); }},
-      {"Identity", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
-      {"Dropout", [](const Node&, const Inputs& in, std::int64_t) { return operand(in, 0); }},
+      {"Constant",
+       [](const Node& node, const Inputs&, Constants& all) { return literal(node, all); }},
+      {"ConstantOfShape",
+       [](const Node& node, const Inputs& in, Constants&) { return filled(node, operand(in, 0)); }},
+      {"Identity", [](const Node&, const Inputs& in, Constants&) { return operand(in, 0); }},
+      {"Dropout", [](const Node&, const Inputs& in, Constants&) { return operand(in, 0); }},
       {"Cast",
-       [](const Node& node, const Inputs& in, std::int64_t) { return cast(node, operand(in, 0)); }},
+       [](const Node& node, const Inputs& in, Constants&) { return cast(node, operand(in, 0)); }},
       {"Shape",
-       [](const Node& node, const Inputs& in, std::int64_t) {
+       [](const Node& node, const Inputs& in, Constants& all) {
          const Extents& extents = operand(in, 0).extents();
          const std::int64_t rank = std::ssize(extents);
          const auto place = [rank](std::int64_t position) {
@@ -404,48 +413,48 @@ const std::map<std::string, Folding>& foldings() {
          };
          const std::int64_t first = place(node.integer("start", 0)),
                             end = std::max(first, place(node.integer("end", rank)));
-         return Constant::of({end - first}, Places(extents.begin() + first, extents.begin() + end));
+         return all.of({end - first}, Places(extents.begin() + first, extents.begin() + end));
        }},
       {"Size", [](const Node&, const Inputs& in,
-                  std::int64_t) { return Constant::of({}, Places{operand(in, 0).elements()}); }},
+                  Constants& all) { return all.of({}, Places{operand(in, 0).elements()}); }},
       {"Gather", [](const Node& node, const Inputs& in,
-                    std::int64_t) { return gather(node, operand(in, 0), operand(in, 1)); }},
-      {"Slice", [](const Node& node, const Inputs& in, std::int64_t) { return slice(node, in); }},
-      {"Concat", [](const Node& node, const Inputs& in, std::int64_t) { return concat(node, in); }},
+                    Constants&) { return gather(node, operand(in, 0), operand(in, 1)); }},
+      {"Slice", [](const Node& node, const Inputs& in, Constants&) { return slice(node, in); }},
+      {"Concat", [](const Node& node, const Inputs& in, Constants&) { return concat(node, in); }},
       {"Transpose", [](const Node& node, const Inputs& in,
-                       std::int64_t) { return transpose(node, operand(in, 0)); }},
+                       Constants&) { return transpose(node, operand(in, 0)); }},
       {"Squeeze",
-       [](const Node& node, const Inputs& in, std::int64_t) {
+       [](const Node& node, const Inputs& in, Constants&) {
          const Constant& x = operand(in, 0);
          return with_extents(x, squeezed(x.extents(), attribute_or_input(node, "axes", in, 1)));
        }},
       {"Unsqueeze",
-       [](const Node& node, const Inputs& in, std::int64_t) {
+       [](const Node& node, const Inputs& in, Constants&) {
          const Constant& x = operand(in, 0);
          return with_extents(x, unsqueezed(x.extents(), attribute_or_input(node, "axes", in, 1)));
        }},
       {"Flatten",
-       [](const Node& node, const Inputs& in, std::int64_t) {
+       [](const Node& node, const Inputs& in, Constants&) {
          const Constant& x = operand(in, 0);
          return with_extents(x, flattened(x.extents(), node.integer("axis", 1)));
        }},
       {"Reshape",
-       [](const Node& node, const Inputs& in, std::int64_t) {
+       [](const Node& node, const Inputs& in, Constants&) {
          const Constant& x = operand(in, 0);
          return with_extents(x, reshaped(x.extents(), attribute_or_input(node, "shape", in, 1),
                                          node.integer("allowzero", 0) != 0));
        }},
       {"Expand",
-       [](const Node&, const Inputs& in, std::int64_t) {
+       [](const Node&, const Inputs& in, Constants&) {
          const Constant& x = operand(in, 0);
          return expanded(x, broadcast(x.extents(), operand(in, 1).integers()));
        }},
       {"Where", [](const Node&, const Inputs& in,
-                   std::int64_t) { return where(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+                   Constants&) { return where(operand(in, 0), operand(in, 1), operand(in, 2)); }},
       {"Range", [](const Node&, const Inputs& in,
-                   std::int64_t) { return range(operand(in, 0), operand(in, 1), operand(in, 2)); }},
+                   Constants&) { return range(operand(in, 0), operand(in, 1), operand(in, 2)); }},
       {"ReduceProd", [](const Node& node, const Inputs& in,
-                        std::int64_t) { return product(node, operand(in, 0)); }},
+                        Constants&) { return product(node, operand(in, 0)); }},
       {"Add", fold_binary},
       {"Sub", fold_binary},
       {"Mul", fold_binary},
@@ -469,8 +478,8 @@ const std::map<std::string, Folding>& foldings() {
 
 bool folds(const Node& node) { return node.domain().empty() && foldings().contains(node.op()); }
 
-Constant fold(const Node& node, const Inputs& inputs, std::int64_t opset) {
-  return foldings().at(node.op())(node, inputs, opset);
+Constant fold(const Node& node, const Inputs& inputs, Constants& all) {
+  return foldings().at(node.op())(node, inputs, all);
 }
 
 }  // namespace stratplan::interop

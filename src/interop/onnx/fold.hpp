@@ -8,8 +8,7 @@ namespace stratplan::interop {
 
 /// Whether `fold` knows the operator.
 bool folds(const Node& node);
-/// The node's output; an input that is left out is nothing. Throws Inexpressible.
-Constant fold(const Node& node, const std::vector<std::optional<Constant>>& inputs,
-              std::int64_t opset);
+/// The node's output; an input that is left out is nothing. Added to `all`. Throws Inexpressible.
+Constant fold(const Node& node, const std::vector<std::optional<Constant>>& inputs, Constants& all);
 
 }  // namespace stratplan::interop

@@ -9,15 +9,6 @@
 namespace stratplan::interop {
 namespace {
 
-/// Names go into JSON and onto terminals.
-std::string printable(const std::string& name) {
-  std::string text = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace))
-                         .get<std::string>();
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';
-  return text.empty() ? "layer" : text;
-}
-
 std::string symbol_of(const GraphInput& input, std::size_t axis) {
   return input.symbols[axis].empty() ? fmt::format("axis {} of {}", axis, input.name)
                                      : fmt::format("\"{}\" of {}", input.symbols[axis], input.name);
@@ -25,7 +16,16 @@ std::string symbol_of(const GraphInput& input, std::size_t axis) {
 
 }  // namespace
 
-Graph::Graph(const Model& model, const ImportRequest& request) : model_(model), request_(request) {
+std::string printable(const std::string& text) {
+  std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
+                           .get<std::string>();
+  for (char& c : result)
+    if (static_cast<unsigned char>(c) < 32 || c == 127) c = '_';
+  return result;
+}
+
+Graph::Graph(const Model& model, const ImportRequest& request, Constants& constants)
+    : model_(model), request_(request), constants_(constants) {
   for (const GraphInput& input : model.inputs()) {
     inputs_.emplace(input.name, input);
     spatial_axes_ =
@@ -107,10 +107,10 @@ void Graph::define(const std::string& name, Tensor tensor) {
 }
 
 Tensor Graph::add(Draft draft, std::size_t rank) {
-  const std::string wanted = printable(draft.name);
+  const std::string wanted = draft.name.empty() ? "layer" : printable(draft.name);
   draft.name = wanted;
-  for (int i = 2; !names_.insert(draft.name).second; ++i)
-    draft.name = fmt::format("{}_{}", wanted, i);
+  while (!names_.insert(draft.name).second)
+    draft.name = fmt::format("{}_{}", wanted, ++copies_.try_emplace(wanted, 1).first->second);
   Tensor tensor{drafts.size(), {samples_, draft.output[Axis::C]}, false, true};
   for (std::size_t i = 0; i + 2 < rank; ++i)
     tensor.dims.push_back(draft.output.extent[axis_count - (rank - 2) + i]);

@@ -1,6 +1,5 @@
 #pragma once
 // The network that is being made of a model: layers as network.json will have them, and what each of the model's tensors is in their terms.
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,14 +15,11 @@
 
 namespace stratplan::interop {
 
-/// Values that are made when somebody asks for them.
-using Numbers = std::function<std::vector<float>()>;
-
 struct Parameter {
   std::string
       name;  ///< "weights", "bias", "scale", "shift", "slope", "running_mean", "running_var"
   Extents shape;
-  Numbers values;
+  Constant values;
 };
 
 struct Draft {
@@ -44,11 +40,16 @@ struct Tensor {
   bool alone = true;  ///< nobody but its one reader sees what the layer makes
 };
 
+/// What goes into JSON and onto terminals: UTF-8 without control characters.
+std::string printable(const std::string& text);
+
 class Graph {
  public:
-  Graph(const Model& model, const ImportRequest& request);
+  /// `constants` must outlive the graph.
+  Graph(const Model& model, const ImportRequest& request, Constants& constants);
 
   const ImportRequest& request() const { return request_; }
+  Constants& constants() const { return constants_; }
   std::int64_t samples() const {
     return samples_;
   }  ///< extent of the first axis of every tensor: the model's batch, or 1 where it is open
@@ -83,9 +84,11 @@ class Graph {
   Tensor make_input(const GraphInput& input, bool as_channels_last);
   const Model& model_;
   const ImportRequest& request_;
+  Constants& constants_;
   std::map<std::string, GraphInput> inputs_;
   std::map<std::string, std::variant<Constant, Tensor>> values_;
   std::set<std::string> names_;
+  std::map<std::string, int> copies_;  ///< of names that were wanted again, the last number
   std::int64_t samples_ = 1;
   bool batch_is_open_ = true;
   std::size_t spatial_axes_ = 2;

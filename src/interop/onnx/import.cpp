@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "interop/onnx/fold.hpp"
 #include "interop/onnx/operators.hpp"
@@ -16,7 +17,7 @@ namespace {
 class Importer {
  public:
   explicit Importer(const ImportRequest& request)
-      : request_(request), model_(request.file), graph_(model_, request) {}
+      : request_(request), model_(request.file), graph_(model_, request, constants_) {}
 
   ImportedModel run() {
     if (model_.outputs().empty())
@@ -50,6 +51,7 @@ class Importer {
         makes = makes || (!node->output(i).empty() && wanted.contains(node->output(i)));
       if (!makes) continue;
       needed_.push_back(&*node);
+      for (int i = 0; i < node->outputs(); ++i) made_.insert(node->output(i));
       const bool looks = node->op() != "Shape" && node->op() != "Size";
       for (int i = 0; i < node->inputs(); ++i) {
         wanted.insert(node->input(i));
@@ -71,7 +73,8 @@ class Importer {
 
   void read_constants() {
     try {
-      for (const auto& [name, constant] : model_.constants()) graph_.define(name, constant);
+      for (const auto& [name, constant] : model_.constants(constants_))
+        graph_.define(name, constant);
     } catch (const Inexpressible& reason) {
       throw InputError(request_.file, "", reason.reason);
     }
@@ -84,29 +87,23 @@ class Importer {
 
   /// What fails is put down, and what depends on it is passed by, so that one message names all.
   void translate(const Node& node) {
-    const std::string described =
+    const std::string described = printable(
         fmt::format("{} ({}{}, opset {})", node.name(),
-                    node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset());
+                    node.domain().empty() ? "" : node.domain() + "::", node.op(), model_.opset()));
     const bool computable = folds(node) || translation_of(node) != nullptr || is_element_wise(node);
     if (!computable) {
       complaints_.push_back(described);
       return;
     }
     for (int i = 0; i < node.inputs(); ++i)
-      if (!node.input(i).empty() && !graph_.knows(node.input(i)) && is_made(node.input(i))) return;
+      if (!node.input(i).empty() && !graph_.knows(node.input(i)) && made_.contains(node.input(i)))
+        return;
+    constants_.begin(described);
     try {
       compute(node);
     } catch (const Inexpressible& why) {
       complaints_.push_back(fmt::format("{}: {}", described, why.reason));
     }
-  }
-
-  bool is_made(const std::string& name) const {
-    return std::any_of(needed_.begin(), needed_.end(), [&](const Node* node) {
-      for (int i = 0; i < node->outputs(); ++i)
-        if (node->output(i) == name) return true;
-      return false;
-    });
   }
 
   void compute(const Node& node) {
@@ -119,7 +116,7 @@ class Importer {
     }
     if (folds(node))
       if (const auto inputs = constants_of(node))
-        return graph_.define(node.output(0), fold(node, *inputs, model_.opset()));
+        return graph_.define(node.output(0), fold(node, *inputs, constants_));
     const Translation translation = translation_of(node);
     need(translation != nullptr, "of what is computed");
     if (is_softmax_of_the_loss(op)) {
@@ -138,7 +135,7 @@ class Importer {
       inputs.push_back(name.empty() ? std::nullopt : graph_.constant(name));
       if (inputs.back() || name.empty()) continue;
       if (!asks_for_shape) return {};
-      inputs.back() = Constant(graph_.tensor(name).dims, false, [] { return Constant::Values(); });
+      inputs.back() = constants_.stored(graph_.tensor(name).dims, false, [] { return Values(); });
     }
     return inputs;
   }
@@ -243,10 +240,10 @@ class Importer {
   ImportedModel finish() {
     const std::string stem = std::filesystem::path(request_.file).stem().string();
     const std::string producer =
-        model_.producer().empty() ? "" : ", written by " + model_.producer();
+        model_.producer().empty() ? "" : ", written by " + printable(model_.producer());
     Json document{
         {"schema_version", 1},
-        {"name", stem},
+        {"name", printable(stem)},
         {"description", fmt::format("From an ONNX model, opset {}{}", model_.opset(), producer)},
         {"batch", request_.batch.value_or(graph_.samples())}};
     if (any(LayerKind::BatchNorm))
@@ -254,6 +251,7 @@ class Importer {
     document["layers"] = Json::array();
     for (std::size_t i = 0; i < graph_.drafts.size(); ++i)
       document["layers"].push_back(layer_of(i));
+    for (std::string& note : notes_) note = printable(note);
     ImportedModel imported{std::move(document), std::move(notes_), {}};
     if (request_.values) imported.weights = weights();
     return imported;
@@ -263,21 +261,27 @@ class Importer {
     std::vector<ImportedTensor> tensors;
     for (const Draft& draft : graph_.drafts)
       for (const Parameter& parameter : draft.parameters) {
-        tensors.push_back({draft.name + "." + parameter.name, parameter.shape, parameter.values()});
-        if (std::ssize(tensors.back().values) != elements_of(parameter.shape))
-          throw InputError(request_.file, "",
-                           fmt::format("{}: expected {} values, found {}", tensors.back().name,
-                                       elements_of(parameter.shape), tensors.back().values.size()));
+        const std::string name = draft.name + "." + parameter.name;
+        try {
+          tensors.push_back({name, parameter.shape, parameter.values.floats()});
+          need(parameter.values.elements() == elements_of(parameter.shape),
+               fmt::format("expected {} values, found {}", elements_of(parameter.shape),
+                           parameter.values.elements()));
+        } catch (const Inexpressible& why) {
+          throw InputError(request_.file, "", fmt::format("{}: {}", name, why.reason));
+        }
       }
     return tensors;
   }
 
   const ImportRequest& request_;
   const Model model_;
+  Constants constants_;
   Graph graph_;
   std::string output_;   ///< the one that is trained
   std::string softmax_;  ///< the node that became part of the loss; empty: none
   std::vector<const Node*> needed_;
+  std::set<std::string> made_;  ///< by the needed nodes
   std::vector<std::string> complaints_, notes_;
 };
 

@@ -6,16 +6,15 @@
 namespace stratplan::interop {
 namespace {
 
-/// How a constant's values become weights (F, C, D, H, W).
+/// How a matrix's values become weights (F, C, D, H, W).
 struct Weights {
-  Constant matrix;  ///< (F, K), or (K, F) if `turned`
-  bool turned = false;
+  bool turned = false;  ///< the matrix is (K, F), else (F, K)
   float factor = 1;
   std::int64_t filters, channels, positions;
   bool channels_last = false;  ///< K runs over (D, H, W, C)
 
-  std::vector<float> operator()() const {
-    const std::vector<float> from = matrix.floats();
+  Values operator()(OperandValues read) const {
+    const auto& from = std::get<std::vector<float>>(*read[0]);
     const std::int64_t products = channels * positions;
     std::vector<float> values(from.size());
     for (std::int64_t f = 0; f < filters; ++f)
@@ -42,13 +41,12 @@ void fully_connected(const Operation& op, const Tensor& x, const Constant& matri
   output[Axis::C] = filters;
   Json attributes{{"filters", filters}};
   if (!bias.empty()) attributes["bias"] = true;
-  const Weights weights{matrix,         turned,         static_cast<float>(alpha),
-                        filters,        op.channels(x), op.positions(x),
-                        x.channels_last};
-  bias.insert(bias.begin(),
-              {"weights",
-               {filters, shape[Axis::C], shape[Axis::D], shape[Axis::H], shape[Axis::W]},
-               weights});
+  const Weights weights{turned,         static_cast<float>(alpha), filters,
+                        op.channels(x), op.positions(x),           x.channels_last};
+  const Extents weights_shape{filters, shape[Axis::C], shape[Axis::D], shape[Axis::H],
+                              shape[Axis::W]};
+  bias.insert(bias.begin(), {"weights", weights_shape,
+                             computed(weights_shape, false, {as_floats(matrix)}, weights)});
   op.layer(LayerKind::FullyConnected, x, output, attributes, std::move(bias));
 }
 
@@ -67,15 +65,13 @@ void gemm(const Operation& op) {
         bias->elements() == 1 || (bias->elements() == filters && !bias->extents().empty() &&
                                   bias->extents().back() == filters);
     need(aligned, "a bias for each element, not for each channel");
+    const auto scaled = [beta = static_cast<float>(op.node.number("beta", 1))](OperandValues read) {
+      std::vector<float> values = std::get<std::vector<float>>(*read[0]);
+      for (float& value : values) value *= beta;
+      return Values(std::move(values));
+    };
     parameters.push_back(
-        {"bias",
-         {filters},
-         [bias = *bias, filters, beta = static_cast<float>(op.node.number("beta", 1))] {
-           std::vector<float> values = bias.floats();
-           values.resize(static_cast<std::size_t>(filters), values.at(0));
-           for (float& value : values) value *= beta;
-           return values;
-         }});
+        {"bias", {filters}, computed({filters}, false, {of_length(*bias, filters)}, scaled)});
   }
   fully_connected(op, x, matrix, turned, op.node.number("alpha", 1), std::move(parameters));
 }

@@ -73,10 +73,10 @@ std::vector<float> Node::numbers(const std::string& attribute) const {
   return {found->floats().begin(), found->floats().end()};
 }
 
-std::optional<Constant> Node::tensor(const std::string& attribute) const {
+std::optional<Constant> Node::tensor(const std::string& attribute, Constants& all) const {
   const auto* found = find(attribute);
   if (!found || !found->has_t()) return {};
-  return constant_of(found->t(), file_);
+  return constant_of(found->t(), file_, all);
 }
 
 Model::Model(const std::string& file) : file_(file), proto_(parse(file)) {
@@ -110,10 +110,10 @@ std::vector<std::string> Model::outputs() const {
   return names;
 }
 
-std::map<std::string, Constant> Model::constants() const {
+std::map<std::string, Constant> Model::constants(Constants& all) const {
   std::map<std::string, Constant> constants;
   for (const auto& tensor : proto_.graph().initializer())
-    constants.emplace(tensor.name(), constant_of(tensor, file_));
+    constants.emplace(tensor.name(), constant_of(tensor, file_, all));
   return constants;
 }
 

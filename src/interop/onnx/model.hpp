@@ -34,7 +34,8 @@ class Node {
   std::vector<std::int64_t> integers(const std::string& attribute,
                                      const std::vector<std::int64_t>& otherwise = {}) const;
   std::vector<float> numbers(const std::string& attribute) const;
-  std::optional<Constant> tensor(const std::string& attribute) const;
+  /// Added to `all`.
+  std::optional<Constant> tensor(const std::string& attribute, Constants& all) const;
 
  private:
   const onnx::AttributeProto* find(const std::string& attribute) const;
@@ -60,8 +61,8 @@ class Model {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   std::vector<std::string> outputs() const;
-  /// Initializers, which may be listed as inputs too. Throws Inexpressible, as constant_of does.
-  std::map<std::string, Constant> constants() const;
+  /// Initializers, which may be listed as inputs too, added to `all`. Throws Inexpressible, as constant_of does.
+  std::map<std::string, Constant> constants(Constants& all) const;
 
  private:
   void find_inputs();

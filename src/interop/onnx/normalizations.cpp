@@ -11,7 +11,7 @@ namespace {
 Parameter of_channels(const char* name, const Constant& values, std::int64_t channels) {
   need(values.elements() == channels,
        fmt::format("a {} of {} elements for {} channels", name, values.elements(), channels));
-  return {name, {channels}, [values] { return values.floats(); }};
+  return {name, {channels}, values};
 }
 
 /// One value for each group, or for each channel.
@@ -20,12 +20,13 @@ Parameter of_groups(const char* name, const Constant& values, std::int64_t group
   if (values.elements() == channels) return of_channels(name, values, channels);
   need(values.elements() == groups, fmt::format("a {} of {} elements for {} groups of {} channels",
                                                 name, values.elements(), groups, channels));
-  return {name, {channels}, [values, each = channels / groups] {
-            std::vector<float> all;
-            for (const float value : values.floats())
-              all.insert(all.end(), static_cast<std::size_t>(each), value);
-            return all;
-          }};
+  const auto spread = [each = channels / groups](OperandValues read) {
+    std::vector<float> all;
+    for (const float value : std::get<std::vector<float>>(*read[0]))
+      all.insert(all.end(), static_cast<std::size_t>(each), value);
+    return Values(std::move(all));
+  };
+  return {name, {channels}, computed({channels}, false, {as_floats(values)}, spread)};
 }
 
 Json epsilon_of(const Operation& op) {

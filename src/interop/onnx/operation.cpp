@@ -91,7 +91,15 @@ double tidy(double single_precision) {
   return std::strtod(fmt::format("{}", static_cast<float>(single_precision)).c_str(), nullptr);
 }
 
-Numbers per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
+Constant of_length(const Constant& x, std::int64_t elements) {
+  return computed({elements}, false, {as_floats(x)}, [elements](OperandValues read) {
+    std::vector<float> values = std::get<std::vector<float>>(*read[0]);
+    values.resize(static_cast<std::size_t>(elements), values.at(0));
+    return Values(std::move(values));
+  });
+}
+
+Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor) {
   const std::int64_t channels = op.channels(tensor);
   need(x.elements() > 0, "a constant of no elements");
   if (x.elements() > 1) {
@@ -101,11 +109,7 @@ Numbers per_channel(const Operation& op, const Constant& x, const Tensor& tensor
                          x.extents()[rank - from_end] == channels && x.elements() == channels;
     need(aligned, "a constant for each position, not for each channel");
   }
-  return [x, channels] {
-    std::vector<float> values = x.floats();
-    values.resize(static_cast<std::size_t>(channels), values.at(0));
-    return values;
-  };
+  return of_length(x, channels);
 }
 
 }  // namespace stratplan::interop

@@ -55,7 +55,11 @@ class Operation {
 /// As short as tells it from other numbers of single precision: 1e-05, not 9.99999974737875e-06.
 double tidy(double single_precision);
 
-/// x is an operand of each element of the tensor: one number, or one for each channel. Throws if there is one for each position.
-Numbers per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
+/// So many floats: x's, or the one of x again and again.
+Constant of_length(const Constant& x, std::int64_t elements);
+
+/// x is an operand of each element of the tensor: one number, or one for each channel. Returns one float for each channel.
+/// Throws if there is one for each position.
+Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
 
 }  // namespace stratplan::interop

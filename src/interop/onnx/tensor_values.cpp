@@ -44,7 +44,9 @@ ElementType type_of(const TensorProto& tensor) {
     case TensorProto::INT8: return {true, 1, "int8"};
     case TensorProto::UINT8: return {true, 1, "uint8"};
     case TensorProto::BOOL: return {true, 1, "bool"};
-    default: throw Inexpressible{fmt::format("a tensor of element type {}", tensor.data_type())};
+    default:
+      throw Inexpressible{fmt::format("expected numbers, found the element type {}",
+                                      TensorProto::DataType_Name(tensor.data_type()))};
   }
 }
 
@@ -75,12 +77,12 @@ std::vector<To> unpack(const std::string& raw, Convert convert) {
 }
 
 template <class Stored>
-Constant::Values unpack_integers(const std::string& raw) {
+Values unpack_integers(const std::string& raw) {
   return unpack<Stored, std::int64_t>(
       raw, [](Stored stored) { return static_cast<std::int64_t>(stored); });
 }
 
-Constant::Values unpack(int type, const std::string& raw) {
+Values unpack(int type, const std::string& raw) {
   switch (type) {
     case TensorProto::FLOAT: return unpack<float, float>(raw, [](float stored) { return stored; });
     case TensorProto::DOUBLE:
@@ -118,7 +120,7 @@ std::vector<To> list(const List& from, Convert convert) {
   return values;
 }
 
-Constant::Values listed_values(const TensorProto& tensor) {
+Values listed_values(const TensorProto& tensor) {
   const auto integer = [](auto value) { return static_cast<std::int64_t>(value); };
   const auto number = [](auto value) { return static_cast<float>(value); };
   switch (tensor.data_type()) {
@@ -230,22 +232,34 @@ std::string read_external(const TensorProto& tensor, std::int64_t bytes,
 
 }  // namespace
 
-Constant constant_of(const TensorProto& tensor, const std::string& model_file) {
+namespace {
+
+Constant checked_constant(const TensorProto& tensor, const std::string& model_file,
+                          Constants& all) {
   const Extents extents(tensor.dims().begin(), tensor.dims().end());
   const ElementType type = type_of(tensor);
   const std::int64_t elements = elements_of(extents);
   if (tensor.data_location() == TensorProto::EXTERNAL)
-    return {extents, type.integral, [&tensor, model_file, bytes = elements * type.bytes] {
-              return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
-            }};
+    return all.stored(extents, type.integral, [&tensor, model_file, bytes = elements * type.bytes] {
+      return unpack(tensor.data_type(), read_external(tensor, bytes, model_file));
+    });
   const bool raw = tensor.has_raw_data();
   const std::int64_t found = raw ? std::ssize(tensor.raw_data()) / type.bytes : listed(tensor);
   need(found == elements && (!raw || std::ssize(tensor.raw_data()) % type.bytes == 0),
-       fmt::format("tensor {}: {} values for ({}) elements of type {}", tensor.name(), found,
-                   elements, type.name));
-  return {extents, type.integral, [&tensor, raw] {
-            return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
-          }};
+       fmt::format("{} values for ({}) elements of type {}", found, elements, type.name));
+  return all.stored(extents, type.integral, [&tensor, raw] {
+    return raw ? unpack(tensor.data_type(), tensor.raw_data()) : listed_values(tensor);
+  });
+}
+
+}  // namespace
+
+Constant constant_of(const TensorProto& tensor, const std::string& model_file, Constants& all) {
+  try {
+    return checked_constant(tensor, model_file, all);
+  } catch (const Inexpressible& why) {
+    throw Inexpressible{fmt::format("tensor {}: {}", tensor.name(), why.reason)};
+  }
 }
 
 }  // namespace stratplan::interop

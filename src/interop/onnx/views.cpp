@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "interop/onnx/extents.hpp"
 #include "interop/onnx/operators.hpp"
@@ -15,13 +14,10 @@ namespace {
 Extents with_own_samples(const Operation& op, const Tensor& x, Extents target) {
   const bool baked =
       op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];
-  const auto rest_or_open = [&] {
-    return std::accumulate(
-        target.begin() + 1, target.end(), std::int64_t{1},
-        [](std::int64_t product, std::int64_t extent) { return product * extent; });
-  };
-  if (baked && (std::count(target.begin() + 1, target.end(), -1) == 1 ||
-                rest_or_open() == elements_of(x.dims) / x.dims[0]))
+  if (!baked) return target;
+  const Extents rest(target.begin() + 1, target.end());
+  if (std::count(rest.begin(), rest.end(), -1) == 1 ||
+      elements_of(rest) == elements_of(x.dims) / x.dims[0])
     target[0] = x.dims[0];
   return target;
 }
@@ -70,6 +66,7 @@ void transpose(const Operation& op) {
   Tensor x = op.tensor(0);
   need(rank == x.dims.size(), "a permutation of another number of axes");
   order = from_front(order, rank);
+  need_permutation(order, rank);
   Extents dims, moved;
   for (const std::int64_t axis : order) {
     dims.push_back(x.dims[static_cast<std::size_t>(axis)]);

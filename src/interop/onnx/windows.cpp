@@ -5,13 +5,12 @@
 
 #include "interop/onnx/extents.hpp"
 #include "interop/onnx/operators.hpp"
+#include "model/network/limits.hpp"
 
 namespace stratplan::interop {
 namespace {
 
 using Windows = std::array<Window, 3>;  // along D, H, W
-
-constexpr std::int64_t window_limit = std::int64_t{1} << 40;
 
 /// The model's spatial axes are the last of D, H, W.
 std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
@@ -22,7 +21,7 @@ std::vector<std::int64_t> checked(const Operation& op, const char* attribute, st
   need(values.size() == count,
        fmt::format("{} of {} numbers, expected {}", attribute, values.size(), count));
   for (const std::int64_t value : values)
-    need(value >= least && value < window_limit, fmt::format("{} of {}", attribute, value));
+    need(value >= least && value <= largest_extent, fmt::format("{} of {}", attribute, value));
   return values;
 }
 
@@ -36,9 +35,12 @@ Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) 
   const bool explicit_pads = op.node.text("auto_pad", "NOTSET") == "NOTSET";
   Windows windows{};
   for (std::size_t i = 0; i < axes; ++i) {
-    need(kernel[i] >= 1 && kernel[i] < window_limit, fmt::format("a kernel of {}", kernel[i]));
-    windows[place_of(i, axes)] = {kernel[i], strides[i], dilations[i], explicit_pads ? pads[i] : 0,
-                                  explicit_pads ? pads[axes + i] : 0};
+    need(kernel[i] >= 1 && kernel[i] <= largest_extent, fmt::format("a kernel of {}", kernel[i]));
+    Window& window = windows[place_of(i, axes)];
+    window = {kernel[i], strides[i], dilations[i], explicit_pads ? pads[i] : 0,
+              explicit_pads ? pads[axes + i] : 0};
+    need(window.span() <= largest_extent,
+         fmt::format("a window of {} with dilation {}", window.kernel, window.dilation));
   }
   return windows;
 }
@@ -82,7 +84,8 @@ Shape slid(Shape shape, const Windows& windows) {
   for (std::size_t i = 0; i < 3; ++i) {
     std::int64_t& extent = shape.extent[2 + i];
     const std::int64_t outputs = windows[i].output_extent(extent);
-    need(outputs >= 1, fmt::format("a window of {} over {} positions", windows[i].span(), extent));
+    need(outputs >= 1 && outputs <= largest_extent,
+         fmt::format("a window of {} over {} positions", windows[i].span(), extent));
     extent = outputs;
   }
   return shape;
@@ -120,12 +123,11 @@ Extents with_three(const Extents& weights) {
 
 std::vector<Parameter> weights_and_bias(const Operation& op, const Constant& weights,
                                         std::int64_t filters, Json& attributes) {
-  std::vector<Parameter> parameters{
-      {"weights", with_three(weights.extents()), [weights] { return weights.floats(); }}};
+  std::vector<Parameter> parameters{{"weights", with_three(weights.extents()), weights}};
   if (const auto bias = op.optional_constant(2)) {
     need(bias->elements() == filters,
          fmt::format("a bias of {} elements for {} filters", bias->elements(), filters));
-    parameters.push_back({"bias", {filters}, [bias = *bias] { return bias.floats(); }});
+    parameters.push_back({"bias", {filters}, *bias});
     attributes["bias"] = true;
   }
   return parameters;
@@ -186,6 +188,9 @@ void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Wi
   if (wanted.empty()) return;
   need(wanted.size() >= axes, "an output_shape of too few extents");
   wanted.erase(wanted.begin(), wanted.end() - static_cast<std::ptrdiff_t>(axes));
+  for (const std::int64_t extent : wanted)
+    need(extent >= 1, fmt::format("an output of {} positions", extent));
+  elements_of(wanted);
   for (std::size_t i = 0; i < axes; ++i) {
     const std::size_t at = place_of(i, axes);
     Window& window = windows[at];
@@ -207,10 +212,11 @@ void transposed_convolution(const Operation& op) {
   const Constant weights = weights_for(op, x);
   const Extents& extents = weights.extents();
   const std::size_t axes = extents.size() - 2;
-  const std::int64_t groups = op.node.integer("group", 1), filters = extents[1] * groups;
+  const std::int64_t groups = op.node.integer("group", 1);
   need(groups >= 1 && extents[0] == op.channels(x) && op.channels(x) % groups == 0,
        fmt::format("weights of {} channels in {} groups for an input of {} channels", extents[0],
                    groups, op.channels(x)));
+  const std::int64_t filters = extents[1] * groups;
   Windows windows = window_of(op, {extents.begin() + 2, extents.end()});
   const auto given = checked(op, "output_padding", axes, 0, 0);
   std::array<std::int64_t, 3> added{};
@@ -228,6 +234,7 @@ void transposed_convolution(const Operation& op) {
     extent = (extent - 1) * windows[i].stride + windows[i].span() + added[i] -
              windows[i].pad_before - windows[i].pad_after;
     need(extent >= 1, "padding that leaves nothing of the output");
+    need(extent <= largest_extent, fmt::format("an output of {} positions", extent));
   }
   output[Axis::C] = filters;
   op.layer(LayerKind::TransposedConvolution, x, output, attributes, parameters);
@@ -311,7 +318,7 @@ void pad(const Operation& op) {
   }
   need(pads.size() == 2 * rank, "pads of another number than axes");
   for (const std::int64_t value : pads)
-    need(value >= 0 && value < window_limit, "padding that takes away");
+    need(value >= 0 && value <= largest_extent, fmt::format("padding of {}", value));
   need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0, "padding of samples or channels");
   Windows windows{};
   for (std::size_t i = 2; i < rank; ++i)
@@ -366,12 +373,12 @@ void resize(const Operation& op) {
   const auto scales = scales_of(op, x, old);
   Shape output = op.graph.shape(x);
   for (std::size_t i = 2; i < scales.size(); ++i) {
-    need(scales[i] >= 1 && scales[i] < static_cast<double>(window_limit) &&
+    need(scales[i] >= 1 && scales[i] <= static_cast<double>(largest_extent) &&
              scales[i] == static_cast<double>(static_cast<std::int64_t>(scales[i])),
          "scales that are not whole numbers");
     const std::size_t at = place_of(i - 2, scales.size() - 2);
     factors[at] = static_cast<std::int64_t>(scales[i]);
-    need(!__builtin_mul_overflow(output.extent[2 + at], factors[at], &output.extent[2 + at]),
+    need(multiply_within(output.extent[2 + at], factors[at], largest_extent),
          "an output of too many positions");
   }
   if (factors == std::array<std::int64_t, 3>{1, 1, 1}) return op.output(x);
