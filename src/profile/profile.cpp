@@ -46,11 +46,13 @@ void emulate_interference(MachineProfile& machine, Backend& backend) {
   if (!machine.interference.empty()) machine.hidden = hidden_beside_traffic(machine.interference);
 }
 
-/// No estimate shall exceed what was seen: rates are raised to the best of all kernels.
+/// No estimate shall exceed what was seen: rates are raised to the best of all kernels, at the pace
+/// of the profile.
 void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
                  const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {
-    const Seconds seconds = measured.at(kernel.key()).median;
+    const Measurement& measurement = measured.at(kernel.key());
+    const Seconds seconds = measurement.median / measurement.pace;
     if (seconds <= device.launch * 10) continue;
     double& rate = !is_narrow(kernel.type)
                        ? device.flops_per_s
@@ -107,8 +109,11 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
     if (progress) progress(0, total, "kernels beside emulated communication");
     emulate_interference(machine, backend);
   }
-  const KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
-  for (const auto& [key, measurement] : kernels.kernels) machine.kernels[key] = measurement;
+  KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
+  for (auto& [key, measurement] : kernels.kernels) {
+    measurement.pace = request.pace;
+    machine.kernels[key] = measurement;
+  }
   raise_rates(machine.device, request.kernels, kernels.kernels);
   if (progress) progress(total, total, "done");
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
@@ -102,139 +103,124 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
 
 namespace {
 
-Json to_json(const Kernel& kernel) {
-  Json windows = Json::array();
-  for (const Window& w : kernel.windows)
-    windows.push_back({w.kernel, w.stride, w.dilation, w.pad_before, w.pad_after});
-  Json scales = Json::array();
-  for (const Scale& s : kernel.scales)
-    scales.push_back({s.factor, static_cast<std::int64_t>(s.linear), s.phase});
-  const StatisticsSets& sets = kernel.sets;
-  return {{"kind", name_of(kernel.kind)},
-          {"x", kernel.x.extent},
-          {"y", kernel.y.extent},
-          {"windows", std::move(windows)},
-          {"bias", kernel.bias},
-          {"count_padding", kernel.count_padding},
-          {"accumulate", kernel.accumulate},
-          {"inputs", kernel.inputs},
-          {"groups", kernel.groups},
-          {"type", name_of(kernel.type)},
-          {"scalar", kernel.scalar},
-          {"sets",
-           {sets.set_samples, sets.first_sample, sets.first_set, sets.sets, sets.batch,
-            sets.positions}},
-          {"region", kernel.region.extent},
-          {"from", kernel.from},
-          {"to", kernel.to},
-          {"scales", std::move(scales)},
-          {"activation", name_of(kernel.activation)},
-          {"slope", kernel.slope},
-          {"addend", kernel.addend},
-          {"scaled", kernel.scaled}};
-}
+constexpr int count_of(KernelKind) { return kernel_kind_count; }
+constexpr int count_of(Activation) { return activation_count; }
+constexpr int count_of(DataType) { return data_type_count; }
+constexpr int count_of(Collective) { return collective_count; }
 
-/// The value of an enumeration whose name is at `name` of `json`.
-template <class Enum>
-Enum named(const Json& json, int count) {
-  const auto name = json.get<std::string>();
-  for (int i = 0; i < count; ++i)
-    if (name == name_of(static_cast<Enum>(i))) return static_cast<Enum>(i);
-  throw std::invalid_argument("unknown name \"" + name + "\"");
-}
+template <class T>
+concept Enumeration = std::is_enum_v<T>;
+template <class T>
+concept Number = std::is_arithmetic_v<T>;
 
-Kernel kernel_from(const Json& json) {
-  Kernel kernel;
-  kernel.kind = named<KernelKind>(json.at("kind"), kernel_kind_count);
-  json.at("x").get_to(kernel.x.extent);
-  json.at("y").get_to(kernel.y.extent);
-  for (std::size_t i = 0; i < kernel.windows.size(); ++i) {
-    const auto w = json.at("windows").at(i).get<std::array<std::int64_t, 5>>();
-    kernel.windows[i] = {w[0], w[1], w[2], w[3], w[4]};
+/// A struct with a list of fields is an object, an enumerator its name, a quantity its number.
+template <class Value>
+Json json_of(const Value& value) {
+  if constexpr (HasFields<Value>) {
+    Json object = Json::object();
+    visit_fields(value,
+                 [&](const char* name, const auto& member) { object[name] = json_of(member); });
+    return object;
+  } else if constexpr (Enumeration<Value>) {
+    return name_of(value);
+  } else if constexpr (Number<Value>) {
+    return value;
+  } else if constexpr (requires { value.value; }) {
+    return value.value;
+  } else {
+    Json list = Json::array();
+    for (const auto& element : value) list.push_back(json_of(element));
+    return list;
   }
-  kernel.bias = json.at("bias").get<bool>();
-  kernel.count_padding = json.at("count_padding").get<bool>();
-  kernel.accumulate = json.at("accumulate").get<bool>();
-  kernel.inputs = json.at("inputs").get<int>();
-  kernel.groups = json.at("groups").get<std::int64_t>();
-  kernel.type = named<DataType>(json.at("type"), 5);
-  kernel.scalar = json.at("scalar").get<double>();
-  const auto s = json.at("sets").get<std::array<std::int64_t, 6>>();
-  kernel.sets = {s[0], s[1], s[2], s[3], s[4], s[5]};
-  json.at("region").get_to(kernel.region.extent);
-  json.at("from").get_to(kernel.from);
-  json.at("to").get_to(kernel.to);
-  for (std::size_t i = 0; i < kernel.scales.size(); ++i) {
-    const auto scale = json.at("scales").at(i).get<std::array<std::int64_t, 3>>();
-    kernel.scales[i] = {scale[0], scale[1] != 0, scale[2]};
+}
+
+/// Reads what json_of writes.
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {}
+
+  template <HasFields Value>
+  void read(const Json& json, Value& value, const std::string& pointer) const {
+    if (!json.is_object()) fail(pointer, "an object", json);
+    std::set<std::string> known;
+    visit_fields(value, [&](const char* name, auto& member) {
+      known.insert(name);
+      const auto found = json.find(name);
+      if (found == json.end())
+        throw InputError(file_, pointer, fmt::format("expected a key \"{}\", found none", name));
+      read(*found, member, fmt::format("{}/{}", pointer, name));
+    });
+    for (const auto& [key, entry] : json.items())
+      if (!known.contains(key))
+        throw InputError(file_, pointer, fmt::format("unknown key \"{}\"", key));
   }
-  kernel.activation = named<Activation>(json.at("activation"), activation_count);
-  kernel.slope = json.at("slope").get<double>();
-  kernel.addend = json.at("addend").get<bool>();
-  kernel.scaled = json.at("scaled").get<bool>();
-  return kernel;
-}
 
-Json to_json(const CollectiveRequest& request) {
-  return {{"op", name_of(request.op)},
-          {"type", name_of(request.type)},
-          {"group_size", request.group_size},
-          {"largest_bytes", request.largest.value}};
-}
-
-CollectiveRequest collective_from(const Json& json) {
-  return {named<Collective>(json.at("op"), 3),
-          named<DataType>(json.at("type"), 5),
-          json.at("group_size").get<int>(),
-          {json.at("largest_bytes").get<std::int64_t>()}};
-}
-
-/// Reads each element of a list; whatever is wrong with one is reported with its place.
-template <class T, class Read>
-std::vector<T> list_from(const Json& document, const char* key, const std::string& file,
-                         Read read) {
-  std::vector<T> list;
-  const Json& elements = document.at(key);
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    try {
-      list.push_back(read(elements[i]));
-    } catch (const std::exception& error) {
-      throw InputError(file, fmt::format("/{}/{}", key, i), error.what());
-    }
+  template <Enumeration Value>
+  void read(const Json& json, Value& value, const std::string& pointer) const {
+    if (!json.is_string()) fail(pointer, "a name", json);
+    const auto name = json.get<std::string>();
+    for (int i = 0; i < count_of(Value{}); ++i)
+      if (name == name_of(static_cast<Value>(i))) return void(value = static_cast<Value>(i));
+    throw InputError(file_, pointer, fmt::format("unknown name \"{}\"", name));
   }
-  return list;
-}
+
+  void read(const Json& json, bool& value, const std::string& pointer) const {
+    if (!json.is_boolean()) fail(pointer, "true or false", json);
+    value = json.get<bool>();
+  }
+  void read(const Json& json, double& value, const std::string& pointer) const {
+    if (!json.is_number()) fail(pointer, "a number", json);
+    value = json.get<double>();
+  }
+  void read(const Json& json, std::int64_t& value, const std::string& pointer) const {
+    if (!json.is_number_integer()) fail(pointer, "an integer", json);
+    value = json.get<std::int64_t>();
+  }
+  void read(const Json& json, int& value, const std::string& pointer) const {
+    std::int64_t wide = 0;
+    read(json, wide, pointer);
+    if (!std::in_range<int>(wide)) fail(pointer, "an integer of 32 bits", json);
+    value = static_cast<int>(wide);
+  }
+  void read(const Json& json, Bytes& value, const std::string& pointer) const {
+    read(json, value.value, pointer);
+  }
+
+  template <class Element, std::size_t count>
+  void read(const Json& json, std::array<Element, count>& value, const std::string& pointer) const {
+    if (!json.is_array() || json.size() != count)
+      fail(pointer, fmt::format("a list of {}", count), json);
+    read_elements(json, value, pointer);
+  }
+  template <class Element>
+  void read(const Json& json, std::vector<Element>& value, const std::string& pointer) const {
+    if (!json.is_array()) fail(pointer, "a list", json);
+    value.resize(json.size());
+    read_elements(json, value, pointer);
+  }
+
+ private:
+  template <class List>
+  void read_elements(const Json& json, List& list, const std::string& pointer) const {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      read(json[i], list[i], fmt::format("{}/{}", pointer, i));
+  }
+  [[noreturn]] void fail(const std::string& pointer, const std::string& expected,
+                         const Json& found) const {
+    throw InputError(file_, pointer,
+                     fmt::format("expected {}, found {}", expected, found.type_name()));
+  }
+
+  const std::string& file_;
+};
 
 }  // namespace
 
-Json to_json(const ProfileRequest& request) {
-  Json collectives = Json::array(), kernels = Json::array();
-  for (const CollectiveRequest& collective : request.collectives)
-    collectives.push_back(to_json(collective));
-  for (const Kernel& kernel : request.kernels) kernels.push_back(to_json(kernel));
-  return {{"ranks", request.ranks},
-          {"threads_per_rank", request.threads_per_rank},
-          {"device", request.device},
-          {"hidden", request.hidden},
-          {"largest_message_bytes", request.largest_message.value},
-          {"collectives", std::move(collectives)},
-          {"kernels", std::move(kernels)}};
-}
+Json to_json(const ProfileRequest& request) { return json_of(request); }
 
 ProfileRequest request_from_json(const Json& document, const std::string& file) {
   ProfileRequest request;
-  try {
-    request.ranks = document.at("ranks").get<int>();
-    request.threads_per_rank = document.at("threads_per_rank").get<int>();
-    request.device = document.at("device").get<bool>();
-    request.hidden = document.at("hidden").get<bool>();
-    request.largest_message = {document.at("largest_message_bytes").get<std::int64_t>()};
-    request.collectives =
-        list_from<CollectiveRequest>(document, "collectives", file, collective_from);
-    request.kernels = list_from<Kernel>(document, "kernels", file, kernel_from);
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(file, "", error.what());
-  }
+  Reader(file).read(document, request, "");
   return request;
 }
 

@@ -2,8 +2,10 @@
 // What is to be measured: the kernels, messages and collectives of programs that a machine profile says nothing of. A launcher writes it to a file for the ranks
 // that do the measuring (`mpirun -n P stratplan profile --request FILE -o machine.json`).
 #include <span>
+#include <tuple>
 #include <vector>
 
+#include "model/base/fields.hpp"
 #include "model/cost/machine_profile.hpp"
 
 namespace stratplan {
@@ -14,12 +16,18 @@ struct CollectiveRequest {
   DataType type = DataType::F32;
   int group_size = 2;
   Bytes largest{};  ///< as CollectiveStep::bytes
+  static constexpr auto fields() {
+    using C = CollectiveRequest;
+    return std::tuple(Field{"op", &C::op}, Field{"type", &C::type},
+                      Field{"group_size", &C::group_size}, Field{"largest_bytes", &C::largest});
+  }
   friend bool operator==(const CollectiveRequest&, const CollectiveRequest&) = default;
 };
 
 struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
+  double pace = 1;          ///< Measurement::pace of the kernels
   bool device = false;      ///< rates of the device, step overhead
   bool hidden = false;      ///< how much of sums kernels can hide
   Bytes largest_message{};  ///< 0: one_way and both_ways are known well enough
@@ -29,6 +37,14 @@ struct ProfileRequest {
   bool empty() const {
     return !device && !hidden && largest_message.value == 0 && collectives.empty() &&
            kernels.empty();
+  }
+  static constexpr auto fields() {
+    using P = ProfileRequest;
+    return std::tuple(Field{"ranks", &P::ranks}, Field{"threads_per_rank", &P::threads_per_rank},
+                      Field{"pace", &P::pace}, Field{"device", &P::device},
+                      Field{"hidden", &P::hidden},
+                      Field{"largest_message_bytes", &P::largest_message},
+                      Field{"collectives", &P::collectives}, Field{"kernels", &P::kernels});
   }
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
@@ -48,7 +64,8 @@ inline constexpr Bytes largest_measured{64 << 20};
 inline constexpr Seconds slow_message{0.25};
 
 Json to_json(const ProfileRequest& request);
-/// Throws InputError naming `file` and the JSON pointer.
+/// Throws InputError naming `file`, the JSON pointer and what was expected there: a key is missing,
+/// unknown or of another type.
 ProfileRequest request_from_json(const Json& document, const std::string& file);
 
 }  // namespace stratplan

@@ -1,55 +1,70 @@
 #include "profile/profile_request.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
 
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
 #include "support/message_of.hpp"
+#include "support/strange.hpp"
 
 namespace stratplan {
 namespace {
 
-Kernel strange_kernel() {
-  Kernel kernel;
-  kernel.kind = KernelKind::BatchNormBackwardSums;
-  kernel.x = {{1, 2, 3, 4, 5}};
-  kernel.y = {{6, 7, 8, 9, 10}};
-  kernel.windows = {Window{1, 2, 3, 4, 5}, Window{6, 7, 8, 9, 10}, Window{11, 12, 13, 14, 15}};
-  kernel.bias = true;
-  kernel.count_padding = false;
-  kernel.accumulate = true;
-  kernel.inputs = 3;
-  kernel.groups = 5;
-  kernel.type = DataType::F64;
-  kernel.scalar = 1.0 / 3;
-  kernel.sets = {16, 17, 18, 19, 20, 21};
-  kernel.region = {{1, 1, 2, 2, 3}};
-  kernel.from = {1, 2, 3, 4, 5};
-  kernel.to = {5, 4, 3, 2, 1};
-  kernel.scales = {Scale{2, true, 3}, Scale{4, false, 5}, Scale{6, true, 7}};
-  kernel.activation = Activation::LeakyRelu;
-  kernel.slope = 0.25;
-  kernel.addend = true;
-  return kernel;
-}
-
 TEST(ProfileRequest, RoundTripsEveryField) {
-  ProfileRequest request{.ranks = 3,
-                         .threads_per_rank = 2,
-                         .device = true,
-                         .largest_message = {77},
-                         .collectives = {},
-                         .kernels = {}};
-  request.kernels = {strange_kernel(), Kernel{}};
-  request.collectives = {{Collective::ReduceScatter, DataType::F64, 3, {1 << 20}}};
+  ProfileRequest request{.collectives = std::vector<CollectiveRequest>(1),
+                         .kernels = std::vector<Kernel>(1)};
+  test::Strange().make(request);
+  std::vector<std::string> equal;
+  test::find_equal(request.kernels[0], Kernel{}, "kernel", equal);
+  test::find_equal(request.collectives[0], CollectiveRequest{}, "collective", equal);
+  test::find_equal(request, ProfileRequest{}, "request", equal);
+  EXPECT_THAT(equal, testing::IsEmpty()) << "a default would round-trip by itself";
+  request.kernels.emplace_back();
   EXPECT_EQ(request_from_json(Json::parse(to_json(request).dump()), "test"), request);
 }
 
 TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
-  Json document = to_json(ProfileRequest{.collectives = {}, .kernels = {Kernel{}, Kernel{}}});
-  document["kernels"][1]["kind"] = "nonsense";
-  EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }),
-            "r.json: at /kernels/1: unknown name \"nonsense\"");
+  struct Row {
+    const char* what;
+    std::function<void(Json&)> spoil;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"a name", [](Json& r) { r["kernels"][1]["kind"] = "nonsense"; },
+       "at /kernels/1/kind: unknown name \"nonsense\""},
+      {"a key is missing", [](Json& r) { r.erase("hidden"); },
+       "expected a key \"hidden\", found none"},
+      {"a key of a kernel is missing", [](Json& r) { r["kernels"][0].erase("maximum"); },
+       "at /kernels/0: expected a key \"maximum\", found none"},
+      {"deeper", [](Json& r) { r["kernels"][0]["sets"].erase("group_channels"); },
+       "at /kernels/0/sets: expected a key \"group_channels\", found none"},
+      {"a key too many", [](Json& r) { r["kernels"][0]["minimum"] = 1; },
+       "at /kernels/0: unknown key \"minimum\""},
+      {"a list too short",
+       [](Json& r) {
+         r["kernels"][0]["from"] = {1, 2};
+       },
+       "at /kernels/0/from: expected a list of 5, found array"},
+      {"a text for a number", [](Json& r) { r["kernels"][0]["windows"][2]["stride"] = "two"; },
+       "at /kernels/0/windows/2/stride: expected an integer, found string"},
+      {"a number for a flag", [](Json& r) { r["kernels"][0]["bias"] = 1; },
+       "at /kernels/0/bias: expected true or false, found number"},
+      {"too large", [](Json& r) { r["ranks"] = std::int64_t{1} << 40; },
+       "at /ranks: expected an integer of 32 bits, found number"},
+      {"an object for a list", [](Json& r) { r["collectives"] = Json::object(); },
+       "at /collectives: expected a list, found object"},
+      {"a list for all", [](Json& r) { r = Json::array(); }, "expected an object, found array"},
+  };
+  for (const Row& row : rows) {
+    Json document = to_json(ProfileRequest{.collectives = {}, .kernels = {Kernel{}, Kernel{}}});
+    row.spoil(document);
+    EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }),
+              std::string("r.json: ") + row.message)
+        << row.what;
+  }
 }
 
 std::vector<Program> two_ranks() {

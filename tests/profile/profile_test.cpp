@@ -2,9 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <mutex>
-#include <thread>
 
 #include "model/base/error.hpp"
 #include "model/cost/example_machine.hpp"
@@ -113,9 +111,12 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
                         .largest_message = {},
                         .collectives = {},
                         .kernels = {fill_of(64)}};
+    more.pace = 1.25;
     const MachineProfile larger = run_profile(more, *backend, Team(communicator), doctored, {});
     EXPECT_EQ(larger.kernels.size(), machine.kernels.size() + 1);
     EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).median.value, 123);
+    EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).pace, 1);
+    EXPECT_EQ(larger.kernels.at(fill_of(64).key()).pace, 1.25);
     EXPECT_EQ(larger.device.flops_per_s, machine.device.flops_per_s);
     const std::scoped_lock lock(mutex);
     results.push_back(to_json(larger));
@@ -124,37 +125,37 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
   EXPECT_GT(reports, request.kernels.size());
 }
 
-/// Takes longer, by so much for messages and sums of at most, and of more than, 64 KiB.
+/// Takes so long for messages and sums of at most, and of more than, 64 KiB: on a clock that nothing
+/// else moves.
 class Slowed final : public CommunicatorDecorator {
  public:
-  Slowed(Communicator& inner, std::chrono::microseconds small, std::chrono::microseconds large)
-      : CommunicatorDecorator(inner), small_(small), large_(large) {}
+  Slowed(Communicator& inner, Seconds& time, Seconds small, Seconds large)
+      : CommunicatorDecorator(inner), time_(time), small_(small), large_(large) {}
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
-    wait(sends.empty() ? Bytes{0} : sends[0].bytes);
+    pass(sends.empty() ? Bytes{0} : sends[0].bytes);
     inner_.exchange(track, sends, receives, tag);
   }
   void all_reduce(Track track, Group group, void* data, std::int64_t count,
                   DataType type) override {
-    wait({count * size_of(type)});
+    pass({count * size_of(type)});
     inner_.all_reduce(track, group, data, count, type);
   }
 
  private:
-  void wait(Bytes bytes) const {
-    std::this_thread::sleep_for(bytes <= Bytes{64 << 10} ? small_ : large_);
-  }
-  std::chrono::microseconds small_, large_;
+  void pass(Bytes bytes) { time_ += bytes <= Bytes{64 << 10} ? small_ : large_; }
+  Seconds& time_;
+  Seconds small_, large_;
 };
 
 TEST(LinkProfiler, OfSeveralWaysTheFastestCountsAndIsNamed) {
   run_loopback(2, [](Communicator& communicator) {
-    using std::chrono::microseconds;
-    Slowed first(communicator, microseconds{5000}, microseconds{0}),
-        second(communicator, microseconds{0}, microseconds{30000});
+    Seconds time{};
+    Slowed first(communicator, time, {2e-6}, {3e-6}), second(communicator, time, {1e-6}, {4e-6});
     const auto backend = make_reference_backend();
     const Team team(communicator, {{"nccl", first}, {"mpi", second}});
-    LinkProfiler profiler(*backend, team, {1 << 20}, {.least_samples = 3, .most_samples = 3});
+    LinkProfiler profiler(*backend, team, {1 << 20}, {.least_samples = 3, .most_samples = 3},
+                          [&] { return time; });
     const int partner = 1 - communicator.rank();
     for (const auto& [bytes, fastest, other] :
          {std::tuple(Bytes{4}, "mpi", "nccl"), std::tuple(Bytes{1 << 20}, "nccl", "mpi")})

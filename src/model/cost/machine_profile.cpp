@@ -132,6 +132,7 @@ Json to_json(const Measurement& measurement) {
   if (!measurement.choice.empty()) json["choice"] = measurement.choice;
   for (const auto& [way, median] : measurement.others) json["others"][way] = median.value;
   if (measurement.workspace) json["workspace_bytes"] = measurement.workspace->value;
+  if (measurement.pace != 1) json["pace"] = measurement.pace;
   return json;
 }
 
@@ -148,6 +149,7 @@ Measurement measurement_from(const Json& json) {
       measurement.others[way] = {median.get<double>()};
   if (json.contains("workspace_bytes"))
     measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
+  measurement.pace = json.value("pace", 1.0);
   return measurement;
 }
 
@@ -223,6 +225,20 @@ std::vector<Interference> interference_from(const Json& json) {
   return rows;
 }
 
+Json to_json(const Drift& drift) {
+  return {{"ratio", drift.ratio},
+          {"least", drift.least},
+          {"most", drift.most},
+          {"kernels", drift.kernels},
+          {"even", drift.even}};
+}
+
+Drift drift_from(const Json& json) {
+  return {json.at("ratio").get<double>(), json.at("least").get<double>(),
+          json.at("most").get<double>(), json.at("kernels").get<int>(),
+          json.at("even").get<bool>()};
+}
+
 /// A key as it stands in a JSON pointer (RFC 6901).
 std::string escaped(const std::string& key) {
   std::string text;
@@ -265,6 +281,7 @@ Json to_json(const MachineProfile& machine) {
   if (!machine.exchanges.empty()) json["exchanges"] = std::move(exchanges);
   if (machine.device.math != Math::Fp32) json["math"] = name_of(machine.device.math);
   if (machine.hidden) json["hidden"] = *machine.hidden;
+  if (machine.drift) json["drift"] = to_json(*machine.drift);
   if (!machine.interference.empty()) json["interference"] = to_json(machine.interference);
   return json;
 }
@@ -300,6 +317,8 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
     machine.step_overhead = measurement_from(*overhead);
   if (const auto hidden = document.find("hidden"); hidden != document.end())
     machine.hidden = hidden->get<double>();
+  if (const auto drift = document.find("drift"); drift != document.end())
+    machine.drift = drift_from(*drift);
   if (const auto interference = document.find("interference"); interference != document.end())
     machine.interference = interference_from(*interference);
   return machine;

@@ -26,6 +26,8 @@ struct Measurement {
       choice{};  ///< the name by which a backend knows it, if it had others, or the way that a transfer went; goes into the plan's execution
   std::map<std::string, Seconds> others{};  ///< medians of the ways that took longer
   std::optional<Bytes> workspace{};  ///< scratch memory that it takes; nothing for communication
+  /// Drift::ratio while a kernel was measured: times / pace belong to the pace of the profile.
+  double pace = 1;
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and 90th percentile (Hurst, Brown and Swanson, "Swanson's
   /// 30-40-30 rule", AAPG Bulletin 84(12), 2000). A program's time is a sum, so it is expectations that add up, and durations are skewed.
   Seconds mean() const;
@@ -89,6 +91,17 @@ struct Interference {
   std::map<std::string, double> slowdowns;  ///< time beside them / time alone, by Kernel::key()
 };
 
+/// How long kernels take now, relative to the profile: a few were measured again
+/// (profile/pace.hpp). The profile's own times stay as they are.
+struct Drift {
+  double ratio = 1;  ///< of these kernels' time in a step; above 1: the machine is slower
+  double least = 1;  ///< of a single kernel
+  double most = 1;   ///< likewise
+  int kernels = 0;   ///< that were measured again
+  bool even = true;  ///< they agree, so that the ratio speaks for all kernels
+  friend bool operator==(const Drift&, const Drift&) = default;
+};
+
 struct MachineProfile {
   std::string name;
   bool assumed = false;       ///< published rates rather than measurements
@@ -108,11 +121,14 @@ struct MachineProfile {
       hidden;  ///< share of a sum's time that kernels beside it can hide (0: none); unknown if not measured
   std::vector<Interference>
       interference;  ///< emulated on one device, ascending by blocks; none if not measured
+  std::optional<Drift> drift;  ///< since the profile was measured; none was looked for, or found
   Json provenance;
   /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count
   /// none.
   std::function<Bytes(const Kernel&)> unmeasured_workspace{};
 
+  /// Factor on kernels' times at the pace of the profile: the drift's ratio, if it is even.
+  double pace() const { return drift && drift->even ? drift->ratio : 1; }
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws
   /// InfeasibleError if the machine has fewer ranks.
   ///   levels 4 nodes x 4 cores:   2 -> {2}   4 -> {4}   6 -> {2, 3}   8 -> {2, 4}   7 -> {7} (across nodes)

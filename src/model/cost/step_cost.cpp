@@ -11,10 +11,12 @@ namespace stratplan {
 StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
-    if (measured != machine.kernels.end())
-      return {measured->second.mean(), Tier::Measured, measured->second.deviation()};
+    if (measured != machine.kernels.end()) {
+      const double pace = machine.pace() / measured->second.pace;
+      return {measured->second.mean() * pace, Tier::Measured, measured->second.deviation() * pace};
+    }
   }
-  return {estimate_kernel(kernel, machine.device), Tier::Estimated, {}};
+  return {estimate_kernel(kernel, machine.device) * machine.pace(), Tier::Estimated, {}};
 }
 
 Kernel load_kernel(const LoadStep& load) {

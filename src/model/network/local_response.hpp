@@ -3,6 +3,9 @@
 // for what is alpha / size here and in Caffe, ONNX and PyTorch.
 #include <compare>
 #include <cstdint>
+#include <tuple>
+
+#include "model/base/fields.hpp"
 
 namespace stratplan {
 
@@ -11,6 +14,11 @@ struct LocalResponse {
   double alpha = 1e-4;
   double beta = 0.75;
   double k = 1;
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"size", &LocalResponse::size}, Field{"alpha", &LocalResponse::alpha},
+                      Field{"beta", &LocalResponse::beta}, Field{"k", &LocalResponse::k});
+  }
   friend auto operator<=>(const LocalResponse&, const LocalResponse&) = default;
 };
 

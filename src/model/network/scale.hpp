@@ -1,6 +1,9 @@
 #pragma once
 // The enlargement of an upsampling along one dimension. Which input interval an output interval needs is in partition/halo.hpp.
 #include <cstdint>
+#include <tuple>
+
+#include "model/base/fields.hpp"
 
 namespace stratplan {
 
@@ -12,6 +15,10 @@ struct Scale {
   std::int64_t phase =
       0;  ///< of a local piece: its first output element is the phase-th of those that begin with its first input element
 
+  static constexpr auto fields() {
+    return std::tuple(Field{"factor", &Scale::factor}, Field{"linear", &Scale::linear},
+                      Field{"phase", &Scale::phase});
+  }
   friend constexpr bool operator==(const Scale&, const Scale&) = default;
   friend constexpr auto operator<=>(const Scale&, const Scale&) = default;
 };

@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <initializer_list>
+#include <tuple>
 
+#include "model/base/fields.hpp"
 #include "model/base/units.hpp"
 
 namespace stratplan {
@@ -29,19 +31,22 @@ struct Shape {
   constexpr std::int64_t elements() const {
     return extent[0] * extent[1] * extent[2] * extent[3] * extent[4];
   }
+  static constexpr auto fields() { return std::tuple(Field{"extent", &Shape::extent}); }
   friend constexpr bool operator==(const Shape&, const Shape&) = default;
   friend constexpr auto operator<=>(const Shape&, const Shape&) = default;
 };
 
 /// Element types. Programs carry a type per tensor class (partition/program.hpp, Precision).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
+inline constexpr int data_type_count = static_cast<int>(DataType::I32) + 1;
 constexpr std::int64_t size_of(DataType type) {
-  return std::array<std::int64_t, 5>{4, 8, 2, 2, 4}[static_cast<int>(type)];
+  return std::array<std::int64_t, data_type_count>{4, 8, 2, 2, 4}[static_cast<int>(type)];
 }
 /// Floating types of half a float's size: what is stored in them is computed in floats.
 constexpr bool is_narrow(DataType type) { return type == DataType::F16 || type == DataType::BF16; }
 constexpr const char* name_of(DataType type) {
-  return std::array<const char*, 5>{"f32", "f64", "f16", "bf16", "i32"}[static_cast<int>(type)];
+  return std::array<const char*, data_type_count>{"f32", "f64", "f16", "bf16",
+                                                  "i32"}[static_cast<int>(type)];
 }
 
 }  // namespace stratplan

@@ -2,6 +2,9 @@
 // The window of a convolution or pooling along one dimension. Which input interval an output interval needs, and so what a
 // halo is, is in partition/halo.hpp.
 #include <cstdint>
+#include <tuple>
+
+#include "model/base/fields.hpp"
 
 namespace stratplan {
 
@@ -18,6 +21,12 @@ struct Window {
   constexpr std::int64_t output_extent(std::int64_t input) const {
     const std::int64_t slack = input + pad_before + pad_after - span();
     return slack < 0 ? 0 : slack / stride + 1;
+  }
+  static constexpr auto fields() {
+    return std::tuple(Field{"kernel", &Window::kernel}, Field{"stride", &Window::stride},
+                      Field{"dilation", &Window::dilation},
+                      Field{"pad_before", &Window::pad_before},
+                      Field{"pad_after", &Window::pad_after});
   }
   friend constexpr bool operator==(const Window&, const Window&) = default;
   friend constexpr auto operator<=>(const Window&, const Window&) = default;

@@ -68,8 +68,10 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "model/base/fields.hpp"
 #include "model/network/local_response.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
@@ -167,6 +169,13 @@ struct StatisticsSets {
     const std::int64_t samples = batch - before < set_samples ? batch - before : set_samples;
     return static_cast<double>(samples * positions * group_channels);
   }
+  static constexpr auto fields() {
+    using S = StatisticsSets;
+    return std::tuple(
+        Field{"set_samples", &S::set_samples}, Field{"first_sample", &S::first_sample},
+        Field{"first_set", &S::first_set}, Field{"sets", &S::sets}, Field{"batch", &S::batch},
+        Field{"positions", &S::positions}, Field{"group_channels", &S::group_channels});
+  }
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
@@ -228,6 +237,19 @@ struct Kernel {
   /// Operations, and bytes read and written once each: for estimates and floors.
   Flops flops() const;
   Bytes bytes() const;
+  static constexpr auto fields() {
+    using K = Kernel;
+    return std::tuple(
+        Field{"kind", &K::kind}, Field{"x", &K::x}, Field{"y", &K::y},
+        Field{"windows", &K::windows}, Field{"bias", &K::bias},
+        Field{"count_padding", &K::count_padding}, Field{"accumulate", &K::accumulate},
+        Field{"inputs", &K::inputs}, Field{"groups", &K::groups}, Field{"type", &K::type},
+        Field{"scalar", &K::scalar}, Field{"sets", &K::sets}, Field{"region", &K::region},
+        Field{"from", &K::from}, Field{"to", &K::to}, Field{"maximum", &K::maximum},
+        Field{"response", &K::response}, Field{"scales", &K::scales},
+        Field{"activation", &K::activation}, Field{"slope", &K::slope}, Field{"addend", &K::addend},
+        Field{"scaled", &K::scaled});
+  }
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };
 

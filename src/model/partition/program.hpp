@@ -81,6 +81,7 @@ struct ExchangeStep {
 };
 
 enum class Collective : int { AllReduce, ReduceScatter, AllGather };
+inline constexpr int collective_count = static_cast<int>(Collective::AllGather) + 1;
 std::string_view name_of(Collective collective);
 
 /// A collective over `group` (ascending ranks). AllReduce is in place over elements [begin, begin + count) of the one written buffer;

@@ -31,6 +31,32 @@ TEST(KernelCost, IsMeasuredOrElseARoofline) {
   EXPECT_EQ(cost_of(kernel, machine).tier, Tier::Measured);
 }
 
+TEST(KernelCost, FollowsTheDriftOfTheMachineIfItSpeaksForAllKernels) {
+  struct Row {
+    const char* what;
+    std::optional<Drift> drift;
+    double pace;  ///< while the kernel was measured
+    double measured, estimated;
+  };
+  const Row rows[] = {
+      {"no drift", {}, 1, 0.03, 0.02},
+      {"measured later, at another pace", {}, 1.5, 0.02, 0.02},
+      {"slower", Drift{.ratio = 1.5}, 1, 0.045, 0.03},
+      {"slower, as when it was measured", Drift{.ratio = 1.5}, 1.5, 0.03, 0.03},
+      {"uneven", Drift{.ratio = 1.5, .even = false}, 1, 0.03, 0.02},
+  };
+  const Kernel kernel = convolution();
+  for (const Row& row : rows) {
+    MachineProfile machine = round_machine();
+    machine.drift = row.drift;
+    EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, row.estimated) << row.what;
+    Measurement& known = machine.kernels[kernel.key()] = measured(0.03, 0.003);
+    known.pace = row.pace;
+    EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, row.measured) << row.what;
+    EXPECT_NEAR(cost_of(kernel, machine).deviation.value, row.measured / 10, 1e-9) << row.what;
+  }
+}
+
 TEST(KernelCost, LoadingIsACopy) {
   LoadStep load;
   load.region = whole({{2, 3, 1, 5, 7}});

@@ -71,6 +71,41 @@ TEST(Kernel, KeyHoldsNothingElse) {
   EXPECT_EQ(copy(whole, rows, rows).key(), copy(whole, rows, rows, {0, 0, 0, 3, 0}).key());
 }
 
+TEST(Kernel, ItsListOfFieldsNamesEachMemberOnce) {
+  static_assert(lists_every_member<Kernel>() && lists_every_member<StatisticsSets>());
+  const Kernel kernel;
+  std::set<std::string> names;
+  std::set<const void*> members;
+  visit_fields(kernel, [&](const char* name, const auto& member) {
+    names.insert(name);
+    members.insert(&member);
+  });
+  EXPECT_EQ(names.size(), member_count<Kernel>());
+  EXPECT_EQ(members.size(), member_count<Kernel>());
+}
+
+TEST(Kernel, KeysOfMachineFilesStay) {
+  Kernel kernel{.x = {{2, 8, 1, 8, 8}}, .y = {{2, 8, 1, 8, 8}}};
+  kernel.sets = {.sets = 2, .group_channels = 4};
+  kernel.response.size = 3;
+  kernel.maximum = 6;
+  const std::pair<KernelKind, const char*> rows[] = {
+      {KernelKind::BatchNormStatistics, "batch_norm_statistics n2 c8 p64 sets2 group4"},
+      {KernelKind::BatchNormForward, "batch_norm_forward n2 c8 p64 sets2 group4"},
+      {KernelKind::LocalResponseForward, "local_response_forward rows128 c8 size3"},
+      {KernelKind::LocalResponseBackward, "local_response_backward rows128 c8 size3"},
+      {KernelKind::ClipForward, "clip_forward e1024"},
+      {KernelKind::BiasGradient, "bias_gradient rows128 c8"},
+      {KernelKind::BatchNormMoments, "batch_norm_moments c8 sets2"},
+      {KernelKind::Fill, "fill bytes4096"},
+      {KernelKind::Adam, "adam e1024"},
+  };
+  for (const auto& [kind, key] : rows) {
+    kernel.kind = kind;
+    EXPECT_EQ(kernel.key(), key);
+  }
+}
+
 TEST(Kernel, FlopsAndBytes) {
   const double flops = 2.0 * 4 * 32 * 28 * 28 * 64 * 9;
   const std::int64_t x = 4 * 64 * 56 * 56, y = 4 * 32 * 28 * 28, w = 32 * 64 * 9;

@@ -1,0 +1,42 @@
+#!/bin/bash
+# Each kernel is measured once, with all that its time depends on; a machine whose pace has changed has a few of them measured again and keeps its profile.
+. "$(dirname "$0")/expect.bash"
+data=$(cd "$(dirname "$0")/data" && pwd)
+export STRATPLAN_CACHE_DIR=$scratch/cache
+machine=$scratch/cache/machine-1x1.json
+network=(--backend reference -n 1)
+
+# measured: kernels that the last command has measured, in all of its turns.
+measured() { tr '\r' '\n' <"$scratch/stderr" | awk '$1 == "measuring" && $3 == "kernels" { sum += $2 } END { print sum + 0 }'; }
+# kept: kernels in the profile.
+kept() { grep -c '^  "[^"]*": {$' <(sed -n '/^ "kernels": {/,/^ }/p' "$machine"); }
+
+expect 0 "" sp profile "$data/bounded.json" "${network[@]}"
+check "each kernel is measured once" test "$(measured)" = "$(kept)"
+for key in "batch_norm_forward n2 c8 p64 sets2 group4" "local_response_forward rows128 c8 size3" "clip_forward e1024"; do
+  check "$key" grep -q "\"$key\"" "$machine"
+done
+expect 0 "" sp profile "$data/bounded.json" "${network[@]}"
+check "a second call measures none" test "$(measured)" = 0
+
+# A profile of a machine that was sixty-four times as fast.
+awk '/_seconds": / && kernels { n = split($0, part, ": "); comma = /,$/ ? "," : ""; $0 = part[1] ": " part[2] / 64 comma } /^ "kernels"/ { kernels = 1 } { print }' "$machine" >"$scratch/fast.json"
+cp "$scratch/fast.json" "$machine"
+# Without --fresh the runs may be kept, and with them what was found of the pace then.
+for call in 1 2 3; do
+  [ $call = 3 ] && fresh=() || fresh=(--fresh)
+  expect 0 "" sp autotune "$data/bounded.json" "${network[@]}" --rounds 1 "${fresh[@]}" -o "$scratch/results"
+  check "call $call: few kernels are measured again" test "$(measured)" -le 8
+  check "call $call: the profile stays" cmp -s "$scratch/fast.json" "$machine"
+  for place in stdout results/report.md; do
+    check "call $call: $place says so" grep -qE "Kernels take [0-9.]+ times as long as when the machine was profiled \([1-8] measured again, [0-9.]+ to [0-9.]+\): " "$scratch/$place"
+  done
+  check "call $call: it is recorded" grep -q '^ "drift": {$' "$scratch/results/machine.json"
+done
+
+# A request that is not one.
+echo '{"ranks": 1}' >"$scratch/request.json"
+expect 3 "^stratplan: .*request\.json: expected a key \"threads_per_rank\", found none$" sp profile --request "$scratch/request.json" -o "$scratch/machine.json"
+echo '[' >"$scratch/request.json"
+expect 3 "request\.json" sp profile --request "$scratch/request.json" -o "$scratch/machine.json"
+finish

@@ -1,0 +1,61 @@
+#pragma once
+// Values that differ from the default, and from each other, in every member that a list of fields
+// (model/base/fields.hpp) reaches.
+#include <cstddef>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "model/base/fields.hpp"
+
+namespace stratplan::test {
+
+class Strange {
+ public:
+  template <class Value>
+  void make(Value& value) {
+    if constexpr (HasFields<Value>)
+      visit_fields(value, [&](const char*, auto& member) { make(member); });
+    else if constexpr (std::is_same_v<Value, bool>)
+      value = !value;
+    else if constexpr (std::is_enum_v<Value>)
+      value = static_cast<Value>(value == Value{} ? 1 : 0);
+    else if constexpr (std::is_floating_point_v<Value>)
+      value = static_cast<Value>(++count_) + 1.0 / 3;
+    else if constexpr (std::is_integral_v<Value>)
+      value = static_cast<Value>(++count_);
+    else if constexpr (requires { value.value; })
+      make(value.value);
+    else
+      for (auto& element : value) make(element);
+  }
+
+ private:
+  int count_ = 1000;  ///< beyond all defaults
+};
+
+template <class Value>
+Value strange() {
+  Value value;
+  Strange().make(value);
+  return value;
+}
+
+/// Names of the leaves in which two values agree.
+template <class Value>
+void find_equal(const Value& a, const Value& b, const std::string& name,
+                std::vector<std::string>& equal) {
+  if constexpr (HasFields<Value>) {
+    std::vector<const void*> theirs;
+    visit_fields(b, [&](const char*, const auto& member) { theirs.push_back(&member); });
+    std::size_t i = 0;
+    visit_fields(a, [&](const char* field, const auto& member) {
+      using Member = std::remove_cvref_t<decltype(member)>;
+      find_equal(member, *static_cast<const Member*>(theirs[i++]), name + "/" + field, equal);
+    });
+  } else if (a == b) {
+    equal.push_back(name);
+  }
+}
+
+}  // namespace stratplan::test
