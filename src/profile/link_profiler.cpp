@@ -1,6 +1,7 @@
 #include "profile/link_profiler.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "model/partition/interval.hpp"
 
@@ -34,8 +35,12 @@ std::vector<int> group_of(int rank, int ranks, int group_size, int stride) {
 }
 
 LinkProfiler::LinkProfiler(Backend& backend, const Team& team, Bytes largest,
-                           const StoppingRule& rule)
-    : backend_(backend), team_(team), rule_(rule), buffers_(backend, largest) {}
+                           const StoppingRule& rule, std::function<Seconds()> now)
+    : backend_(backend),
+      team_(team),
+      rule_(rule),
+      buffers_(backend, largest),
+      clock_{std::move(now)} {}
 
 Measurement LinkProfiler::one_way(int partner, Bytes bytes) {
   const bool first = team_.rank() < partner;

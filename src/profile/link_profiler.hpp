@@ -38,8 +38,10 @@ class LinkProfiler {
                                            .precision = 0.02};
 
   /// `largest`: bytes that one rank sends, and those that it receives, in one operation.
-  LinkProfiler(Backend& backend, const Team& team, Bytes largest,
-               const StoppingRule& rule = usual_rule);
+  /// `now`: the time, as Clock has it.
+  LinkProfiler(
+      Backend& backend, const Team& team, Bytes largest, const StoppingRule& rule = usual_rule,
+      std::function<Seconds()> now = [] { return SteadyClock().now(); });
 
   // Each is called by all ranks. Ranks without a part in it only watch.
 
@@ -62,7 +64,9 @@ class LinkProfiler {
   const Team& team_;
   StoppingRule rule_;
   MessageBuffers buffers_;
-  SteadyClock clock_;
+  struct {
+    std::function<Seconds()> now;
+  } clock_;
 };
 
 /// The ranks of a collective's group at this distance, this rank among them; none if so many are not left for the last group.

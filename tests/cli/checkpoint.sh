@@ -11,7 +11,7 @@ stop() {
   shift 2
   "$@" >"$scratch/stdout" 2>"$scratch/stderr" &
   pid=$!
-  for _ in $(seq 600); do [ -s "$curve" ] && [ "$(wc -l <"$curve")" -gt 5 ] && break; sleep 0.05; done
+  while kill -0 "$pid" 2>/dev/null; do [ -s "$curve" ] && [ "$(wc -l <"$curve")" -gt 5 ] && break; sleep 0.05; done
   kill -"$signal" "$pid"
   wait "$pid"
 }

@@ -25,9 +25,9 @@ check() {
   "$@" || { echo "FAILED: $description"; failures=$((failures + 1)); }
 }
 
-# gone PROCESS: it has ended, or does so within seconds: mpirun does not wait for ranks that it has killed, nor does everybody's process 1 reap them.
+# gone PROCESS: it has ended, or does so within a minute: mpirun does not wait for ranks that it has killed, nor does everybody's process 1 reap them.
 gone() {
-  for _ in $(seq 50); do
+  for _ in $(seq 600); do
     grep -qsv '^[^)]*) Z' "/proc/$1/stat" || return 0
     sleep 0.1
   done

@@ -14,6 +14,8 @@ class LateCommunicator final : public CommunicatorDecorator {
  public:
   using CommunicatorDecorator::CommunicatorDecorator;
   std::size_t most_waiting() const { return most_waiting_; }
+  /// Calls that nobody has waited for yet.
+  std::size_t waiting() const { return calls_.size(); }
   int polls() const { return polls_; }
 
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,

@@ -2,6 +2,7 @@
 // A backend that does what another does and keeps what the kernels of one iteration read and wrote, by layer, phase, kind and operand,
 // with the region of the global tensor that it is. Integers are kept as floats.
 #include <bit>
+#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -33,6 +34,9 @@ class RecordingBackend final : public Backend {
     return found == recorded_.end() ? nullptr : &found->second;
   }
 
+  /// Called before each kernel, with its step.
+  std::function<void(const Step&)> before_kernel = [](const Step&) {};
+
   std::string name() const override { return inner_.name(); }
   void* allocate(Bytes bytes) override { return inner_.allocate(bytes); }
   void release(void* memory) noexcept override { inner_.release(memory); }
@@ -44,6 +48,7 @@ class RecordingBackend final : public Backend {
                std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
     const Step& step = *compute_steps_.at(next_++ % compute_steps_.size());
+    before_kernel(step);
     keep(stream, step, Operand::Read, step.reads, reads);
     inner_.enqueue(stream, kernel, reads, writes, workspace, context);
     keep(stream, step, Operand::Write, step.writes, writes);
