@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
+#include <optional>
 
 #include "cli/console.hpp"
 #include "cli/job.hpp"
+#include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "planner/launcher.hpp"
 #include "planner/prediction.hpp"
@@ -19,31 +20,6 @@
 
 namespace stratplan {
 namespace {
-
-/// Plans on fewer ranks are measured in the company of the others too, as their kernels keep one profile.
-std::vector<Program> all_programs(const Network& network, const std::vector<const Plan*>& plans,
-                                  int ranks) {
-  std::vector<Program> programs;
-  for (const Plan* plan : plans) {
-    for (Program& program : programs_of(*plan, network)) {
-      program.ranks = ranks;
-      programs.push_back(std::move(program));
-    }
-  }
-  return programs;
-}
-
-/// The local profile as far as this backend measured it.
-MachineProfile known_machine(int ranks, const std::string& backend) {
-  MachineProfile machine = read_machine("local", ranks);
-  const std::string measured_with =
-      machine.provenance.is_object() ? machine.provenance.value("backend", "") : "";
-  if (measured_with != describe_backend(backend)) machine.measured_ranks = 0;
-  forget_other_ways(machine, ranks == 1                             ? ""
-                             : uses_mpirun(ranks, mpi_part().built) ? mpi_part().description
-                                                                    : "sockets");
-  return machine;
-}
 
 /// The turn of this process to measure, until it goes. Two at once would disturb each other, and the profile that is written last would
 /// lack what the other has measured since it was read. Where the file system knows no locks there are no turns.
@@ -64,46 +40,99 @@ class MeasuringTurn {
   int lock_;
 };
 
-/// Measures into the local profile. Returns whether there was anything to do.
-bool measure(const ProfileRequest& request, int ranks, const std::string& backend) {
-  if (request.empty()) return false;
-  const MeasuringTurn turn;
-  const auto file = cache_folder() / ("request-" + std::to_string(getpid()) + ".json");
-  write_file_atomically(file, to_json(request).dump());
-  const LaunchResult result = launch({ranks,
-                                      1,
-                                      {"profile", "--request", file.string(), "-o",
-                                       local_machine_path(ranks).string(), "--backend", backend},
-                                      {},
-                                      false,
-                                      mpi_part().built});
-  std::filesystem::remove(file);
-  if (result.exit_code != 0) throw JobFailed{result.exit_code};
-  return true;
-}
+/// Measures on ranks that launch() starts, for one call of a command.
+class Measuring {
+ public:
+  Measuring(int ranks, const std::string& backend)
+      : ranks_(ranks),
+        backend_(backend),
+        device_(make_backend(backend, threads_per_rank)->device()) {}
 
-/// Measures the first plan's heaviest kernels once more; if they tell that the machine's pace has changed, all others that the plans need too.
-bool check_pace(const Network& network, const std::vector<const Plan*>& plans, int ranks,
-                const std::string& backend) {
-  const MachineProfile before = known_machine(ranks, backend);
-  const std::vector<Program> programs = all_programs(network, plans, ranks);
-  ProfileRequest telling;
-  telling.ranks = ranks;
-  telling.kernels =
-      heaviest_kernels(all_programs(network, {plans.front()}, ranks), before, telling_share);
-  if (!measure(telling, ranks, backend)) return false;
-  MachineProfile now = known_machine(ranks, backend);
-  const double change = pace(telling.kernels, before, now) - 1;
-  if (std::abs(change) <= tolerated_change_of_pace) return true;
-  note(fmt::format(
-      "kernels take {:.0f} % {} than when they were measured: measuring all of them again",
-      100 * std::abs(change), change > 0 ? "longer" : "less"));
-  std::map<std::string, Measurement> fresh;
-  for (const Kernel& kernel : telling.kernels) fresh[kernel.key()] = now.kernels.at(kernel.key());
-  now.kernels = std::move(fresh);
-  measure(missing(programs, now), ranks, backend);
-  return true;
-}
+  /// Whether anything was missing.
+  bool measure_missing(const Network& network, const std::vector<const Plan*>& plans) {
+    const MachineProfile machine = known();
+    ProfileRequest request = missing(programs_of(network, plans), machine);
+    if (request.empty()) return false;
+    if (!request.kernels.empty() && !pace_) find_pace(network, *plans.front());
+    request.pace = pace_.value_or(1);
+    measure(request, local_machine_path(ranks_));
+    const MachineProfile now = known();
+    for (const Kernel& kernel : request.kernels)
+      SP_ASSERT(now.kernels.contains(kernel.key()), "{} was asked for, but not measured",
+                kernel.key());
+    return true;
+  }
+
+  /// Measures a few kernels of the plan again.
+  std::optional<Drift> find_pace(const Network& network, const Plan& plan) {
+    const auto drift = measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
+                                     [this](const ProfileRequest& request) {
+                                       const auto file = scratch_file("pace");
+                                       measure(request, file);
+                                       MachineProfile now = read_machine(file.string());
+                                       std::filesystem::remove(file);
+                                       return now;
+                                     });
+    pace_ = drift && drift->even ? drift->ratio : 1;
+    return drift;
+  }
+
+ private:
+  static constexpr int threads_per_rank = 1;
+
+  static std::filesystem::path scratch_file(const std::string& name) {
+    return cache_folder() / fmt::format("{}-{}.json", name, getpid());
+  }
+
+  /// Plans on fewer ranks are measured beside the others too: their kernels share one profile.
+  std::vector<Program> programs_of(const Network& network,
+                                   const std::vector<const Plan*>& plans) const {
+    std::vector<Program> programs;
+    for (const Plan* plan : plans) {
+      for (Program& program : stratplan::programs_of(*plan, network)) {
+        program.ranks = ranks_;
+        programs.push_back(std::move(program));
+      }
+    }
+    return programs;
+  }
+
+  /// The local profile as far as this backend measured it.
+  MachineProfile known() const {
+    MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
+    const auto measured_with = [&](const char* what) {
+      return machine.provenance.is_object() ? machine.provenance.value(what, "") : "";
+    };
+    if (measured_with("backend") != describe_backend(backend_) ||
+        (device_ && measured_with("device") != device_->name))
+      machine.measured_ranks = 0;
+    forget_other_ways(machine, ranks_ == 1                             ? ""
+                               : uses_mpirun(ranks_, mpi_part().built) ? mpi_part().description
+                                                                       : "sockets");
+    return machine;
+  }
+
+  /// Leaves the local profile, with what was measured in it, in `output`.
+  void measure(const ProfileRequest& request, const std::filesystem::path& output) const {
+    const MeasuringTurn turn;
+    const auto file = scratch_file("request");
+    write_file_atomically(file, to_json(request).dump());
+    const LaunchResult result = launch(
+        {ranks_,
+         threads_per_rank,
+         {"profile", "--request", file.string(), "-o", output.string(), "--backend", backend_},
+         {},
+         false,
+         mpi_part().built});
+    std::filesystem::remove(file);
+    if (result.exit_code != 0) throw JobFailed{result.exit_code};
+  }
+
+  int ranks_;
+  std::string backend_;
+  std::optional<DeviceInfo> device_;
+  std::optional<double> pace_;  ///< of the machine, relative to the profile; nobody has looked yet
+};
 
 }  // namespace
 
@@ -120,15 +149,15 @@ void forget_other_ways(MachineProfile& machine, const std::string& way) {
 
 AutotuneHooks make_hooks(int ranks, const std::string& backend) {
   auto progress = std::make_shared<ProgressLine>();
+  auto measuring = std::make_shared<Measuring>(ranks, backend);
   return {
       [progress](const std::string& text) { progress->phase(text); },
-      [ranks, backend](const Network& network, const std::vector<const Plan*>& plans) {
-        return measure(missing(all_programs(network, plans, ranks), known_machine(ranks, backend)),
-                       ranks, backend);
+      [measuring](const Network& network, const std::vector<const Plan*>& plans) {
+        return measuring->measure_missing(network, plans);
       },
-      [progress, ranks, backend](const Network& network, const std::vector<const Plan*>& plans) {
+      [progress, measuring](const Network& network, const Plan& plan) {
         progress->phase("checking that the machine still has the pace at which it was measured");
-        return check_pace(network, plans, ranks, backend);
+        return measuring->find_pace(network, plan);
       },
       workspace_here(backend, 1), mpi_part().built};
 }

@@ -284,12 +284,32 @@ bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key)
 }
 
 /// Everything up to the first run.
-void plan_runs(AutotuneResult& result, const AutotuneRequest& request, const AutotuneHooks& hooks) {
-  PlannedOnMeasurements planned = plan_and_measure(result.network, request, hooks);
+void plan_runs(AutotuneResult& result, const AutotuneRequest& request, const AutotuneHooks& hooks,
+               const std::optional<Drift>& drift) {
+  PlannedOnMeasurements planned = plan_and_measure(result.network, request, hooks, drift);
   result.machine = std::move(planned.machine);
   result.planning = std::move(planned.planning);
   result.plans = plans_to_run(result.planning, request.folder);
   write_plans(result, request);
+}
+
+/// The drift with which the runs that the folder holds were predicted. Nothing if the local profile
+/// has been measured anew since.
+std::optional<Drift> recorded_drift(const AutotuneRequest& request) {
+  const fs::path file = request.folder / "machine.json";
+  if (request.fresh || !fs::exists(file)) return {};
+  try {
+    const MachineProfile recorded = read_machine(file.string());
+    const MachineProfile local =
+        read_machine("local", recorded.measured_ranks, recorded.threads_per_rank);
+    const bool same = std::ranges::all_of(recorded.kernels, [&](const auto& known) {
+      const auto found = local.kernels.find(known.first);
+      return found != local.kernels.end() && found->second.median == known.second.median;
+    });
+    return same ? recorded.drift : std::nullopt;
+  } catch (const InputError&) {
+    return {};
+  }
 }
 
 Measurements measurements_of(const AutotuneResult& result) {
@@ -315,7 +335,8 @@ std::vector<const TunedPlan*> AutotuneResult::faster() const {
 }
 
 PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request,
-                                       const AutotuneHooks& hooks) {
+                                       const AutotuneHooks& hooks,
+                                       const std::optional<Drift>& drift) {
   PlanningOptions options;
   options.overrides = request.overrides;
   options.memory_limit = request.memory_limit;
@@ -327,6 +348,7 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneReq
     MachineProfile machine =
         read_machine("local", request.ranks, options.execution.threads_per_rank);
     machine.unmeasured_workspace = hooks.workspace;
+    machine.drift = drift;
     PlanningResult planning = plan(network, request.network, request.ranks, machine, options);
     if (turn == most_turns || !hooks.measure_missing(network, plans_to_measure(planning)))
       return {std::move(machine), std::move(planning)};
@@ -337,13 +359,14 @@ AutotuneResult autotune(const AutotuneRequest& request, const AutotuneHooks& hoo
   AutotuneResult result;
   result.network = read_network(request.network, request.overrides);
   write_file_atomically(request.folder / "command.json", request.provenance.dump(1) + "\n");
-  plan_runs(result, request, hooks);
+  const std::optional<Drift> before = recorded_drift(request);
+  plan_runs(result, request, hooks, before);
   const fs::path measurements = request.folder / "measurements.json";
   result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
   if (result.reused) return result;
 
-  if (hooks.check_pace(result.network, plans_to_measure(result.planning)))
-    plan_runs(result, request, hooks);
+  const auto drift = hooks.check_pace(result.network, result.planning.recommended);
+  if (drift != before) plan_runs(result, request, hooks, drift);
   Runner runner(request, hooks, static_cast<int>(result.plans.size()));
   runner.run_undivided(result.network);
   measure(result, runner, request.rounds);

@@ -38,9 +38,10 @@ struct AutotuneHooks {
   /// Measures, into the local profile, what the plans' programs need and what is not measured yet. Returns whether anything was missing.
   std::function<bool(const Network& network, const std::vector<const Plan*>& plans)>
       measure_missing;
-  /// Called before anything is run. Measures again as far as the machine's pace has changed since; the first plan's heaviest kernels tell. Returns whether the local
-  /// profile is another now.
-  std::function<bool(const Network& network, const std::vector<const Plan*>& plans)> check_pace;
+  /// Called before anything is run. Measures a few of the plan's kernels again, and leaves the
+  /// local profile as it is. Returns how the machine's pace has changed since it was profiled;
+  /// nothing if it has not.
+  std::function<std::optional<Drift>(const Network& network, const Plan& plan)> check_pace;
   /// MachineProfile::unmeasured_workspace of this machine.
   std::function<Bytes(const Kernel&)> workspace;
   bool mpi = true;  ///< Launch::mpi
@@ -65,13 +66,15 @@ struct AutotuneResult {
   std::vector<const TunedPlan*> faster() const;
 };
 
-/// The first half: plans, measures what the best plans lack, and plans again, until nothing is missing.
+/// The first half: plans, measures what the best plans lack, and plans again, until nothing is
+/// missing. Predictions follow the drift, if there is one.
 struct PlannedOnMeasurements {
   MachineProfile machine;
   PlanningResult planning;
 };
 PlannedOnMeasurements plan_and_measure(const Network& network, const AutotuneRequest& request,
-                                       const AutotuneHooks& hooks);
+                                       const AutotuneHooks& hooks,
+                                       const std::optional<Drift>& drift = {});
 
 /// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each baseline. Throws EnvironmentError before anything is
 /// measured if `folder` cannot be written, and what planning and running throw.

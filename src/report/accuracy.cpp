@@ -58,6 +58,17 @@ std::string disturbed_remark(const AutotuneResult& result) {
       100 * worst, joined(names));
 }
 
+std::string pace_remark(const MachineProfile& machine) {
+  if (!machine.drift) return {};
+  const Drift& drift = *machine.drift;
+  return fmt::format(
+      "Kernels take {:.2f} times as long as when the machine was profiled ({} "
+      "measured again, {:.2f} to {:.2f}): {}.",
+      drift.ratio, drift.kernels, drift.least, drift.most,
+      drift.even ? "predictions are scaled"
+                 : "they disagree, so predictions are not scaled and may be as far off");
+}
+
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
   const Json& p = request.provenance;
   const auto text = [&](const char* key) {
@@ -140,6 +151,8 @@ Table accuracy_table(const AutotuneResult& result) {
 
 std::vector<std::string> remarks(const AutotuneResult& result) {
   std::vector<std::string> lines;
+  const std::string pace = pace_remark(result.machine);
+  if (!pace.empty()) lines.push_back(pace);
   const std::string overlap = overlap_text(result.planning.recommended.execution);
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);

@@ -12,7 +12,8 @@ namespace stratplan {
 /// One row per plan, the recommended one first: predicted, measured with its spread, error, and the differences from the undivided run.
 Table accuracy_table(const AutotuneResult& result);
 
-/// What the table needs said about it: aliases, baselines that were faster after all, disturbed or failed runs, failed verifications.
+/// What the table needs said about it: a changed pace of the machine, aliases, baselines that were
+/// faster after all, disturbed or failed runs, failed verifications.
 std::vector<std::string> remarks(const AutotuneResult& result);
 
 /// A measured plan's comparison, step by step.
