@@ -1,0 +1,331 @@
+// All fields are taken apart by structured bindings: a field more does not compile until it is
+// written or left out here, with a reason.
+#include "golden/canonical_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace stratplan::golden {
+namespace {
+
+const char* word(DataType type) {
+  switch (type) {
+    case DataType::F32: return "f32";
+    case DataType::F64: return "f64";
+    case DataType::F16: return "f16";
+    case DataType::BF16: return "bf16";
+    case DataType::I32: return "i32";
+  }
+  return "?";
+}
+
+const char* word(Phase phase) {
+  switch (phase) {
+    case Phase::Forward: return "forward";
+    case Phase::Backward: return "backward";
+    case Phase::Update: return "update";
+  }
+  return "?";
+}
+
+const char* word(Track track) {
+  switch (track) {
+    case Track::Compute: return "compute";
+    case Track::Halo: return "halo";
+    case Track::Gradient: return "gradient";
+  }
+  return "?";
+}
+
+const char* word(TensorClass tensor_class) {
+  switch (tensor_class) {
+    case TensorClass::Activation: return "activation";
+    case TensorClass::ActivationGradient: return "activation-gradient";
+    case TensorClass::Parameter: return "parameter";
+    case TensorClass::ParameterGradient: return "parameter-gradient";
+    case TensorClass::OptimizerState: return "optimizer";
+    case TensorClass::Statistics: return "statistics";
+    case TensorClass::Message: return "message";
+  }
+  return "?";
+}
+
+const char* word(LoadStep::What what) {
+  switch (what) {
+    case LoadStep::What::Samples: return "samples";
+    case LoadStep::What::Labels: return "labels";
+    case LoadStep::What::Targets: return "targets";
+  }
+  return "?";
+}
+
+const char* word(Collective op) {
+  switch (op) {
+    case Collective::AllReduce: return "all-reduce";
+    case Collective::ReduceScatter: return "reduce-scatter";
+    case Collective::AllGather: return "all-gather";
+  }
+  return "?";
+}
+
+const char* word(ParameterSlice::What what) {
+  switch (what) {
+    case ParameterSlice::What::Weights: return "weights";
+    case ParameterSlice::What::Bias: return "bias";
+    case ParameterSlice::What::Scale: return "scale";
+    case ParameterSlice::What::Shift: return "shift";
+    case ParameterSlice::What::Slope: return "slope";
+  }
+  return "?";
+}
+
+const char* word(Activation activation) {
+  switch (activation) {
+    case Activation::None: return "none";
+    case Activation::Relu: return "relu";
+    case Activation::LeakyRelu: return "leaky-relu";
+  }
+  return "?";
+}
+
+/// Lowering leaves the layer's epsilon in these, which do not read it.
+bool reads_scalar(KernelKind kind) {
+  return kind != KernelKind::BatchNormStatistics && kind != KernelKind::DiceSums;
+}
+
+template <std::size_t size>
+std::string numbers(const std::array<std::int64_t, size>& values) {
+  return fmt::format("{}", fmt::join(values, "."));
+}
+
+std::string text_of(const Shape& shape) {
+  const auto& [extent] = shape;
+  return numbers(extent);
+}
+
+std::string text_of(const Region& region) {
+  std::string text;
+  for (const auto& [begin, end] : region.interval)
+    text += fmt::format("{}{}-{}", text.empty() ? "" : ",", begin, end);
+  return text;
+}
+
+std::string text_of(const Window& window) {
+  const auto& [kernel, stride, dilation, before, after] = window;
+  return fmt::format("{}/{}/{}/{}+{}", kernel, stride, dilation, before, after);
+}
+
+std::string text_of(const Scale& scale) {
+  const auto& [factor, linear, phase] = scale;
+  return fmt::format("{}{}@{}", factor, linear ? "linear" : "nearest", phase);
+}
+
+std::string text_of(const StatisticsSets& statistics) {
+  const auto& [set_samples, first_sample, first_set, sets, batch, positions, channels] = statistics;
+  return fmt::format("samples {} from {} set {} of {} batch {} positions {} channels {}",
+                     set_samples, first_sample, first_set, sets, batch, positions, channels);
+}
+
+std::string text_of(const LocalResponse& response) {
+  const auto& [size, alpha, beta, k] = response;
+  return fmt::format("{} {} {} {}", size, alpha, beta, k);
+}
+
+std::string text_of(const std::array<std::int64_t, axis_count>& values) { return numbers(values); }
+std::string text_of(Activation activation) { return word(activation); }
+std::string text_of(std::int64_t value) { return std::to_string(value); }
+std::string text_of(int value) { return std::to_string(value); }
+std::string text_of(double value) { return fmt::format("{}", value); }
+
+/// A flag says all by its name.
+std::string details(bool) { return ""; }
+std::string details(const auto& value) { return " " + text_of(value); }
+
+constexpr std::array window_names{"window-d", "window-h", "window-w"};
+constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
+
+/// The key, and whatever else is not what it usually is.
+std::string text_of(const Kernel& kernel) {
+  const auto& [kind, x, y, windows, bias, count_padding, accumulate, inputs, groups, type, scalar,
+               sets, region, from, to, maximum, response, scales, activation, slope, addend,
+               scaled] = kernel;
+  std::string text =
+      fmt::format("{} | {} x {} y {}", kernel.key(), word(type), text_of(x), text_of(y));
+  const auto say = [&](const char* name, const auto& value, const auto& expected) {
+    if (value != expected) text += fmt::format(" {}{}", name, details(value));
+  };
+  const Kernel usual;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    say(window_names[i], windows[i], usual.windows[i]);
+    say(scale_names[i], scales[i], usual.scales[i]);
+  }
+  say("bias", bias, usual.bias);
+  say("without-padding", count_padding, usual.count_padding);
+  say("accumulate", accumulate, usual.accumulate);
+  say("inputs", inputs, usual.inputs);
+  say("groups", groups, usual.groups);
+  if (reads_scalar(kind)) say("scalar", scalar, usual.scalar);
+  say("sets", sets, usual.sets);
+  say("moves", region, usual.region);
+  say("from", from, usual.from);
+  say("to", to, usual.to);
+  say("maximum", maximum, usual.maximum);
+  say("response", response, usual.response);
+  say("activation", activation, usual.activation);
+  say("slope", slope, usual.slope);
+  say("addend", addend, usual.addend);
+  say("scaled", scaled, usual.scaled);
+  return text;
+}
+
+class Writer {
+ public:
+  explicit Writer(const Program& program)
+      : program_(program), numbers_(program.buffers.size(), -1) {}
+
+  Text write() {
+    const auto& [rank, ranks, buffers, steps, implementations, ways, sharding, concurrent_tracks,
+                 parameters, running, loss_scale, loss, arena, persistent] = program_;
+    for (const Step& step : steps) write(step);
+    for (const ParameterSlice& slice : parameters) write(slice);
+    for (const RunningStatistics& statistics : running) write(statistics);
+    line("of {} ranks, loss {} scaled by {} arena {} persistent {} sharding {} concurrent {}",
+         ranks, name(loss), name(loss_scale), arena.value, persistent.value, sharding,
+         concurrent_tracks);
+    line("transports {}", fmt::join(ways, ","));
+    for (const auto& [kernel, choice] : implementations) line("{} by {}", kernel, choice);
+    write_buffers();
+    if (concurrent_tracks) write_dependences();
+    return {fmt::format("rank {}", rank), std::move(text_), steps.size()};
+  }
+
+ private:
+  template <class... Values>
+  void line(fmt::format_string<Values...> format, Values&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<Values>(values)...);
+    text_ += '\n';
+  }
+
+  /// A slice comes behind what it is a slice of.
+  std::string name(BufferId id) {
+    if (id < 0) return "-";
+    int& number = numbers_[static_cast<std::size_t>(id)];
+    if (number < 0) {
+      if (program_.buffer(id).inside >= 0) name(program_.buffer(id).inside);
+      number = static_cast<int>(order_.size());
+      order_.push_back(id);
+    }
+    return fmt::format("b{}", number);
+  }
+  std::string names(const std::vector<BufferId>& ids) {
+    std::string text;
+    for (const BufferId id : ids) text += " " + name(id);
+    return text;
+  }
+  const std::string& transport(WayId way) const { return program_.ways[way]; }
+
+  void write(const Step& step) {
+    const auto& [layer, producer, phase, track, reads, writes, body] = step;
+    const std::string reading = names(reads), writing = names(writes);
+    const std::string what = std::visit([&](const auto& kind) { return text(kind); }, body);
+    line("{} layer {} from {} on {}: {} reads{} writes{}", word(phase), layer, producer,
+         word(track), what, reading, writing);
+  }
+  std::string text(const ComputeStep& step) {
+    const auto& [kernel, region, global] = step;
+    return fmt::format("{} at {} of {}", text_of(kernel), text_of(region), text_of(global));
+  }
+  std::string text(const LoadStep& step) {
+    const auto& [what, region, global, classes] = step;
+    return fmt::format("load {} at {} of {} classes {}", word(what), text_of(region),
+                       text_of(global), classes);
+  }
+  std::string text(const ExchangeStep& step) {
+    const auto& [sends, receives, tag] = step;
+    return fmt::format("exchange tag {}{}{}", tag, text("send to", sends),
+                       text("receive from", receives));
+  }
+  std::string text(const char* direction, const std::vector<Message>& messages) {
+    std::string text;
+    for (const auto& [peer, buffer, bytes, way] : messages)
+      text += fmt::format(" {} {} {} bytes {} by ({})", direction, peer, name(buffer), bytes.value,
+                          transport(way));
+    return text;
+  }
+  std::string text(const CollectiveStep& step) {
+    const auto& [op, group, type, begin, count, counts, way] = step;
+    return fmt::format("{} over {} of {} {} from {} shares {} by ({})", word(op),
+                       fmt::join(group, ","), count, word(type), begin, fmt::join(counts, ","),
+                       transport(way));
+  }
+
+  void write(const ParameterSlice& slice) {
+    const auto& [what, layer, region, global, value, gradient, velocity, mean_square, sharers,
+                 shares] = slice;
+    line("{} of layer {} at {} of {}: {} gradient {} velocity {} mean square {} shared by {} as {}",
+         word(what), layer, text_of(region), text_of(global), name(value), name(gradient),
+         name(velocity), name(mean_square), fmt::join(sharers, ","), fmt::join(shares, ","));
+  }
+  void write(const RunningStatistics& statistics) {
+    const auto& [layer, region, global, value] = statistics;
+    line("running statistics of layer {} at {} of {}: {}", layer, text_of(region), text_of(global),
+         name(value));
+  }
+
+  /// Buffers that nothing touches take no memory unless they are persistent.
+  void write_buffers() {
+    std::vector<BufferId> untouched;
+    for (BufferId id = 0; id < static_cast<BufferId>(program_.buffers.size()); ++id)
+      if (const Buffer& buffer = program_.buffer(id);
+          buffer.persistent && buffer.inside < 0 && numbers_[static_cast<std::size_t>(id)] < 0)
+        untouched.push_back(id);
+    std::ranges::stable_sort(untouched, {},
+                             [&](BufferId id) { return program_.buffer(id).offset; });
+    names(untouched);
+    for (std::size_t i = 0; i < order_.size(); ++i) write(i, program_.buffer(order_[i]));
+  }
+  void write(std::size_t number, const Buffer& buffer) {
+    const auto& [its_name, tensor_class, type, region, layer, persistent, inside, first, last,
+                 offset] = buffer;
+    static_cast<void>(its_name);  // for people
+    line("b{} {} {} {} layer {} in {} at {} from {} to {}", number, word(tensor_class), word(type),
+         text_of(region), layer,
+         inside >= 0  ? name(inside)
+         : persistent ? "persistent"
+                      : "arena",
+         offset.value, first, last);
+  }
+
+  void write_dependences() {
+    const auto after = dependences(program_);
+    for (std::size_t i = 0; i < after.size(); ++i)
+      line("operation {} after {}", i, fmt::join(after[i], ","));
+  }
+
+  const Program& program_;
+  std::vector<int> numbers_;     ///< by BufferId; -1: not named yet
+  std::vector<BufferId> order_;  ///< by number
+  std::string text_;
+};
+
+std::string text_of(const std::vector<Operand>& operands) {
+  std::string text;
+  for (const auto& [type, elements] : operands) text += fmt::format(" {}x{}", elements, word(type));
+  return text;
+}
+
+}  // namespace
+
+Text canonical_text(const Program& program) { return Writer(program).write(); }
+
+std::string canonical_line(const Kernel& kernel) {
+  const auto& [reads, writes] = kernel.operands();
+  return fmt::format("{} reads{} writes{} flops {} bytes {}", kernel.key(), text_of(reads),
+                     text_of(writes), kernel.flops().value, kernel.bytes().value);
+}
+
+}  // namespace stratplan::golden
