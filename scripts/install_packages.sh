@@ -27,6 +27,7 @@ checks=(
   gcovr
   libbenchmark-dev libbenchmark-tools # libbenchmark-tools holds Google Benchmark's compare.py
   python3-numpy python3-scipy         # compare.py imports both
+  jq                                  # reports leave out what names a machine
   libopenblas0-pthread                # PyTorch's opponent in a comparison is PyTorch on a fast BLAS
 )
 for group in "$@"; do
