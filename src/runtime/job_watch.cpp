@@ -33,19 +33,20 @@ std::string place_of(const Operation& operation,
                      step_text(static_cast<std::size_t>(operation.step)));
 }
 
-JobWatch::JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join)
+JobWatch::JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join, Clock clock)
     : records_(FlightRecords::make(ranks)),
       patience_(patience),
       to_join_(std::max(patience, to_join)),
       step_text_(std::move(step_text)),
-      looked_(std::chrono::steady_clock::now()) {
+      clock_(std::move(clock)),
+      looked_(clock_()) {
   if (records_.ranks() > 0) setenv(flight_records_variable, records_.address().c_str(), 1);
 }
 
 JobWatch::~JobWatch() { unsetenv(flight_records_variable); }
 
 bool JobWatch::hangs() {
-  const auto now = std::chrono::steady_clock::now();
+  const auto now = clock_();
   const Seconds elapsed = now - looked_;
   if (patience_.count() <= 0 || records_.ranks() == 0 || elapsed < look_interval ||
       !hang_text_.empty())

@@ -19,13 +19,16 @@ class JobWatch {
   using Seconds = std::chrono::duration<double>;
   /// A step of a rank's program in words.
   using StepText = std::function<std::string(int rank, std::size_t step)>;
+  using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
   /// How long ranks get to begin and to meet (MPI_Init) while nothing is seen to move, if the job's own patience is shorter and none of them is stopped: a machine
   /// under load is slow to start a job, and who waits in MPI_Init can not be told from who works there.
   static constexpr Seconds least_to_join{10};
 
   /// Makes the records and names them in the environment, for ranks that are started from now on. `patience`: how long a job may stand still; 0: for ever.
-  JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join = least_to_join);
+  /// `clock`: tests have their own.
+  JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join = least_to_join,
+           Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
@@ -68,6 +71,7 @@ class JobWatch {
   FlightRecords records_;
   Seconds patience_, to_join_;
   StepText step_text_;
+  Clock clock_;
   std::chrono::steady_clock::time_point looked_;
   std::vector<Pulse> seen_;
   std::map<int, std::uint64_t> beginners_seen_;

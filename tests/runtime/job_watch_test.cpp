@@ -34,18 +34,43 @@ void stand_still(FlightRecorder) {
   for (;;) pause();
 }
 
-/// Ctest's limit is the only one: on a loaded machine ranks begin when they can.
-void wait_for_hang(JobWatch& watch) {
-  while (!watch.hangs()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+/// A watch whose time passes when the test says so: no machine is too busy for it.
+class TimedWatch {
+ public:
+  explicit TimedWatch(int ranks, JobWatch::Seconds still = patience,
+                      JobWatch::Seconds to_join = JobWatch::least_to_join)
+      : watch_(ranks, still, step_text, to_join, [this] { return now_; }),
+        records_(FlightRecords::open(records())) {}
+
+  const FlightRecord& operator[](int rank) const { return records_[rank]; }
+  const std::string& hang_text() const { return watch_.hang_text(); }
+  /// Lets the watch look once more, behind as much time as it takes between two looks.
+  bool look() {
+    now_ += std::chrono::milliseconds(250);
+    return watch_.hangs();
+  }
+  /// Ctest's limit is the only one.
+  void wait_for_hang() {
+    while (!look()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  /// Whether the job is said to hang within ten times the patience.
+  bool hangs() {
+    for (int i = 0; i < 24; ++i)
+      if (look()) return true;
+    return false;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point now_;
+  JobWatch watch_;
+  FlightRecords records_;
+};
+
+void until(const std::function<bool()>& condition) {
+  while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Whether the job is said to hang within several times the patience.
-bool hangs(JobWatch& watch) {
-  const auto end = std::chrono::steady_clock::now() + 4 * patience;
-  while (!watch.hangs() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return watch.hangs();
-}
+bool stopped(int process) { return state_of_process(process).stopped(); }
 
 TEST(PlaceOf, SpeaksOfStepsFromOne) {
   const auto text = [](std::size_t step) { return step_text(0, step); };
@@ -60,18 +85,19 @@ TEST(PlaceOf, SpeaksOfStepsFromOne) {
 }
 
 TEST(JobWatch, BlamesWhoIsStoppedAmongThoseThatWait) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const ForkedRank waiting(records(), 0, [](FlightRecorder recorder) {
     recorder.begin({2, 3});
     recorder.waits(true);
     stand_still(recorder);
   });
-  const ForkedRank stopped(records(), 1, [](FlightRecorder recorder) {
+  const ForkedRank still(records(), 1, [](FlightRecorder recorder) {
     for (const int step : {1, 2, 3}) recorder.begin({2, step});
     recorder.waits(true);
     std::raise(SIGSTOP);
   });
-  wait_for_hang(watch);
+  until([&] { return watch[0].waiting && stopped(still.process()); });
+  watch.wait_for_hang();
   EXPECT_THAT(
       watch.hang_text(),
       AllOf(StartsWith("rank 1 on " + host_name() +
@@ -82,7 +108,7 @@ TEST(JobWatch, BlamesWhoIsStoppedAmongThoseThatWait) {
 }
 
 TEST(JobWatch, BlamesWhoWaitsForNobody) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const ForkedRank asleep(records(), 0, [](FlightRecorder recorder) {
     recorder.begin({2, 3});
     stand_still(recorder);
@@ -92,12 +118,13 @@ TEST(JobWatch, BlamesWhoWaitsForNobody) {
     recorder.waits(true);
     stand_still(recorder);
   });
-  wait_for_hang(watch);
+  until([&] { return watch[0].count == 2 && watch[1].waiting; });
+  watch.wait_for_hang();
   EXPECT_THAT(watch.hang_text(), StartsWith("rank 0 on "));
 }
 
 TEST(JobWatch, BlamesWhoIsFurthestBehindWhereAllWait) {
-  JobWatch watch(3, patience, step_text);
+  TimedWatch watch(3);
   std::vector<std::unique_ptr<ForkedRank>> ranks;
   for (const int rank : {0, 1, 2})
     ranks.push_back(std::make_unique<ForkedRank>(records(), rank, [rank](FlightRecorder recorder) {
@@ -105,12 +132,13 @@ TEST(JobWatch, BlamesWhoIsFurthestBehindWhereAllWait) {
       recorder.waits(true);
       stand_still(recorder);
     }));
-  wait_for_hang(watch);
+  until([&] { return watch[0].waiting && watch[1].waiting && watch[2].waiting; });
+  watch.wait_for_hang();
   EXPECT_THAT(watch.hang_text(), StartsWith("rank 1 on "));
 }
 
 TEST(JobWatch, ALongOperationIsNoHang) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const ForkedRank working(records(), 0, [](FlightRecorder recorder) {
     recorder.begin({0, 0});
     for (std::atomic<int> i = 0;; ++i) continue;
@@ -119,25 +147,34 @@ TEST(JobWatch, ALongOperationIsNoHang) {
     recorder.waits(true);
     stand_still(recorder);
   });
-  EXPECT_FALSE(hangs(watch)) << watch.hang_text();
+  until([&] { return watch[0].begun() && watch[1].waiting; });
+  const auto ticks = [&] { return state_of_process(working.process()).processor_ticks; };
+  for (int i = 0; i < 10; ++i) {
+    until([&, before = ticks()] { return ticks() != before; });
+    EXPECT_FALSE(watch.look()) << watch.hang_text();
+  }
 }
 
 TEST(JobWatch, StepsAreNoHang) {
-  JobWatch watch(1, patience, step_text);
+  TimedWatch watch(1);
   const ForkedRank stepping(records(), 0, [](FlightRecorder recorder) {
     for (std::int64_t i = 0;; ++i) {
       recorder.begin({i});
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  EXPECT_FALSE(hangs(watch)) << watch.hang_text();
+  for (int i = 0; i < 10; ++i) {
+    until([&, before = watch[0].count.load()] { return watch[0].count != before; });
+    EXPECT_FALSE(watch.look()) << watch.hang_text();
+  }
 }
 
 TEST(JobWatch, WithoutPatienceItNeverHangs) {
-  JobWatch watch(2, JobWatch::Seconds(0), step_text);
+  TimedWatch watch(2, JobWatch::Seconds(0));
   const ForkedRank still(records(), 0, stand_still);
-  const StartedRank stopped("STRATPLAN_RANK=1", "kill -STOP $$");
-  EXPECT_FALSE(hangs(watch));
+  const StartedRank halted("STRATPLAN_RANK=1", "kill -STOP $$");
+  until([&] { return watch[0].begun() && stopped(halted.process()); });
+  EXPECT_FALSE(watch.hangs());
 }
 
 /// In MPI_Init, which polls.
@@ -148,34 +185,36 @@ void join(FlightRecorder recorder) {
 }
 
 TEST(JobWatch, NamesWhoIsStoppedBeforeItBegins) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const ForkedRank joining(records(), 0, join);
-  const StartedRank stopped("OMPI_COMM_WORLD_RANK=1", "kill -STOP $$");
-  ASSERT_TRUE(hangs(watch));
+  until([&] { return watch[0].waiting.load(); });
+  const StartedRank halted("OMPI_COMM_WORLD_RANK=1", "kill -STOP $$");
+  watch.wait_for_hang();
   EXPECT_EQ(watch.hang_text(),
             fmt::format("rank 1 has not begun: the job has stood still for 1 s, and process {} is "
                         "stopped\n  rank 0 waits while joining the other ranks",
-                        stopped.process()));
+                        halted.process()));
 }
 
 TEST(JobWatch, NamesWhoIsStoppedWhileJoining) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const ForkedRank joining(records(), 0, join);
-  const ForkedRank stopped(records(), 1, [](FlightRecorder recorder) {
+  until([&] { return watch[0].waiting.load(); });
+  const ForkedRank halted(records(), 1, [](FlightRecorder recorder) {
     recorder.begin({-1, Operation::joining});
     recorder.waits(true);
     std::raise(SIGSTOP);
   });
-  ASSERT_TRUE(hangs(watch));
+  watch.wait_for_hang();
   EXPECT_THAT(watch.hang_text(),
               AllOf(StartsWith("rank 1 on " + host_name() + " hangs while joining the other ranks"),
                     HasSubstr("is stopped\n")));
 }
 
 TEST(JobWatch, NamesTheProgramThatIsStoppedBeforeItStartsRanks) {
-  JobWatch watch(2, patience, step_text);
+  TimedWatch watch(2);
   const StartedRank starter("NO_RANK=1", "kill -STOP $$");
-  ASSERT_TRUE(hangs(watch));
+  watch.wait_for_hang();
   EXPECT_EQ(watch.hang_text(),
             fmt::format("2 ranks have not begun (0, 1): the job has stood still for 1 s, and "
                         "process {} (sh) is stopped",
@@ -185,6 +224,7 @@ TEST(JobWatch, NamesTheProgramThatIsStoppedBeforeItStartsRanks) {
 /// What two ranks do, one of which may not have begun; each row with the time to join that ends it, or does not.
 TEST(JobWatch, RanksThatAreNotStoppedGetTheTimeToJoin) {
   constexpr JobWatch::Seconds long_time{100};
+  const std::string asleep = "exec sleep 100";
   const struct {
     const char* name;
     std::function<void(FlightRecorder)> first;  ///< rank 0
@@ -192,28 +232,43 @@ TEST(JobWatch, RanksThatAreNotStoppedGetTheTimeToJoin) {
     JobWatch::Seconds to_join;
     const char* says;  ///< nullptr: nothing
   } table[] = {
-      {"asleep before it begins", join, "exec sleep 100", patience, "rank 1 has not begun: "},
-      {"asleep, but there is time", join, "exec sleep 100", long_time, nullptr},
-      {"at work before it begins", join, "while :; do :; done", patience, nullptr},
+      {"asleep before it begins", join, asleep, patience, "rank 1 has not begun: "},
+      {"asleep, but there is time", join, asleep, long_time, nullptr},
       {"not to be seen: elsewhere", join, "", patience, nullptr},
-      {"met, but for one asleep", stand_still, "exec sleep 100", patience,
-       "rank 1 has not begun: "},
-      {"the same, but there is time", stand_still, "exec sleep 100", long_time, nullptr},
+      {"met, but for one asleep", stand_still, asleep, patience, "rank 1 has not begun: "},
+      {"the same, but there is time", stand_still, asleep, long_time, nullptr},
   };
   for (const auto& row : table) {
-    JobWatch watch(2, patience, step_text, row.to_join);
+    TimedWatch watch(2, patience, row.to_join);
     const ForkedRank first(records(), 0, row.first);
+    until([&] { return watch[0].begun(); });
     std::optional<StartedRank> second;
     if (!row.second.empty()) second.emplace("STRATPLAN_RANK=1", row.second);
-    EXPECT_EQ(hangs(watch), row.says != nullptr) << row.name;
-    EXPECT_THAT(watch.hang_text(), StartsWith(row.says ? row.says : "")) << row.name;
+    if (row.says) {
+      watch.wait_for_hang();
+      EXPECT_THAT(watch.hang_text(), StartsWith(row.says)) << row.name;
+    } else {
+      EXPECT_FALSE(watch.hangs()) << row.name << ": " << watch.hang_text();
+    }
+  }
+}
+
+TEST(JobWatch, ARankAtWorkBeforeItBeginsIsNoHang) {
+  TimedWatch watch(2, patience, patience);
+  const ForkedRank joining(records(), 0, join);
+  const StartedRank working("STRATPLAN_RANK=1", "while :; do :; done");
+  until([&] { return watch[0].waiting.load(); });
+  const auto ticks = [&] { return state_of_process(working.process()).processor_ticks; };
+  for (int i = 0; i < 10; ++i) {
+    until([&, before = ticks()] { return ticks() != before; });
+    EXPECT_FALSE(watch.look()) << watch.hang_text();
   }
 }
 
 TEST(JobWatch, AllThatJoinForTooLongHang) {
-  JobWatch watch(2, patience, step_text, patience);
+  TimedWatch watch(2, patience, patience);
   const ForkedRank first(records(), 0, join), second(records(), 1, join);
-  ASSERT_TRUE(hangs(watch));
+  watch.wait_for_hang();
   EXPECT_THAT(watch.hang_text(), HasSubstr("hangs while joining the other ranks"));
 }
 

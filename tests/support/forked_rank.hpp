@@ -30,6 +30,7 @@ class ForkedRank {
     if (process_ > 0) kill(process_, SIGKILL);
     wait();
   }
+  int process() const { return process_; }
   void wait() {
     if (process_ > 0) waitpid(process_, nullptr, 0);
     process_ = 0;
