@@ -46,8 +46,12 @@ against_pytorch() {
 }
 benchmarks() {
   scripts/install_packages.sh tests checks && cmake --preset bench >&2 && cmake --build --preset bench >&2
-  tests/bench/benchmarks_json.sh build/bench/stratplan_benchmarks "$(source_commit)" "$(machine_text)" >reports/benchmarks.json.tmp
-  mv reports/benchmarks.json.tmp reports/benchmarks.json
+  local run before
+  run=$(mktemp) before=$(pace)
+  build/bench/stratplan_benchmarks --benchmark_out="$run" >&2
+  jq --arg command "build/bench/stratplan_benchmarks" --arg commit "$(source_commit)" --arg machine "$(machine_text)" --arg pace "$before" \
+    '.context |= (del(.host_name, .executable, .load_avg) + {$command, $commit, $machine, $pace})' "$run" >reports/benchmarks.json
+  rm "$run"
   echo reports/benchmarks.json
 }
 

@@ -49,11 +49,11 @@ run_part() {
     tidy-*) tidy_part "${1#tidy-}" ;;
     tests) scripts/install_packages.sh tests && dev && passed --preset dev -LE slow ;;
     guards) dev && passed --preset dev -L slow -R GuardSweep ;;
-    sweeps) dev && passed --preset dev -L slow -E 'GuardSweep|^torch/|kill|stop' ;;
+    sweeps) dev && passed --preset dev -L slow -E 'GuardSweep|^torch/|kill|stop|beginning' ;;
     torch) scripts/install_packages.sh tests && dev && passed --preset dev -L slow -R '^torch/' ;;
-    kills) dev && passed --preset dev -L slow -R 'kill|stop' ;;
-    golden) bench && scripts/golden.sh compare ;;
-    benchmarks) bench && tests/bench/compare_builds.sh build/bench build/bench ;;
+    kills) dev && passed --preset dev -L slow -R 'kill|stop|beginning' ;;
+    golden) bench && scripts/golden.sh build/bench compare ;;
+    benchmarks) bench && tests/bench/compare_builds.py build/bench/stratplan_benchmarks build/bench/stratplan_benchmarks --rounds 1 --most 0.05 ;;
     coverage) coverage ;;
     *) echo "unknown part $1; scripts/thorough.sh --list" ; return 2 ;;
   esac
