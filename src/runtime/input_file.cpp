@@ -9,12 +9,14 @@
 #include <cstring>
 
 #include "model/base/error.hpp"
+#include "model/base/regular_file.hpp"
 
 namespace stratplan {
 namespace {
 
-/// Does not wait for the other end of a FIFO.
+/// The path may have come to lead to a FIFO since: opening does not wait for its other end.
 int open_for_reading(const std::string& path) {
+  expect_regular_file(path);
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0)
     throw InputError(path, "", fmt::format("can not be opened: {}", std::strerror(errno)));

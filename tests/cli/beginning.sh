@@ -15,14 +15,20 @@ ways=launch
 children() { cat /proc/"$1"/task/*/children 2>/dev/null; }
 # rank_of PROCESS: the rank that its launcher has made it; fails for other processes.
 rank_of() { tr '\0' '\n' 2>/dev/null <"/proc/$1/environ" | sed -nE 's/^(STRATPLAN_RANK|OMPI_COMM_WORLD_RANK)=//p' | grep .; }
-# nothing_left WHAT: of the job that was started last, neither a process nor a file of Open MPI's.
+# no_process_left WHAT: of the job that was started last, neither a process nor its shared memory.
+no_process_left() {
+  local process
+  for process in $others; do check "$1: process $process is gone" gone "$process"; done
+  check "$1: no shared memory is left" test -z "$(ls /dev/shm/vader_segment.*."$job_id".* 2>/dev/null)"
+}
+
+# nothing_left WHAT: nor a folder of Open MPI's. mpirun removes its folder, unless two signals at once end it.
 nothing_left() {
   local process
+  no_process_left "$1"
   for process in $others; do
-    check "$1: process $process is gone" gone "$process"
     check "$1: no temporary file is left" test -z "$(ls -d "${TMPDIR:-/tmp}"/ompi.*/pid."$process" 2>/dev/null)"
   done
-  check "$1: no shared memory is left" test -z "$(ls /dev/shm/vader_segment.*."$job_id".* 2>/dev/null)"
 }
 
 # start WAY [VARIABLE=VALUE...]: with these set, a job that would take minutes; its rank 1 is then `rank`, all its processes but the first are `others`.
@@ -70,7 +76,7 @@ for way in $ways; do
   start $way "${stops_itself[@]}"
   kill -KILL "$job"
   wait "$job" 2>/dev/null
-  nothing_left "$way, its launcher killed"
+  no_process_left "$way, its launcher killed"
 done
 
 if [ "$ways" != launch ]; then

@@ -236,7 +236,7 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv3"]}})",
        "at /execution/recompute/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"sharding": 4}})",
-       "at /execution/sharding: expected an integer >= 0 and <= 3, found 4"},
+       "at /execution/sharding: expected an integer from 0 to 3, found 4"},
       {R"(, "decomposition": "N2", "training": {"optimizer": "lars"}, "execution": {"sharding": 1}})",
        "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: "
        "lars takes the norms of whole tensors"},

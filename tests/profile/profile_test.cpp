@@ -133,7 +133,7 @@ class Slowed final : public CommunicatorDecorator {
       : CommunicatorDecorator(inner), time_(time), small_(small), large_(large) {}
   void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
-    pass(sends.empty() ? Bytes{0} : sends[0].bytes);
+    pass((sends.empty() ? receives : sends)[0].bytes);
     inner_.exchange(track, sends, receives, tag);
   }
   void all_reduce(Track track, Group group, void* data, std::int64_t count,

@@ -560,7 +560,7 @@ TEST(FileData, OnlyRegularFilesAreRead) {
     EXPECT_EQ(message_of<InputError>([&] {
                 FileData(loads_of_whole(1), {path, {}, 1, false});
               }),
-              file + ": expected a regular file");
+              file + ": expected a file, this is a pipe");
   }
 }
 

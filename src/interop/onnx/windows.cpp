@@ -317,8 +317,10 @@ void pad(const Operation& op) {
     pads = all;
   }
   need(pads.size() == 2 * rank, "pads of another number than axes");
-  for (const std::int64_t value : pads)
-    need(value >= 0 && value <= largest_extent, fmt::format("padding of {}", value));
+  for (const std::int64_t value : pads) {
+    need(value >= 0, "padding that takes away");
+    need(value <= largest_extent, fmt::format("padding of {}", value));
+  }
   need(pads[0] + pads[1] + pads[rank] + pads[rank + 1] == 0, "padding of samples or channels");
   Windows windows{};
   for (std::size_t i = 2; i < rank; ++i)

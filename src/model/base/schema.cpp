@@ -154,6 +154,9 @@ std::string number_text(const Json& number) {
 }
 
 std::string describe_bounds(const Json& schema) {
+  if (schema.contains("minimum") && schema.contains("maximum"))
+    return fmt::format(" from {} to {}", number_text(schema["minimum"]),
+                       number_text(schema["maximum"]));
   std::vector<std::string> bounds;
   for (const auto& [key, sign] : {std::pair{"minimum", ">= "},
                                   {"exclusiveMinimum", "> "},

@@ -53,7 +53,8 @@ hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
 }
 
-/// Why the call before has failed, in the library's words: the deepest of its reports.
+/// Why the call before has failed, in the library's words: the deepest of its reports. Any other call
+/// of the library, closing a handle among them, forgets the reason.
 std::string reason() {
   std::string words = "no reason given";
   const auto take = [](unsigned place, const H5E_error2_t* report, void* into) -> herr_t {
@@ -80,7 +81,8 @@ Handle access_for_reading() {
 Handle open_file(const std::string& path) {
   be_silent();
   const InputFile regular(path);  // HDF5 would wait for the other end of a FIFO
-  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access_for_reading()), H5Fclose);
+  const Handle access = access_for_reading();
+  Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
   if (!file.good())
     throw InputError(
         path, "",

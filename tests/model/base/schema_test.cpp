@@ -29,19 +29,23 @@ struct Offence {
 
 TEST(ValidateJson, NamesPlaceAndExpectation) {
   const Offence table[] = {
-      {"/layers/1/stride", "0", "net.json: at /layers/1/stride: expected an integer >= 1, found 0"},
+      {"/layers/1/stride", "0",
+       "net.json: at /layers/1/stride: expected an integer from 1 to 2147483647, found 0"},
       {"/layers/1/stride", "-3",
-       "net.json: at /layers/1/stride: expected an integer >= 1, found -3"},
+       "net.json: at /layers/1/stride: expected an integer from 1 to 2147483647, found -3"},
       {"/layers/1/stride/1", "0",
-       "net.json: at /layers/1/stride/1: expected an integer >= 1, found 0"},
+       "net.json: at /layers/1/stride/1: expected an integer from 1 to 2147483647, found 0"},
       {"/layers/1/stride", "1.5",
-       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, "
+       "net.json: at /layers/1/stride: expected an integer from 1 to 2147483647 or a list of 2 to "
+       "3 integers from 1 to 2147483647, "
        "found 1.5"},
       {"/layers/1/stride", "99999999999999999999",
-       "net.json: at /layers/1/stride: expected an integer >= 1 or a list of 2 to 3 integers >= 1, "
+       "net.json: at /layers/1/stride: expected an integer from 1 to 2147483647 or a list of 2 to "
+       "3 integers from 1 to 2147483647, "
        "found 1e+20"},
       {"/layers/1/padding/0", "[1, 2, 3]",
-       "net.json: at /layers/1/padding/0: expected a list of 2 integers >= 0, found array"},
+       "net.json: at /layers/1/padding/0: expected a list of 2 integers from 0 to 2147483647, "
+       "found array"},
       {"/layers/1/bias", "\"yes\"",
        "net.json: at /layers/1/bias: expected true or false, found \"yes\""},
       {"/layers/1/strde", "2",
@@ -50,7 +54,8 @@ TEST(ValidateJson, NamesPlaceAndExpectation) {
       {"/layers/1/a~1b~0", "2", "net.json: at /layers/1: unknown key \"a/b~\""},
       {"/layers", "[]", "net.json: at /layers: expected a list of at least 1 objects, found array"},
       {"/layers/2", "{\"name\": \"loss\"}", "net.json: at /layers/2: the key \"kind\" is missing"},
-      {"/batch", "null", "net.json: at /batch: expected an integer >= 1, found null"},
+      {"/batch", "null",
+       "net.json: at /batch: expected an integer from 1 to 2147483647, found null"},
       {"/name", "\"\"", "net.json: at /name: expected a non-empty string, found \"\""},
       {"/schema_version", "2",
        "net.json: at /schema_version: expected version 1 of network.json, the one that is read "

@@ -128,6 +128,7 @@ TEST(ReadMachine, UnknownNameListsTheShippedOnes) {
 TEST(ReadMachine, LocalIsTheCacheOrAnEstimate) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "stratplan-machine-test";
   std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
   ::setenv("STRATPLAN_CACHE_DIR", folder.c_str(), 1);
   const MachineProfile estimate = read_machine("local");
   EXPECT_TRUE(estimate.assumed);
