@@ -127,14 +127,14 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   shell_line(
       command_line);  // the report states it: what it refuses is refused before anything is run
   const AutotuneRequest request = make_request(options, command_line);
-  options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
-  check_writable(request.folder / "plan.json");
-  check_cache();
   if (request.ranks > usable_cores())
     throw EnvironmentError(
         fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more "
                     "ranks than cores",
                     request.ranks, usable_cores()));
+  options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
+  check_writable(request.folder / "plan.json");
+  check_cache();
   const AutotuneResult result = autotune(request, make_hooks(request.ranks, request.backend));
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);

@@ -52,8 +52,10 @@ void measure(const ProfileOptions& options, const CommandLine& command_line,
   RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {});
   const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
   ProgressLine line;
-  line.phase(fmt::format("measuring {} kernels and the links between {} ranks",
-                         request.kernels.size(), request.ranks));
+  const bool links = request.largest_message.value > 0 || !request.collectives.empty();
+  line.phase(
+      fmt::format("measuring {} kernels{}", request.kernels.size(),
+                  links ? fmt::format(" and the links between {} ranks", request.ranks) : ""));
   const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) {
     line.update(fmt::format("{} of {}, {}", done, total, what));
   };

@@ -67,9 +67,12 @@ is "a curve has a heading and a row for each step" "$(wc -l <curve.csv)" = 4 -a 
 
 # ---------------------------------------------------------------- names out of documents
 mkdir -p deep/below
-sed 's|"name": *"tiny"|"name": "../../../escaped"|' "${data%/tests/cli/data}/networks/tiny.json" >evil.json
-expect 5 "^stratplan: results go to stratplan_results/escaped-[0-9a-f]{8}-4096x8$" \
-  bash -c 'cd deep/below && exec "$@"' - "$program" autotune "$scratch/evil.json" -n 4096 -b 8
+sed 's|"name": *"bounded"|"name": "../../../escaped"|' "$data/bounded.json" >evil.json
+below() { (cd deep/below && "$@"); }
+expect 5 "4096 ranks on" below "$program" autotune "$scratch/evil.json" -n 4096
+is "what is refused leaves no folder" ! -e deep/below/stratplan_results
+expect 0 "^stratplan: results go to stratplan_results/escaped-[0-9a-f]{8}-1x[0-9]+$" \
+  below "$program" autotune "$scratch/evil.json" --backend reference -n 1 --rounds 1
 is "results lie where they should" -d deep/below/stratplan_results
 check "and nowhere else" test -z "$(find . -name '*escaped*' -not -path './deep/below/stratplan_results/*')"
 
