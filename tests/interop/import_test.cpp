@@ -1,10 +1,13 @@
 // Models of several nodes: what exporters write around the layers, and what becomes of values, names, batches and losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <filesystem>
+#include <limits>
 #include <random>
 
+#include "model/base/error.hpp"
 #include "model/network/onnx.hpp"
 #include "support/message_of.hpp"
 #include "support/onnx_model.hpp"
@@ -13,6 +16,7 @@
 namespace stratplan {
 namespace {
 
+using test::Attribute;
 using test::float_tensor;
 using test::integer_tensor;
 using test::Integers;
@@ -339,6 +343,139 @@ TEST(Import, ExtentsBeyond32BitsAreCounted) {
       .output("y");
   const Network network = read_imported(imported(model), "model.onnx");
   EXPECT_EQ(network.layers[1].output.elements(), std::int64_t{3} << 36);
+}
+
+// ---------------------------------------------------------------- values that are computed
+
+/// Weights "weights" of a fully connected layer of one filter behind x (1, inputs).
+OnnxModel& multiplied(OnnxModel& model, std::int64_t inputs, const std::string& weights) {
+  return model.input("x", {1, inputs}).node("MatMul", {"x", weights}, {"y"}).output("y");
+}
+
+TEST(Import, ChainsOfConstantsUseNoStack) {
+  constexpr int length = 20000;
+  OnnxModel joined, negated;
+  joined.floats("c0", {1, 1}, {3});
+  negated.floats("c0", {2, 1}, {1, 2});
+  for (int i = 0; i < length; ++i) {
+    const std::string from = "c" + std::to_string(i), to = "c" + std::to_string(i + 1);
+    if (i < 2000) joined.node("Concat", {from, "c0"}, {to}, {{"axis", 0}});
+    if (i >= 2000) joined.node("Neg", {from}, {to});
+    negated.node("Neg", {from}, {to});
+  }
+  const std::string last = "c" + std::to_string(length);
+  EXPECT_EQ(values(imported(multiplied(joined, 2001, last), with_values()), "y.weights"),
+            std::vector<float>(2001, 3));
+  EXPECT_THAT(values(imported(multiplied(negated, 2, last), with_values()), "y.weights"),
+              ElementsAre(1, 2));
+}
+
+TEST(Import, ChainsOfScalesUseNoStack) {
+  constexpr int length = 20001;
+  OnnxModel model;
+  model.input("x", {1, 2, 2, 2}).floats("one", {2}, {1, 1}).floats("minus", {}, {-1});
+  model.node("BatchNormalization", {"x", "one", "one", "one", "one"}, {"m0"});
+  for (int i = 0; i < length; ++i)
+    model.node("Mul", {"m" + std::to_string(i), "minus"}, {"m" + std::to_string(i + 1)});
+  model.output("m" + std::to_string(length));
+  const ImportedModel result = imported(model, with_values());
+  EXPECT_THAT(values(result, "m0.scale"), ElementsAre(-1, -1));
+  EXPECT_THAT(values(result, "m0.shift"), ElementsAre(-1, -1));
+}
+
+TEST(Import, EachConstantIsComputedOnce) {
+  OnnxModel model;
+  model.integers("shape", {70000, 1})
+      .node("ConstantOfShape", {"shape"}, {"a0"},
+            {{"value", float_tensor("", {1}, {1})}});  // above what is kept between questions
+  for (int i = 0; i < 24; ++i)
+    model.node("Add", {"a" + std::to_string(i), "a" + std::to_string(i)},
+               {"a" + std::to_string(i + 1)});
+  const ImportedModel result = imported(multiplied(model, 70000, "a24"), with_values());
+  EXPECT_EQ(values(result, "y.weights"), std::vector<float>(70000, 1 << 24));
+}
+
+TEST(Import, ComputesNoMoreThanAModelIsWorth) {
+  OnnxModel filled, expanded, doubled;
+  filled.integers("shape", {268435456, 3}).node("ConstantOfShape", {"shape"}, {"w"});
+  expanded.floats("one", {1, 1}).integers("shape", {268435456, 3});
+  expanded.node("Expand", {"one", "shape"}, {"w"});
+  doubled.floats("c0", {1, 1});
+  for (int i = 0; i < 30; ++i)
+    doubled.node("Concat", {"c" + std::to_string(i), "c" + std::to_string(i)},
+                 {"c" + std::to_string(i + 1)}, {{"axis", 0}});
+  struct Row {
+    OnnxModel& model;
+    std::int64_t inputs;
+    const char *weights, *says;
+  };
+  const Row table[] = {
+      {filled, 268435456, "w", "y.weights: w (ConstantOfShape, opset 13): computing "},
+      {expanded, 268435456, "w", "y.weights: w (Expand, opset 13): computing "},
+      {doubled, std::int64_t{1} << 30, "c30", "y.weights: c30 (Concat, opset 13): computing "}};
+  for (const Row& row : table) {
+    multiplied(row.model, row.inputs, row.weights);
+    EXPECT_NO_THROW(imported(row.model)) << "values are not needed";
+    const std::string says = refusal(row.model, with_values());
+    EXPECT_THAT(says, HasSubstr(row.says));
+    EXPECT_THAT(says, HasSubstr("of 268435456 for a model and 8 for each that is stored in it"));
+  }
+}
+
+TEST(Import, RefusesConstantsThatAreNone) {
+  const auto range = [](const Integers& start, const Integers& end, const Integers& step) {
+    OnnxModel model = beginning();
+    model.integers("a", start).integers("b", end).integers("s", step);
+    model.node("Range", {"a", "b", "s"}, {"r"}).node("Reshape", {"c", "r"}, {"y"}).output("y");
+    return model;
+  };
+  OnnxModel twice = beginning(), nan = beginning(), negative = beginning(), text = beginning();
+  twice.floats("m", {12, 12}).node("Transpose", {"m"}, {"t"}, {{"perm", Integers{0, 0}}});
+  twice.node("Flatten", {"c"}, {"f"}).node("MatMul", {"f", "t"}, {"y"}).output("y");
+  nan.floats("f", {1}, {1e30F}).node("Cast", {"f"}, {"i"}, {{"to", 7}});
+  nan.node("Reshape", {"c", "i"}, {"y"}).output("y");
+  negative.floats("bad", {1}).node("Add", {"c", "bad"}, {"y"}).output("y");
+  negative.model.mutable_graph()->mutable_initializer(1)->set_dims(0, -4);
+  text.floats("bad", {1}).node("Add", {"c", "bad"}, {"y"}).output("y");
+  text.model.mutable_graph()->mutable_initializer(1)->set_data_type(onnx::TensorProto::STRING);
+  constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  EXPECT_THAT(refusal(range({least}, {0}, {1})),
+              HasSubstr("r (Range, opset 13): a range from -92"));
+  EXPECT_THAT(refusal(range({}, {0}, {1})),
+              HasSubstr("r (Range, opset 13): a range of 0 numbers, expected one"));
+  EXPECT_THAT(refusal(twice),
+              HasSubstr("t (Transpose, opset 13): (0, 0), which is no permutation"));
+  EXPECT_THAT(refusal(nan), HasSubstr("where an integer belongs"));
+  EXPECT_THAT(refusal(negative), HasSubstr("tensor bad: an extent of -4"));
+  EXPECT_THAT(refusal(text),
+              HasSubstr("tensor bad: expected numbers, found the element type STRING"));
+}
+
+TEST(Import, OfAnyExtentsEndsInANetworkOrAMessage) {
+  const auto near = rc::gen::map(
+      rc::gen::pair(rc::gen::inRange(0, 63), rc::gen::inRange<std::int64_t>(-2, 3)),
+      [](const auto& drawn) { return (std::int64_t{1} << drawn.first) + drawn.second; });
+  const auto any = rc::gen::oneOf(near, rc::gen::inRange<std::int64_t>(1, 9));
+  const auto good = rc::check("extents", [&] {
+    const auto n = *rc::gen::container<Integers>(12, any);
+    OnnxModel model;
+    model.input("x", {n[0], 2, n[1], n[2]}).floats("w", {2, 2, 3, 3});
+    const char* op = *rc::gen::element("Conv", "ConvTranspose");
+    std::vector<Attribute> attributes{{"strides", Integers{n[3], n[4]}},
+                                      {"dilations", Integers{n[5], n[6]}},
+                                      {"pads", Integers{n[7], 0, n[8], 1}}};
+    if (*rc::gen::arbitrary<bool>()) attributes[2] = {"auto_pad", std::string("SAME_UPPER")};
+    model.node(op, {"x", "w"}, {"c"}, attributes);
+    model.integers("to", {n[9], n[10], n[11]}).node("Reshape", {"c", "to"}, {"y"}).output("y");
+    for (const char* end : {"c", "y"}) {
+      model.model.mutable_graph()->mutable_output(0)->set_name(end);
+      try {
+        read_imported(imported(model), "model.onnx");
+      } catch (const InputError&) {
+      }
+    }
+  });
+  EXPECT_TRUE(good);
 }
 
 TEST(Import, FilesThatAreNoModelsAreRefused) {

@@ -12,9 +12,11 @@
 namespace stratplan::interop {
 namespace {
 
-/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up to the second number in all.
+/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up to the second number in all. Those of a node's size
+/// in the file are kept beyond it.
 constexpr std::int64_t small = 1 << 16;
 constexpr std::int64_t most_kept = 1 << 24;
+constexpr std::int64_t tiny = 64;
 
 std::vector<float> rounded(const std::vector<std::int64_t>& integers) {
   return {integers.begin(), integers.end()};
@@ -38,6 +40,8 @@ void need(bool condition, const std::string& reason) {
 }
 
 std::int64_t elements_of(const Extents& extents) {
+  need(extents.size() <= most_axes,
+       fmt::format("a tensor of {} axes, expected at most {}", extents.size(), most_axes));
   std::int64_t elements = 1, without_zeros = 1;
   for (const std::int64_t extent : extents) {
     need(extent >= 0 && extent <= largest_extent,
@@ -84,23 +88,32 @@ class Constants::Evaluation {
   /// Stored values are read for nothing once.
   void pay() {
     std::int64_t price = 0, allowance = all_.allowance_;
-    std::size_t dearest = asked_;
+    const State* dearest = nullptr;  // of several the first, from which the others came
     for (const auto& [index, one] : needed_) {
       const State& state = all_.states_[index];
       if (state.is_stored && !state.was_read) {
         allowance += elements_per_stored * state.elements;
       } else if (index == asked_ || !state.kept) {
         price += state.elements;
-        if (state.elements > all_.states_[dearest].elements) dearest = index;
+        if (!dearest || state.elements > dearest->elements) dearest = &state;
       }
     }
-    const State& worst = all_.states_[dearest];
-    need(price <= allowance,
-         fmt::format("{}computing {} elements of constants, {} of one alone, where {} are left of "
-                     "{} for a model and {} for each that is stored in it",
-                     worst.node ? *worst.node + ": " : "", price, worst.elements, allowance,
-                     free_elements, elements_per_stored));
+    if (dearest && price > allowance)
+      all_.refusal_ = fmt::format(
+          "{}computing {} elements of constants, {} of one alone, where {} are left of "
+          "{} for a model and {} for each that is stored in it",
+          dearest->node ? *dearest->node + ": " : "", price, dearest->elements, allowance,
+          free_elements, elements_per_stored);
+    need(all_.refusal_.empty(), all_.refusal_);
     all_.allowance_ -= price;
+  }
+
+  static Values made(const State& state, const std::vector<const Values*>& operands) {
+    try {
+      return state.make(operands);
+    } catch (const Inexpressible& why) {
+      throw Inexpressible{(state.node ? *state.node + ": " : "") + why.reason};
+    }
   }
 
   void make(std::size_t index, Needed& one) {
@@ -112,7 +125,7 @@ class Constants::Evaluation {
     std::vector<const Values*> operands;
     for (const std::size_t operand : state.operands)
       operands.push_back(needed_.at(operand).values.get());
-    auto values = std::make_shared<Values>(state.make(operands));
+    auto values = std::make_shared<Values>(made(state, operands));
     const auto count = std::visit([](const auto& list) { return std::ssize(list); }, *values);
     SP_ASSERT(count == state.elements &&
                   std::holds_alternative<std::vector<std::int64_t>>(*values) == state.integral,
@@ -120,7 +133,8 @@ class Constants::Evaluation {
     if (state.is_stored && !std::exchange(state.was_read, true))
       all_.allowance_ += elements_per_stored * state.elements;
     one.values = std::move(values);
-    if (state.elements <= small && all_.kept_ + state.elements <= most_kept) {
+    if (state.elements <= tiny ||
+        (state.elements <= small && all_.kept_ + state.elements <= most_kept)) {
       all_.kept_ += state.elements;
       state.kept = one.values;
     }
@@ -170,6 +184,7 @@ Constant Constants::computed(Extents extents, bool integral, std::vector<Constan
 }
 
 Values Constants::values(const Constant& constant) {
+  need(refusal_.empty() || states_[constant.index_].kept, refusal_);
   return Evaluation(*this, constant.index_).run();
 }
 

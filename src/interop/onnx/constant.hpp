@@ -21,7 +21,11 @@ void need(bool condition, const std::string& reason);
 
 using Extents = std::vector<std::int64_t>;
 
-/// Throws Inexpressible: an extent below zero, or one or a product beyond the limits of networks (limits.hpp); zeros do not hide what the others come to.
+/// Axes of one tensor, as many as NumPy's arrays have.
+inline constexpr std::size_t most_axes = 64;
+
+/// Throws Inexpressible: too many axes, an extent below zero, or an extent or a product beyond the
+/// limits of networks (limits.hpp). Zeros do not hide the product of the others.
 std::int64_t elements_of(const Extents& extents);
 
 using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
@@ -76,7 +80,8 @@ class Constants {
   void begin(std::string node) { node_ = std::make_shared<const std::string>(std::move(node)); }
 
   /// Each constant that is asked for and each that it depends on is computed once, if it is not kept; small ones are kept, all others dropped as soon as nobody
-  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than may be computed; and what `read` and `make` throw.
+  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than may be computed, and from then on
+  /// wherever something is left to compute; and what `read` and `make` throw, with the node's name.
   Values values(const Constant& constant);
 
  private:
@@ -98,6 +103,7 @@ class Constants {
   std::deque<State> states_;
   std::shared_ptr<const std::string> node_;
   std::int64_t allowance_ = free_elements, kept_ = 0;
+  std::string refusal_;  ///< why no more is computed; empty: nothing was refused yet
 };
 
 /// Computed from operands, of which there is at least one.

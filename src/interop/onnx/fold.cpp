@@ -45,18 +45,23 @@ void for_each_index(const Extents& extents, Visit visit) {
 
 /// Elements of `source`: that of index i at the place `place(i)`, row-major.
 template <class Place>
+Values picked_from(const Values& source, const Extents& extents, const Place& place) {
+  return std::visit(
+      [&](const auto& from) -> Values {
+        std::decay_t<decltype(from)> values;
+        values.reserve(static_cast<std::size_t>(elements_of(extents)));
+        for_each_index(extents, [&](const Extents& index) {
+          values.push_back(from[static_cast<std::size_t>(place(index))]);
+        });
+        return values;
+      },
+      source);
+}
+
+template <class Place>
 Constant picked(const Extents& extents, const Constant& source, Place place) {
   return computed(extents, source.integral(), {source}, [extents, place](OperandValues read) {
-    return std::visit(
-        [&](const auto& from) -> Values {
-          std::decay_t<decltype(from)> values;
-          values.reserve(static_cast<std::size_t>(elements_of(extents)));
-          for_each_index(extents, [&](const Extents& index) {
-            values.push_back(from[static_cast<std::size_t>(place(index))]);
-          });
-          return values;
-        },
-        *read[0]);
+    return picked_from(*read[0], extents, place);
   });
 }
 
@@ -206,18 +211,21 @@ Constant gather(const Node& node, const Constant& data, const Constant& position
   Extents extents(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(axis));
   extents.insert(extents.end(), positions.extents().begin(), positions.extents().end());
   extents.insert(extents.end(), from.begin() + static_cast<std::ptrdiff_t>(axis) + 1, from.end());
-  std::vector<std::int64_t> places = positions.integers();
-  for (auto& place : places) place = within(place, from[axis]);
   const Extents strides = strides_of(from), inner = strides_of(positions.extents());
   const std::size_t count = inner.size();
-  return picked(extents, data, [=](const Extents& index) {
-    std::int64_t which = 0, place = 0;
-    for (std::size_t i = 0; i < count; ++i) which += index[axis + i] * inner[i];
-    for (std::size_t i = 0; i < axis; ++i) place += index[i] * strides[i];
-    for (std::size_t i = axis + 1; i < strides.size(); ++i)
-      place += index[i + count - 1] * strides[i];
-    return place + places[static_cast<std::size_t>(which)] * strides[axis];
-  });
+  return computed(extents, data.integral(), {data, as_integers(positions)},
+                  [=](OperandValues read) {
+                    auto places = std::get<std::vector<std::int64_t>>(*read[1]);
+                    for (auto& place : places) place = within(place, from[axis]);
+                    return picked_from(*read[0], extents, [&](const Extents& index) {
+                      std::int64_t which = 0, place = 0;
+                      for (std::size_t i = 0; i < count; ++i) which += index[axis + i] * inner[i];
+                      for (std::size_t i = 0; i < axis; ++i) place += index[i] * strides[i];
+                      for (std::size_t i = axis + 1; i < strides.size(); ++i)
+                        place += index[i + count - 1] * strides[i];
+                      return place + places[static_cast<std::size_t>(which)] * strides[axis];
+                    });
+                  });
 }
 
 /// An attribute of old versions, an input of newer ones.

@@ -17,6 +17,8 @@ std::string symbol_of(const GraphInput& input, std::size_t axis) {
 }  // namespace
 
 std::string printable(const std::string& text) {
+  const auto plain = [](char c) { return c >= 32 && c < 127; };
+  if (std::all_of(text.begin(), text.end(), plain)) return text;  // nearly all, in no time
   std::string result = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
                            .get<std::string>();
   for (char& c : result)

@@ -45,8 +45,9 @@ ElementType type_of(const TensorProto& tensor) {
     case TensorProto::UINT8: return {true, 1, "uint8"};
     case TensorProto::BOOL: return {true, 1, "bool"};
     default:
+      const std::string& name = TensorProto::DataType_Name(tensor.data_type());
       throw Inexpressible{fmt::format("expected numbers, found the element type {}",
-                                      TensorProto::DataType_Name(tensor.data_type()))};
+                                      name.empty() ? std::to_string(tensor.data_type()) : name)};
   }
 }
 
