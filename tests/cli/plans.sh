@@ -53,4 +53,10 @@ expect 5 "file/plan\.json|file" sp plan "$data/small.json" -n 2 -o "$scratch/fil
 expect 5 "file" sp autotune "$data/small.json" -n 2 -o "$scratch/file/results"
 check "an unwritable folder is found before anything is planned or measured" test -z "$(grep -E "planning|measuring" "$scratch/stderr")"
 check "nothing is left behind" test -z "$(find "$scratch" -name '*.tmp*')"
+# Extents near the largest: kernels of which the library takes no care have an answer, too.
+data=$(dirname "$0")/data
+for ranks in 1 2; do
+  expect 4 "does not fit into" sp plan "$data/many_filters.json" -n $ranks
+  expect 4 "does not fit into" sp plan tiny -n $ranks --input-size 2147483645,8
+done
 finish

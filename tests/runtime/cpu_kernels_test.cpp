@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "model/network/limits.hpp"
 #include "runtime/kernel_cases.hpp"
 
 namespace stratplan {
@@ -51,6 +52,39 @@ TEST_P(CpuKernels, RepeatBitByBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Threads, CpuKernels, ::testing::Values(1, 3));
+
+TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // the library would divide by zero, or fault
+  constexpr std::int64_t most = largest_extent;
+  const auto square = [](std::int64_t kernel) {
+    return std::array<Window, 3>{
+        Window{},
+        {.kernel = kernel, .pad_before = kernel / 2, .pad_after = kernel / 2},
+        {.kernel = kernel, .pad_before = kernel / 2, .pad_after = kernel / 2}};
+  };
+  struct Row {
+    Shape x;
+    std::int64_t filters, kernel;
+  };
+  const Row table[] = {{{{4, 2, 1, 8, 8}}, std::int64_t{1} << 30, 3},
+                       {{{4, 2, 1, 8, 8}}, most, 3},
+                       {{{4, most, 1, 8, 8}}, 4, 7},
+                       {{{4, most, 1, 8, 8}}, 4, 1},
+                       {{{4, 2, 1, most - 2, 8}}, 4, 3},
+                       {{{4, 521, 1, 18, most / 2}}, 1, 3},
+                       {{{most, 2, 1, 8, 8}}, 4, 3},
+                       {{{1, 16, 1, 2048, 2048}}, 32, 2047}};
+  const auto backend = make_cpu_backend(1);
+  for (const Row& row : table) {
+    Shape y = row.x;
+    y[Axis::C] = row.filters;
+    for (const KernelKind kind :
+         {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
+      const Kernel kernel{.kind = kind, .x = row.x, .y = y, .windows = square(row.kernel)};
+      const auto prepared = backend->prepare(kernel);
+      EXPECT_GE(prepared->workspace().value, 0) << kernel.key() << prepared->implementation();
+    }
+  }
+}
 
 TEST_F(CpuKernels,
        AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty

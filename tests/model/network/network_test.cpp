@@ -1,11 +1,15 @@
 #include "model/network/network.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck.h>
 
 #include <span>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/network/limits.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -482,6 +486,109 @@ TEST(ReadNetwork, ChecksOverrides) {
       "at /layers/0: layer data: expected outputs of an extent along W from 1 to 2147483647, found "
       "-4";
   expect_messages(std::span(&row, 1), {.batch = {}, .input_size = {4, -4}});
+}
+
+// ---------------------------------------------------------------- limits
+
+TEST(ReadNetwork, HoldsSizesToTheLimits) {
+  constexpr std::int64_t e = largest_extent;
+  const auto layer = [](const std::string& attributes) {
+    return document(R"({"name": "data", "kind": "input", "channels": 1, "size": [8, 8]},)"
+                    R"({"name": "x", )" +
+                    attributes + "}" + loss);
+  };
+  struct Row {
+    std::string text;
+    const char* says;  // nullptr: a network
+  };
+  const Row table[] = {
+      {layer(fmt::format(R"("kind": "convolution", "filters": {}, "kernel": 3)", e)), nullptr},
+      {layer(fmt::format(R"("kind": "convolution", "filters": {}, "kernel": 3)", e + 1)),
+       "at /layers/1/filters"},
+      {layer(fmt::format(R"("kind": "convolution", "filters": 1, "kernel": 1, "stride": {})", e)),
+       nullptr},
+      {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 8)), nullptr},
+      {layer(fmt::format(R"("kind": "pad", "padding": [[{}, 0], 0])", e - 7)),
+       "an input with its padding along H from 1 to 2147483647, found 2147483648"},
+      // What is slid over is too large, though the stride leaves few outputs.
+      {layer(fmt::format(
+           R"("kind": "convolution", "filters": 1, "kernel": 1, "stride": {}, "padding": {})", e,
+           e / 2 - 8)),
+       "inputs with their padding of at most 281474976710656 elements"},
+      {layer(R"("kind": "convolution", "filters": 1, "kernel": 65537, "dilation": 65536)"),
+       "a dilated window along H from 1 to 2147483647, found 4294967297"},
+      {layer(R"("kind": "convolution", "filters": 2147483647, "kernel": [100000, 100000])"),
+       "a window of 100000 does not fit"},
+      {layer(R"("kind": "upsample", "scale": [268435456, 1])"),
+       "an extent along H from 1 to 2147483647, found 2147483648"},
+      {layer(R"("kind": "transposed_convolution", "filters": 1, "kernel": 1, "stride": 306783379)"),
+       "an output with its padding along H from 1 to 2147483647, found 2147483654"},
+  };
+  const TemporaryFolder folder;
+  for (const Row& row : table) {
+    const std::string path = folder.write("net.json", row.text);
+    if (row.says)
+      EXPECT_THAT(message_of<InputError>([&] { read_network(path); }), testing::HasSubstr(row.says))
+          << row.text;
+    else
+      EXPECT_NO_THROW(read_network(path)) << row.text;
+  }
+}
+
+/// Numbers at the limits, at what they are the products of, and small ones.
+rc::Gen<std::int64_t> near_limits() {
+  const auto around = rc::gen::map(
+      rc::gen::pair(rc::gen::inRange(0, 63), rc::gen::inRange<std::int64_t>(-2, 3)),
+      [](const auto& drawn) { return (std::int64_t{1} << drawn.first) + drawn.second; });
+  return rc::gen::oneOf(around, rc::gen::inRange<std::int64_t>(1, 9));
+}
+
+TEST(ReadNetwork, OfAnyNumbersIsANetworkWithinTheLimitsOrAMessage) {
+  const TemporaryFolder folder;
+  const auto good = rc::check("limits", [&] {
+    const auto n = *rc::gen::container<std::vector<std::int64_t>>(14, near_limits());
+    const char* kind = *rc::gen::element("convolution", "transposed_convolution");
+    const std::string text = fmt::format(
+        R"({{"schema_version": 1, "name": "n", "batch": {}, "layers": [
+          {{"name": "data", "kind": "input", "channels": {}, "size": [{}, {}]}},
+          {{"name": "c", "kind": "{}", "filters": {}, "kernel": [{}, {}], "stride": {},
+            "dilation": {}, "padding": [[{}, {}], {}]}},
+          {{"name": "u", "kind": "upsample", "scale": {}}},
+          {{"name": "f", "kind": "fully_connected", "filters": {}}},
+          {{"name": "loss", "kind": "mean_squared_error"}}]}})",
+        n[0], n[1], n[2], n[3], kind, n[4], n[5], n[6], n[7], n[8], n[9], n[10], n[11], n[12],
+        n[13]);
+    const std::string path = folder.write("net.json", text);
+    try {
+      const Network network = read_network(path);
+      for (const Layer& layer : network.layers) {
+        for (const std::int64_t extent : layer.output.extent)
+          RC_ASSERT(extent >= 1 && extent <= largest_extent);
+        RC_ASSERT(layer.output.elements() <= largest_tensor);
+        RC_ASSERT(layer.weights().elements() <= largest_tensor);
+      }
+      RC_ASSERT(network.forward_flops().value >= 0);
+      RC_ASSERT(network.parameter_count() >= 0);
+      RC_TAG("network");
+    } catch (const InputError&) {
+      RC_TAG("message");
+    }
+  });
+  EXPECT_TRUE(good);
+}
+
+TEST(ReadNetwork, AllowsInItsSchemaWhatTheLimitsAllow) {
+  const std::filesystem::path file = data_folder("networks") / "../schemas/network.schema.json";
+  const Json definitions = read_json_file(file.string())["definitions"];
+  EXPECT_EQ(definitions["extent"]["maximum"], largest_extent);
+  EXPECT_EQ(definitions["padding"]["maximum"], largest_extent);
+}
+
+TEST(ReadNetwork, TakesChainsOfAnyLength) {
+  std::string layers = data;
+  for (int i = 0; i < 20000; ++i)
+    layers += fmt::format(R"({{"name": "r{}", "kind": "relu"}}{})", i, i < 19999 ? "," : "");
+  EXPECT_EQ(read(layers + loss).size(), 20002);
 }
 
 TEST(ReadNetwork, KnowsShippedNetworksByName) {
