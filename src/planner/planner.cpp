@@ -127,7 +127,7 @@ class Planning {
                               std::optional<Bytes> limit,
                               const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    const WideOutcome outcome =
+    WideOutcome outcome =
         search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
     result_.search_seconds += since(start);
     return outcome;

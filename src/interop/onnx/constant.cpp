@@ -173,7 +173,7 @@ Constant Constants::of(Extents extents, std::vector<float> numbers) {
                 [numbers = std::move(numbers)] { return Values(numbers); });
 }
 
-Constant Constants::computed(Extents extents, bool integral, std::vector<Constant> operands,
+Constant Constants::computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                              std::function<Values(OperandValues)> make) {
   State state;
   state.extents = std::move(extents);
@@ -213,10 +213,10 @@ double Constant::scalar() const {
   return integral() ? static_cast<double>(integers()[0]) : static_cast<double>(floats()[0]);
 }
 
-Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make) {
   Constants& all = operands.at(0).all();
-  return all.computed(std::move(extents), integral, std::move(operands), std::move(make));
+  return all.computed(std::move(extents), integral, operands, std::move(make));
 }
 
 Constant as_floats(const Constant& constant) {

@@ -73,7 +73,7 @@ class Constants {
   Constant of(Extents extents, std::vector<std::int64_t> integers);
   Constant of(Extents extents, std::vector<float> numbers);
   /// `make` returns as many values as there are elements: integers if `integral`. It reads the operands' and nothing else that was not there before.
-  Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+  Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                     std::function<Values(OperandValues)> make);
 
   /// Constants that are added from now on are told of under this name: "w (Expand, opset 13)".
@@ -107,7 +107,7 @@ class Constants {
 };
 
 /// Computed from operands, of which there is at least one.
-Constant computed(Extents extents, bool integral, std::vector<Constant> operands,
+Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make);
 /// The same numbers, of the other type if need be: integers are rounded to floats, and floats towards zero.
 Constant as_floats(const Constant& constant);

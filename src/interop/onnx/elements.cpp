@@ -49,7 +49,7 @@ Constant constant_of_channels(const Operation& op, const Tensor& x, float value)
 }
 
 /// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them up, if nobody else reads what that makes.
-void affine(const Operation& op, Tensor x, const std::optional<Constant>& factor,
+void affine(const Operation& op, const Tensor& x, const std::optional<Constant>& factor,
             const std::optional<Constant>& summand) {
   Draft& maker = op.graph.drafts[x.draft];
   if (x.alone && has_statistics(maker.kind)) {

@@ -88,7 +88,8 @@ Extents broadcast(const Extents& a, const Extents& b) {
 /// The constant as if it had these extents: its elements repeat along axes where it has one.
 Constant expanded(const Constant& source, const Extents& extents) {
   if (source.extents() == extents) return source;
-  const Extents own = source.extents(), strides = strides_of(own);
+  const Extents& own = source.extents();
+  const Extents strides = strides_of(own);
   const std::size_t missing = extents.size() - own.size();
   return picked(extents, source, [own, strides, missing](const Extents& index) {
     std::int64_t place = 0;
@@ -277,7 +278,7 @@ Constant slice(const Node& node, const Inputs& inputs) {
 }
 
 Constant transpose(const Node& node, const Constant& data) {
-  const Extents from = data.extents();
+  const Extents& from = data.extents();
   std::vector<std::int64_t> order(from.size());
   std::iota(order.rbegin(), order.rend(), 0);
   order = from_front(node.integers("perm", order), from.size());

@@ -21,8 +21,6 @@
 #include "model/base/error.hpp"
 #include "runtime/comm/socket.hpp"
 
-extern char** environ;
-
 namespace stratplan {
 namespace {
 

@@ -247,7 +247,7 @@ class SocketCommunicator final : public Communicator {
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_socket_communicator(int rank, std::vector<int> sockets) {
+std::unique_ptr<Communicator> make_socket_communicator(int rank, const std::vector<int>& sockets) {
   return std::make_unique<SocketCommunicator>(rank, sockets);
 }
 

@@ -10,7 +10,7 @@ namespace stratplan {
 
 /// This rank's end of the mesh. `sockets`: one stream socket per rank, connected to it; its own place holds -1. Takes them over. Whatever a verb meets is a
 /// CommunicationError naming the peer: one that is gone, a message of another size, another collective.
-std::unique_ptr<Communicator> make_socket_communicator(int rank, std::vector<int> sockets);
+std::unique_ptr<Communicator> make_socket_communicator(int rank, const std::vector<int>& sockets);
 
 /// The ends of a full mesh: [rank][peer]. Throws EnvironmentError: too many open files.
 std::vector<std::vector<int>> connect_all(int ranks);

@@ -217,7 +217,7 @@ class Hdf5Array final : public ArrayFile {
       H5Tset_size(wanted, H5T_VARIABLE);
       char* text = nullptr;
       if (H5Aread(attribute, wanted, static_cast<void*>(&text)) < 0 || text == nullptr) return "";
-      const std::string copy = text;
+      std::string copy = text;
       H5free_memory(text);
       return copy;
     }
