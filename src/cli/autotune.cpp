@@ -34,7 +34,8 @@ struct AutotuneOptions {
   bool json = false;
 };
 
-/// "stratplan_results/resnet50-2x8". Says so where the name is not the network's: that may be anything.
+/// "stratplan_results/resnet50-2x8". Says so where the name is not the network's: that may be
+/// anything.
 std::filesystem::path default_folder(const Network& network, int ranks) {
   const std::string name = file_name_of(network.name);
   const auto folder = std::filesystem::path("stratplan_results") /

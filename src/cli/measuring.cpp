@@ -21,8 +21,10 @@
 namespace stratplan {
 namespace {
 
-/// The turn of this process to measure, until it goes. Two at once would disturb each other, and the profile that is written last would
-/// lack what the other has measured since it was read. Where the file system knows no locks there are no turns.
+/// The turn of this process to measure, until it goes. Two at once would disturb each other, and
+/// the profile that is written last would
+/// lack what the other has measured since it was read. Where the file system knows no locks there
+/// are no turns.
 class MeasuringTurn {
  public:
   MeasuringTurn()

@@ -49,7 +49,8 @@ std::vector<std::int64_t> parse_extents(const std::string& text);
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
 /// check_writable (model/base/output.hpp), unless there is to be no such output.
 void check_output(const std::string& file);
-/// Makes the folder of cached measurements. Throws EnvironmentError where nothing can be written there.
+/// Makes the folder of cached measurements. Throws EnvironmentError where nothing can be written
+/// there.
 void check_cache();
 
 }  // namespace stratplan

@@ -21,7 +21,8 @@ void turn_into_error(int) {}
 
 void prepare_standard_streams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The lowest number that is free is the one that was found closed. Without /dev/null nothing can be said.
+    // The lowest number that is free is the one that was found closed. Without /dev/null nothing
+    // can be said.
     if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor)
       ::_exit(static_cast<int>(ExitCode::Environment));
   }

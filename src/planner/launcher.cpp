@@ -129,7 +129,8 @@ pid_t start(const std::vector<std::string>& command, int output) {
   return child;
 }
 
-/// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does not wait for ranks that it has ended, and one that is killed ends none.
+/// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does
+/// not wait for ranks that it has ended, and one that is killed ends none.
 class Orphans {
  public:
   Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }

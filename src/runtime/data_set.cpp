@@ -186,7 +186,8 @@ void FileData::check_labels(int part, int parts) {
   y_.file->check_unchanged();
 }
 
-/// Those in box_, piece by piece. Pieces are cut along `axis`, or behind it where one of its indices
+/// Those in box_, piece by piece. Pieces are cut along `axis`, or behind it where one of its
+/// indices
 /// holds too much.
 void FileData::read_all_labels(std::size_t axis) {
   constexpr std::int64_t at_once = 1 << 14;  // 128 KiB

@@ -1,5 +1,6 @@
 #pragma once
-// A rank's last operations, written where they outlive it: a ring of fixed size in memory that the job's supervisor has mapped as well (runtime/job_watch.hpp),
+// A rank's last operations, written where they outlive it: a ring of fixed size in memory that the
+// job's supervisor has mapped as well (runtime/job_watch.hpp),
 // so that it can be read however the rank ended, and while it hangs. One writer; an operation takes a few stores: no lock, no clock, no allocation.
 #include <array>
 #include <atomic>
@@ -52,7 +53,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
 /// "vm", as messages name it.
 std::string host_name();
 
-/// The records of a job's ranks, in memory that all its processes on this machine map. It has no name in any file system, and goes with the last of them.
+/// The records of a job's ranks, in memory that all its processes on this machine map. It has no
+/// name in any file system, and goes with the last of them.
 class FlightRecords {
  public:
   /// For so many ranks; on a machine where none can be made there are no records.

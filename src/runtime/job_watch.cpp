@@ -88,7 +88,8 @@ std::map<int, std::uint64_t> JobWatch::beginners(const Processes& processes) con
   return found;
 }
 
-/// Since it was asked last. All processes are looked through only where the records alone do not tell.
+/// Since it was asked last. All processes are looked through only where the records alone do not
+/// tell.
 bool JobWatch::moves() {
   if (auto seen = pulses(); seen != seen_) {
     seen_ = std::move(seen);
@@ -110,7 +111,8 @@ std::optional<JobWatch::Seconds> JobWatch::limit(const Processes& processes) con
   return std::ranges::all_of(records_.all(), &FlightRecord::joined) ? patience_ : to_join_;
 }
 
-/// The ranks that have not begun. Once some have met, those that are not to be seen are on other machines.
+/// The ranks that have not begun. Once some have met, those that are not to be seen are on other
+/// machines.
 std::vector<int> JobWatch::missing(const Processes& processes) const {
   const bool met = std::ranges::any_of(records_.all(), &FlightRecord::joined);
   const std::map<int, std::uint64_t> beginning = beginners(processes);
@@ -120,7 +122,8 @@ std::vector<int> JobWatch::missing(const Processes& processes) const {
   return found;
 }
 
-/// Of the ranks that have begun: one that is stopped, else one that waits for nobody, else the one furthest behind.
+/// The rank to blame among those that have begun: one that is stopped, else one that waits for
+/// nobody, else the one furthest behind.
 int JobWatch::to_blame() const {
   const auto innocence = [&](int rank) {
     const FlightRecord& record = records_[rank];

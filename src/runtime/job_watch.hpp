@@ -1,7 +1,9 @@
 #pragma once
 // What a job's supervisor sees of its ranks, through their flight records (runtime/flight_recorder.hpp): whether all stand still, and in words who is to blame.
-// It works the same however the ranks were started, for those on this machine; of ranks elsewhere there are no records, and nothing is said of them. A rank that has
-// not begun has no record yet: until then its process is looked for among those that descend from this one.
+// It works the same however the ranks were started, for those on this machine; of ranks elsewhere
+// there are no records, and nothing is said of them. A rank that has
+// not begun has no record yet: until then its process is looked for among those that descend from
+// this one.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -21,8 +23,10 @@ class JobWatch {
   using StepText = std::function<std::string(int rank, std::size_t step)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
-  /// How long ranks get to begin and to meet (MPI_Init) while nothing is seen to move, if the job's own patience is shorter and none of them is stopped: a machine
-  /// under load is slow to start a job, and who waits in MPI_Init can not be told from who works there.
+  /// How long ranks get to begin and to meet (MPI_Init) while nothing is seen to move, if the job's
+  /// own patience is shorter and none of them is stopped: a machine
+  /// under load is slow to start a job, and who waits in MPI_Init can not be told from who works
+  /// there.
   static constexpr Seconds least_to_join{10};
 
   /// Makes the records and names them in the environment, for ranks that are started from now on. `patience`: how long a job may stand still; 0: for ever.
@@ -34,7 +38,8 @@ class JobWatch {
   JobWatch& operator=(const JobWatch&) = delete;
 
   /// Whether the job has stood still for too long; to be asked all the time, and cheap. A job moves if any rank begins another operation, or one that is not
-  /// waiting for others, or has not begun, uses its processor. Time in which this process was stopped too does not count. As long as some ranks are not to be seen here
+  /// waiting for others, or has not begun, uses its processor. Time in which this process was
+  /// stopped too does not count. As long as some ranks are not to be seen here
   /// (they may be on other machines) only a process that is stopped makes the job hang.
   bool hangs();
   /// Whom the others wait for, and its last operations; where hangs() has come true.

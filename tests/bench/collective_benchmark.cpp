@@ -71,7 +71,7 @@ void run_over_loopback(State& state, const std::string& verb, std::int64_t eleme
   });
 }
 
-/// Of one call, the mean over `calls` of them.
+/// The time of one call: the mean over `calls` of them.
 double seconds_over_mpi(const std::string& verb, std::int64_t elements, std::int64_t calls) {
   const test::TemporaryFolder folder;
   Launch job;

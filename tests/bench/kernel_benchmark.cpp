@@ -39,7 +39,7 @@ class KernelRun {
   std::string implementation() const { return prepared_->implementation(); }
 
  private:
-  /// Of floats in [-1, 1), all pages touched.
+  /// A buffer of floats in [-1, 1), all pages touched.
   void* buffer(const Operand& operand) {
     auto* numbers = static_cast<float*>(backend_->allocate(operand.bytes()));
     std::uint32_t state = 1;

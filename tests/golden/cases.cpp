@@ -316,7 +316,7 @@ Text text_of_lines(std::string title, const std::vector<std::string>& lines) {
   return text;
 }
 
-/// Of each kind a kernel as it is by default, and others that differ in one field each.
+/// A default kernel of each kind, and others that differ in one field each.
 Text kernel_catalogue() {
   using Change = void (*)(Kernel&);
   constexpr std::array<Change, 19> changes{

@@ -125,7 +125,8 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
   EXPECT_GT(reports, request.kernels.size());
 }
 
-/// Takes so long for messages and sums of at most, and of more than, 64 KiB: on a clock that nothing
+/// Takes so long for messages and sums of at most, and of more than, 64 KiB: on a clock that
+/// nothing
 /// else moves.
 class Slowed final : public CommunicatorDecorator {
  public:

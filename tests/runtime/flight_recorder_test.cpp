@@ -81,7 +81,8 @@ TEST(FlightRecords, AreInNoFileSystem) {
   EXPECT_EQ(status.st_nlink, 0U);
 }
 
-/// On another machine the same process and descriptor mean something else, which must not be written to.
+/// On another machine the same process and descriptor mean something else, which must not be
+/// written to.
 TEST(FlightRecords, AreNotTakenForOthersInTheirPlace) {
   const FlightRecords mine = FlightRecords::make(1), others = FlightRecords::make(1);
   const auto split = [](const std::string& address) { return address.find(':'); };

@@ -221,7 +221,8 @@ TEST(JobWatch, NamesTheProgramThatIsStoppedBeforeItStartsRanks) {
                         starter.process()));
 }
 
-/// What two ranks do, one of which may not have begun; each row with the time to join that ends it, or does not.
+/// What two ranks do, one of which may not have begun; each row with the time to join that ends it,
+/// or does not.
 TEST(JobWatch, RanksThatAreNotStoppedGetTheTimeToJoin) {
   constexpr JobWatch::Seconds long_time{100};
   const std::string asleep = "exec sleep 100";

@@ -1,5 +1,6 @@
 #pragma once
-// A process that was started as a rank and runs a line of shell instead: one that has not begun, for it has no flight record.
+// A process that was started as a rank and runs a line of shell instead: one that has not begun,
+// for it has no flight record.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -12,7 +12,8 @@
 namespace stratplan::interop {
 namespace {
 
-/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up to the second number in all. Those of a node's size
+/// Extents, axes and positions are at most so many, and constants of so many elements are kept, up
+/// to the second number in all. Those of a node's size
 /// in the file are kept beyond it.
 constexpr std::int64_t small = 1 << 16;
 constexpr std::int64_t most_kept = 1 << 24;
@@ -55,7 +56,8 @@ std::int64_t elements_of(const Extents& extents) {
 
 // ---------------------------------------------------------------- evaluation
 
-/// One constant's values, and those that it depends on, by index: operands before what is computed from them.
+/// One constant's values, and those that it depends on, by index: operands before what is computed
+/// from them.
 class Constants::Evaluation {
  public:
   Evaluation(Constants& all, std::size_t asked) : all_(all), asked_(asked) {

@@ -1,5 +1,6 @@
 #pragma once
-// Tensors that are known before anything runs: weights, and the extents that models compute with. Their shapes are always at hand; their values are made
+// Tensors that are known before anything runs: weights, and the extents that models compute with.
+// Their shapes are always at hand; their values are made
 // only when somebody asks, so that planning with a model of gigabytes touches none of them.
 #include <cstdint>
 #include <deque>
@@ -29,7 +30,7 @@ inline constexpr std::size_t most_axes = 64;
 std::int64_t elements_of(const Extents& extents);
 
 using Values = std::variant<std::vector<float>, std::vector<std::int64_t>>;
-/// Of all operands of a computed constant, in their order.
+/// The values of all operands of a computed constant, in their order.
 using OperandValues = std::span<const Values* const>;
 
 class Constants;
@@ -44,7 +45,8 @@ class Constant {
 
   /// Throws Inexpressible where Constants::values does.
   std::vector<float> floats() const;
-  /// Extents, axes and positions, which are few. Throws Inexpressible if there are too many for that, too.
+  /// Extents, axes and positions, which are few. Throws Inexpressible if there are too many for
+  /// that, too.
   std::vector<std::int64_t> integers() const;
   /// The one element.
   double scalar() const;
@@ -56,11 +58,13 @@ class Constant {
   std::size_t index_;
 };
 
-/// All constants of one model. A computed one is a function of some that were there before it, so that their order is an order to compute them in, and
+/// All constants of one model. A computed one is a function of some that were there before it, so
+/// that their order is an order to compute them in, and
 /// neither asking for values nor taking them down follows chains of them by recursion.
 class Constants {
  public:
-  /// Elements that may be computed for one model: so many, and this multiple of those that are stored in it.
+  /// Elements that may be computed for one model: so many, and this multiple of those that are
+  /// stored in it.
   static constexpr std::int64_t free_elements = std::int64_t{1} << 28;
   static constexpr std::int64_t elements_per_stored = 8;
 
@@ -68,19 +72,23 @@ class Constants {
   Constants(const Constants&) = delete;
   Constants& operator=(const Constants&) = delete;
 
-  /// Values of the model's own. `read` returns as many as there are elements: integers if `integral`.
+  /// Values of the model's own. `read` returns as many as there are elements: integers if
+  /// `integral`.
   Constant stored(Extents extents, bool integral, std::function<Values()> read);
   Constant of(Extents extents, std::vector<std::int64_t> integers);
   Constant of(Extents extents, std::vector<float> numbers);
-  /// `make` returns as many values as there are elements: integers if `integral`. It reads the operands' and nothing else that was not there before.
+  /// `make` returns as many values as there are elements: integers if `integral`. It reads the
+  /// operands' and nothing else that was not there before.
   Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                     std::function<Values(OperandValues)> make);
 
   /// Constants that are added from now on are told of under this name: "w (Expand, opset 13)".
   void begin(std::string node) { node_ = std::make_shared<const std::string>(std::move(node)); }
 
-  /// Each constant that is asked for and each that it depends on is computed once, if it is not kept; small ones are kept, all others dropped as soon as nobody
-  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than may be computed, and from then on
+  /// Each constant that is asked for and each that it depends on is computed once, if it is not
+  /// kept; small ones are kept, all others dropped as soon as nobody
+  /// needs them. Throws Inexpressible, before any is computed, where they have more elements than
+  /// may be computed, and from then on
   /// wherever something is left to compute; and what `read` and `make` throw, with the node's name.
   Values values(const Constant& constant);
 
@@ -109,7 +117,8 @@ class Constants {
 /// Computed from operands, of which there is at least one.
 Constant computed(Extents extents, bool integral, const std::vector<Constant>& operands,
                   std::function<Values(OperandValues)> make);
-/// The same numbers, of the other type if need be: integers are rounded to floats, and floats towards zero.
+/// The same numbers, of the other type if need be: integers are rounded to floats, and floats
+/// towards zero.
 Constant as_floats(const Constant& constant);
 Constant as_integers(const Constant& constant);
 

@@ -61,7 +61,8 @@ class Model {
   const std::vector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphInput>& inputs() const { return inputs_; }
   std::vector<std::string> outputs() const;
-  /// Initializers, which may be listed as inputs too, added to `all`. Throws Inexpressible, as constant_of does.
+  /// Initializers, which may be listed as inputs too, added to `all`. Throws Inexpressible, as
+  /// constant_of does.
   std::map<std::string, Constant> constants(Constants& all) const;
 
  private:

@@ -58,7 +58,8 @@ double tidy(double single_precision);
 /// So many floats: x's, or the one of x again and again.
 Constant of_length(const Constant& x, std::int64_t elements);
 
-/// x is an operand of each element of the tensor: one number, or one for each channel. Returns one float for each channel.
+/// x is an operand of each element of the tensor: one number, or one for each channel. Returns one
+/// float for each channel.
 /// Throws if there is one for each position.
 Constant per_channel(const Operation& op, const Constant& x, const Tensor& tensor);
 

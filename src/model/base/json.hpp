@@ -16,7 +16,8 @@ namespace stratplan {
 
 using Json = nlohmann::ordered_json;
 
-/// Parses `path`, a regular file ("-": standard input). Throws InputError: missing, of another kind, unreadable, truncated (with line and column), deeper than 64, duplicate keys,
+/// Parses `path`, a regular file ("-": standard input). Throws InputError: missing, of another
+/// kind, unreadable, truncated (with line and column), deeper than 64, duplicate keys,
 /// an integer beyond 63 bits.
 Json read_json_file(const std::string& path);
 

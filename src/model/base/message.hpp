@@ -4,7 +4,8 @@
 
 namespace stratplan {
 
-/// Writes `text` to standard error as it is. What cannot be written is lost: no job ends because its log's disk is full or nobody
+/// Writes `text` to standard error as it is. What cannot be written is lost: no job ends because
+/// its log's disk is full or nobody
 /// reads it.
 void write_message(std::string_view text) noexcept;
 

@@ -85,7 +85,8 @@ Destination destination_of(const fs::path& path) {
   cannot_write(path, ELOOP);
 }
 
-/// Makes the rename itself durable. Some file systems cannot do that for a folder; the file's contents are safe either way.
+/// Makes the rename itself durable. Some file systems cannot do that for a folder; the file's
+/// contents are safe either way.
 void synchronize_folder(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor >= 0) {

@@ -21,7 +21,8 @@ struct ProcessState {
 /// State X where there is no such process, or no /proc.
 ProcessState state_of_process(int process);
 
-/// All processes that descend from `ancestor`, each behind its parent. Those that have ended but were not waited for are among them.
+/// All processes that descend from `ancestor`, each behind its parent. Those that have ended but
+/// were not waited for are among them.
 std::vector<ProcessState> descendants_of(int ancestor);
 
 }  // namespace stratplan

@@ -108,7 +108,8 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 
 // ---------------------------------------------------------------- shapes
 
-/// A transposed convolution makes so many positions that the convolution which it is the gradient of has the input's as its output.
+/// A transposed convolution makes so many positions that the convolution which it is the gradient
+/// of has the input's as its output.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
   const Window& window = layer.windows[i];

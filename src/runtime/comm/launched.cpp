@@ -12,7 +12,8 @@
 namespace stratplan {
 namespace {
 
-/// Of this program's own launcher, Open MPI, PMIx servers, and MPICH's Hydra; the first that is set counts.
+/// Variables that this program's own launcher, Open MPI, PMIx servers and MPICH's Hydra set to a
+/// rank's number; the first that is set counts.
 constexpr std::array<const char*, 4> rank_variables{"STRATPLAN_RANK", "OMPI_COMM_WORLD_RANK",
                                                     "PMIX_RANK", "PMI_RANK"};
 

@@ -20,7 +20,8 @@ bool launched_by_mpi();
 /// This process's number among the ranks of its job, as launchers (this program's own among them) tell it before anything is started; -1: it is none, or they
 /// do not.
 int launched_rank();
-/// The same of another process of this machine and user; -1 also before it has become the program that it was started for.
+/// The same of another process of this machine and user; -1 also before it has become the program
+/// that it was started for.
 int launched_rank_of(int process);
 
 /// MPI from construction to destruction, at most once in a process; only the constructing thread may communicate. Destroyed while an exception

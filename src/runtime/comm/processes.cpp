@@ -75,7 +75,8 @@ std::vector<std::string> environment_of(int rank, const std::vector<int>& socket
   return result;
 }
 
-/// Runs in the child between fork and exec: only calls that are safe there. A rank whose launcher is killed goes with it, even one that is stopped.
+/// Runs in the child between fork and exec: only calls that are safe there. A rank whose launcher
+/// is killed goes with it, even one that is stopped.
 [[noreturn]] void become(const char* program, char** command, char** environment,
                          const std::vector<int>& sockets) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -64,8 +64,10 @@ struct Problem {
   memory::dims x, weights, y, bias, strides, dilates, pad_before, pad_after;
 };
 
-/// Version 2.6.3 computes with extents, strides and bytes of one sample and of the weights in ints, without a check: beyond them its constructors divide by
-/// zero or fault. It unrolls rows of a window in the code that it generates, which takes time as the row's square: 2 s at 512.
+/// Version 2.6.3 computes with extents, strides and bytes of one sample and of the weights in ints,
+/// without a check: beyond them its constructors divide by
+/// zero or fault. It unrolls rows of a window in the code that it generates, which takes time as
+/// the row's square: 2 s at 512.
 bool is_within_library(const Kernel& kernel) {
   constexpr std::int64_t most_elements = (std::int64_t{1} << 31) / size_of(DataType::F32);
   constexpr std::int64_t longest_window = 512;

@@ -17,7 +17,8 @@ struct Matrix {
 void multiply(Matrix a, Matrix b, float* c, std::int64_t rows, std::int64_t columns,
               std::int64_t inner, bool accumulate);
 
-/// A convolution, any of the three passes, by a route other than MatrixProduct; null if the library refuses, or
+/// A convolution, any of the three passes, by a route other than MatrixProduct; null if the library
+/// refuses, or
 /// would not survive extents of which it takes no care. Its implementation() is the library's
 /// name for it and starts with "ref" where there are only plain loops. Scratch memory and reordered operands live in the workspace.
 std::unique_ptr<HostKernel> make_primitive(const Kernel& kernel, Route route);

@@ -40,7 +40,8 @@ class Handle {
   Close close_;
 };
 
-/// At exit the library crashes over files that a full disk kept it from closing. Must be its first call.
+/// At exit the library crashes over files that a full disk kept it from closing. Must be its first
+/// call.
 void leave_exit_alone() { [[maybe_unused]] static const herr_t once = H5dont_atexit(); }
 
 /// Its own reports on standard error are not for users.
@@ -53,7 +54,8 @@ hid_t memory_type(DataType type) {
   return type == DataType::I32 ? H5T_NATIVE_INT32 : H5T_NATIVE_FLOAT;
 }
 
-/// Why the call before has failed, in the library's words: the deepest of its reports. Any other call
+/// Why the call before has failed, in the library's words: the deepest of its reports. Any other
+/// call
 /// of the library, closing a handle among them, forgets the reason.
 std::string reason() {
   std::string words = "no reason given";

@@ -87,7 +87,8 @@ TEST_P(WrittenFile, IsWholeAndInItsPlace) {
 }
 
 const std::vector<FileCase> file_cases{
-    // name             what is there before                                              lands in     entries
+    // name             what is there before                                              lands in
+    // entries
     {"Nothing", [](const TemporaryFolder&) {}, "out", 1},
     {"File", [](const TemporaryFolder& in) { in.write("out", "old and longer"); }, "out", 1},
     {"Link",
@@ -244,7 +245,8 @@ TEST(OutputFile, IsGatheredInAFileUnlessItGoesThrough) {
               HasSubstr("/dev/null: cannot be written: this format needs a regular file"));
 }
 
-/// Files beyond this many bytes cannot be written while it lives: what a full disk looks like to a program.
+/// Files beyond this many bytes cannot be written while it lives: what a full disk looks like to a
+/// program.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
