@@ -22,6 +22,17 @@ no_process_left() {
   check "$1: no shared memory is left" test -z "$(ls /dev/shm/vader_segment.*."$job_id".* 2>/dev/null)"
 }
 
+# settled PROCESS: it waits for events, and has waited at ten looks in a row: what it was about to do is done.
+settled() {
+  local looks=0
+  for _ in $(seq 600); do
+    if grep -qs '^[^)]*) S' "/proc/$1/stat"; then looks=$((looks + 1)); else looks=0; fi
+    [ "$looks" = 10 ] && return 0
+    sleep 0.1
+  done
+  return 1
+}
+
 # nothing_left WHAT: nor a folder of Open MPI's. mpirun removes its folder, unless two signals at once end it.
 nothing_left() {
   local process
@@ -72,8 +83,11 @@ for way in $ways; do
     ends "$way, stopped after $delay_ms ms" "rank 1 (has not begun|on $host hangs .*): $still"
   done
 
-  # What ends with its launcher, though it is stopped.
+  # What ends with its launcher, though it is stopped. Open MPI does not know a rank in the moment in which it starts it: killed then, it leaves the rank.
   start $way "${stops_itself[@]}"
+  for process in $(children "$job"); do
+    [ "$process" = "$rank" ] || check "$way: process $process has settled" settled "$process"
+  done
   kill -KILL "$job"
   wait "$job" 2>/dev/null
   no_process_left "$way, its launcher killed"
