@@ -45,22 +45,24 @@ against_pytorch() {
     report against-pytorch "ResNet-50 against PyTorch" tests/bench/against_pytorch.sh resnet50 --batch 8 --rounds 3
 }
 benchmarks() {
-  scripts/install_packages.sh tests checks && cmake --preset bench >&2 && cmake --build --preset bench >&2
+  scripts/install_packages.sh tests checks && cmake --preset bench >&2 && cmake --build --preset bench >&2 || return
   local run before
   run=$(mktemp) before=$(pace)
-  build/bench/stratplan_benchmarks --benchmark_out="$run" >&2
+  build/bench/stratplan_benchmarks --benchmark_out="$run" >&2 || return
   jq --arg command "build/bench/stratplan_benchmarks" --arg commit "$(source_commit)" --arg machine "$(machine_text)" --arg pace "$before" \
-    '.context |= (del(.host_name, .executable, .load_avg) + {$command, $commit, $machine, $pace})' "$run" >reports/benchmarks.json
+    '.context |= (del(.host_name, .executable, .load_avg) + {$command, $commit, $machine, $pace})' "$run" >reports/benchmarks.json || return
   rm "$run"
   echo reports/benchmarks.json
 }
 
 [[ $# -gt 0 ]] || set -- planning-times benchmarks against-pytorch quickstart
+status=0  # a part that fails is no reason to leave out the others
 for part in "$@"; do
   case $part in
-    quickstart | benchmarks) "$part" ;;
-    planning-times) planning_times ;;
-    against-pytorch) against_pytorch ;;
+    quickstart | benchmarks) "$part" || status=1 ;;
+    planning-times) planning_times || status=1 ;;
+    against-pytorch) against_pytorch || status=1 ;;
     *) echo "make_reports.sh: unknown part $part; expected quickstart, planning-times, against-pytorch or benchmarks" >&2; exit 2 ;;
   esac
 done
+exit $status

@@ -13,6 +13,7 @@ stratplan=$root/build/release/stratplan
 python=${PYTHON:-/usr/bin/python3}
 "$python" -c 'import torch' 2>/dev/null || { echo "needs PyTorch: apt-get install python3-torch, or PYTHON=an interpreter that has it"; exit 5; }
 if "$python" -c 'import sys, torch; sys.exit(not torch.__config__.show().count("BLAS_INFO=generic"))'; then
-  ldconfig -p | grep -q libopenblas || { echo "needs a fast BLAS for PyTorch: apt-get install libopenblas0-pthread"; exit 5; }
+  ldconfig -p | grep libopenblas >/dev/null || {  # grep -q would end ldconfig by SIGPIPE, which pipefail calls a failure
+    echo "needs a fast BLAS for PyTorch: apt-get install libopenblas0-pthread"; exit 5; }
 fi
 exec "$python" "$root/tests/bench/against_pytorch.py" --program "$stratplan" --python "$python" "$@"
