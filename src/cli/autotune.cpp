@@ -1,5 +1,5 @@
 // stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its baselines for real, reports.
-#include "planner/autotune.hpp"
+#include "tuner/autotune.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -7,16 +7,18 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
-#include "cli/measuring.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
-#include "cli/standard_streams.hpp"
-#include "cli/training.hpp"
+#include "job/launcher.hpp"
+#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/base/shell.hpp"
-#include "planner/launcher.hpp"
+#include "model/base/standard_streams.hpp"
 #include "report/accuracy.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "session/training.hpp"
+#include "tuner/measuring.hpp"
 
 namespace stratplan {
 namespace {
@@ -62,9 +64,9 @@ Json to_json(const TunedPlan& tuned) {
   document["samples"] = measured.samples;
   document["error"] = relative_error(tuned.plan->prediction->step, measured.median);
   document["foreign_load"] = measured.foreign_load;
-  document["loss_difference"] = measured.loss_difference;
-  document["gradient_difference"] = measured.gradient_difference;
-  document["verified"] = measured.verified;
+  document["loss_difference"] = measured.verification.loss_difference;
+  document["gradient_difference"] = measured.verification.gradient_difference;
+  document["verified"] = measured.verification.passed;
   return document;
 }
 
@@ -100,7 +102,7 @@ void print(const AutotuneResult& result, const AutotuneRequest& request) {
 
 void check_verified(const AutotuneResult& result) {
   for (const TunedPlan& tuned : result.plans)
-    if (tuned.measured && !tuned.measured->verified)
+    if (tuned.measured && !tuned.measured->verification.passed)
       throw ValidationError(fmt::format("{} differs from the undivided run", tuned.name));
 }
 
@@ -136,7 +138,8 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
   options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
   check_writable(request.folder / "plan.json");
   check_cache();
-  const AutotuneResult result = autotune(request, make_hooks(request.ranks, request.backend));
+  Console console;
+  const AutotuneResult result = autotune(request, console);
   write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
   options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
   flush_standard_output();

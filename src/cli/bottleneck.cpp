@@ -4,6 +4,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "model/base/json.hpp"
 #include "report/bottleneck.hpp"
 
 namespace stratplan {

@@ -5,10 +5,12 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/plan.hpp"
+#include "model/timings.hpp"
 #include "report/comparison.hpp"
 #include "report/loss_curve.hpp"
 #include "report/prediction.hpp"
-#include "report/timings.hpp"
 
 namespace stratplan {
 namespace {

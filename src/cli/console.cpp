@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "job/rank.hpp"
 #include "model/base/message.hpp"
-#include "runtime/comm/mpi.hpp"
 
 namespace stratplan {
 namespace {
@@ -26,31 +26,31 @@ bool terminal() {
 
 }  // namespace
 
-bool speaks() { return launched_rank() <= 0; }
-
 void note(const std::string& message) {
   if (speaks())
     write_message(fmt::format("{}stratplan: {}\n", terminal() ? erase_line : "", message));
 }
 
-ProgressLine::ProgressLine() : terminal_(terminal()) {
+Console::Console() : terminal_(terminal()) {
   if (terminal_) setenv(terminal_variable, "1", 1);
 }
-ProgressLine::~ProgressLine() { clear(); }
+Console::~Console() { clear(); }
 
-void ProgressLine::clear() {
+void Console::note(const std::string& message) { stratplan::note(message); }
+
+void Console::clear() {
   if (drawn_) write_message(erase_line);
   drawn_ = false;
 }
 
-void ProgressLine::phase(const std::string& text) {
+void Console::phase(const std::string& text) {
   if (!speaks()) return;
   phase_ = text;
   if (terminal_) return update("");
   write_message(text + "\n");
 }
 
-void ProgressLine::update(const std::string& detail) {
+void Console::update(const std::string& detail) {
   if (!terminal_ || !speaks()) return;
   write_message(fmt::format("{}{}{}{}", erase_line, phase_, detail.empty() ? "" : ": ", detail));
   drawn_ = true;

@@ -3,24 +3,24 @@
 // ever written, so NO_COLOR has nothing to switch off.
 #include <string>
 
+#include "model/base/log.hpp"
+
 namespace stratplan {
 
-/// Whether this process speaks for the job: rank 0, or not a rank at all.
-bool speaks();
 /// "stratplan: MESSAGE" on standard error, of the process that speaks.
 void note(const std::string& message);
 
-/// Progress of a long job: one line that overwrites itself on a terminal, one line per phase elsewhere, nothing from other ranks.
-class ProgressLine {
+/// A long job's messages, and its progress: one line that overwrites itself on a terminal, one line per phase elsewhere, nothing from other ranks.
+class Console final : public Log {
  public:
-  ProgressLine();
-  ~ProgressLine();
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  /// A phase begins: "measuring kernels".
-  void phase(const std::string& text);
-  /// How far it is: "37 of 120". Shown on terminals only.
-  void update(const std::string& detail);
+  Console();
+  ~Console() override;
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+  void note(const std::string& message) override;
+  void phase(const std::string& text) override;
+  /// Shown on terminals only.
+  void update(const std::string& detail) override;
 
  private:
   void clear();

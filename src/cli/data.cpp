@@ -61,7 +61,7 @@ void make_mesh(const DataOptions& options) {
   }
   const auto writer = create(options, shape);
   std::int64_t tangled = 0;
-  ProgressLine progress;
+  Console progress;
   for (std::int64_t i = 0; i < options.samples; ++i) {
     const MeshSample sample = mesh_sample({options.size, options.seed}, i);
     tangled += std::accumulate(sample.tangled.begin(), sample.tangled.end(), std::int64_t{0});
@@ -88,7 +88,7 @@ void make_cosmo(const DataOptions& options) {
                            {4},
                            DataType::F32};
   const auto writer = create(options, shape);
-  ProgressLine progress;
+  Console progress;
   for (std::int64_t i = 0; i < options.samples; ++i) {
     const CosmoSample sample = cosmo_sample({options.size, options.seed}, i);
     writer->add(sample.field.data(), sample.cosmology.targets().data());

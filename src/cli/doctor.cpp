@@ -6,15 +6,19 @@
 #include <map>
 
 #include "cli/commands.hpp"
-#include "cli/job.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
-#include "cli/standard_streams.hpp"
+#include "job/launcher.hpp"
+#include "job/rank.hpp"
+#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
+#include "model/base/process.hpp"
+#include "model/base/standard_streams.hpp"
+#include "model/base/text.hpp"
+#include "model/base/this_machine.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/network/onnx.hpp"
-#include "planner/launcher.hpp"
 #include "report/table.hpp"
 #include "runtime/backend.hpp"
 

@@ -5,6 +5,7 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "report/explanation.hpp"
 

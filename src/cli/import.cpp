@@ -6,6 +6,7 @@
 #include "cli/console.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/network/onnx.hpp"
 #include "runtime/safetensors.hpp"
 

@@ -5,6 +5,8 @@
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/machine_parts.hpp"
 #include "report/table.hpp"
 

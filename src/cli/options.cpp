@@ -10,11 +10,11 @@
 
 #include "cli/console.hpp"
 #include "cli/described_workspace.hpp"
-#include "cli/measuring.hpp"
-#include "cli/training.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
 #include "model/network/limits.hpp"
+#include "session/training.hpp"
+#include "tuner/measuring.hpp"
 
 namespace stratplan {
 

@@ -9,6 +9,8 @@
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/ways.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"

@@ -4,6 +4,8 @@
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/plan.hpp"
 #include "report/prediction.hpp"
 

@@ -8,15 +8,17 @@
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
 #include "cli/execution_options.hpp"
-#include "cli/job.hpp"
-#include "cli/measuring.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
-#include "cli/rank_device.hpp"
-#include "cli/training.hpp"
+#include "job/rank.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "model/base/this_machine.hpp"
 #include "profile/cluster_profile.hpp"
 #include "profile/job_script.hpp"
+#include "session/rank_device.hpp"
+#include "session/training.hpp"
+#include "tuner/measuring.hpp"
 
 namespace stratplan {
 namespace {
@@ -37,11 +39,11 @@ struct ProfileOptions {
 };
 
 /// Devices that ranks share say little of links between devices: whoever reads the profile shall know.
-Json provenance_of(const RankDevice& device, const CommandLine& command_line) {
-  Json provenance = make_provenance(command_line);
+Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
+  Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;
   provenance["between_hosts"] = way_between_hosts();
-  return provenance;
+  return Provenance(provenance);
 }
 
 /// One rank of the measuring job.
@@ -49,15 +51,16 @@ void measure(const ProfileOptions& options, const CommandLine& command_line,
              Communicator& communicator) {
   const ProfileRequest request =
       request_from_json(read_json_file(options.request), options.request);
-  RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {});
+  Console console;
+  RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {},
+                    console);
   const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
-  ProgressLine line;
   const bool links = request.largest_message.value > 0 || !request.collectives.empty();
-  line.phase(
+  console.phase(
       fmt::format("measuring {} kernels{}", request.kernels.size(),
                   links ? fmt::format(" and the links between {} ranks", request.ranks) : ""));
   const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) {
-    line.update(fmt::format("{} of {}, {}", done, total, what));
+    console.update(fmt::format("{} of {}, {}", done, total, what));
   };
   MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
   base.name = this_machine();
@@ -77,18 +80,18 @@ Json to_json(const MachineProfile& machine, const std::string& file) {
 }
 
 /// Plans and measures in turns, as autotune does before it runs anything.
-void profile_network(const ProfileOptions& options, const CommandLine& command_line) {
+void profile_network(const ProfileOptions& options) {
   const Network network = options.network.read();
   check_cache();
   check_output(options.output);
-  AutotuneRequest request;
-  request.network = options.network.source;
-  request.overrides = options.network.overrides();
-  request.ranks = options.ranks;
-  request.precision = precision_of(options.precision);
-  request.provenance = make_provenance(command_line);
+  PlanningOptions planning;
+  planning.overrides = options.network.overrides();
+  planning.execution.precision = precision_of(options.precision);
+  planning.free.micro_batches = false;
+  Console console;
+  Measuring measuring(options.ranks, options.backend, console);
   MachineProfile machine =
-      plan_and_measure(network, request, make_hooks(options.ranks, options.backend)).machine;
+      plan_and_measure(network, options.network.source, planning, measuring, {}, console).machine;
   if (!options.name.empty()) machine.name = options.name;
   const std::string file =
       options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
@@ -105,16 +108,16 @@ void profile_network(const ProfileOptions& options, const CommandLine& command_l
 /// One rank of the job that measures a cluster's links.
 void measure_links(const ProfileOptions& options, const CommandLine& command_line,
                    Communicator& communicator) {
-  ProgressLine line;
-  line.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
+  Console console;
+  console.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
   MachineProfile base = read_machine("local");
   base.name = this_machine();
   const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
-  RankDevice device({.backend = options.backend}, 1, communicator, {});
+  RankDevice device({.backend = options.backend}, 1, communicator, {}, console);
   const Team team(communicator, device.ways(groups_to_measure(layout, communicator.rank())));
   const MachineProfile machine = profile_cluster(
       layout, parse_bytes(options.largest), device.backend(), team, base,
-      provenance_of(device, command_line), [&](const std::string& what) { line.update(what); });
+      provenance_of(device, command_line), [&](const std::string& what) { console.update(what); });
   if (communicator.rank() == 0) {
     write_document(options.output, "machine", to_json(machine));
     if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
@@ -156,7 +159,7 @@ void profile(const ProfileOptions& options, const CommandLine& command_line) {
     throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
   if (options.network.source.empty() || options.ranks < 1)
     throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
-  profile_network(options, command_line);
+  profile_network(options);
 }
 
 }  // namespace

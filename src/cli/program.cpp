@@ -8,11 +8,11 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
-#include "cli/job.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
-#include "cli/standard_streams.hpp"
+#include "job/rank.hpp"
 #include "model/base/error.hpp"
+#include "model/base/standard_streams.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace stratplan {

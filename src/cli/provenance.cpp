@@ -3,12 +3,13 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include <ctime>
-#include <fstream>
 
 #include "build_info.hpp"
+#include "model/base/cpu_time.hpp"
+#include "model/base/json.hpp"
+#include "model/base/this_machine.hpp"
 #include "runtime/backend.hpp"
 
 namespace stratplan {
@@ -18,19 +19,7 @@ std::string version_text() {
                      build_info::compiler);
 }
 
-std::string cpu_model() {
-  std::ifstream cpus("/proc/cpuinfo");
-  for (std::string line; std::getline(cpus, line);) {
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  }
-  return "unknown";
-}
-
-std::string this_machine() {
-  return fmt::format("{}, {} cores", cpu_model(), sysconf(_SC_NPROCESSORS_ONLN));
-}
-
-Json make_provenance(const std::vector<std::string>& command_line) {
+Provenance make_provenance(const std::vector<std::string>& command_line) {
   utsname system{};
   uname(&system);
   Json libraries = Json::object();
@@ -38,7 +27,7 @@ Json make_provenance(const std::vector<std::string>& command_line) {
                                    std::pair{"cuda", cuda_part()}}) {
     if (part.built) libraries[name] = part.description;
   }
-  return {
+  return Provenance({
       {"program", "stratplan"},
       {"version", build_info::version},
       {"compiler", build_info::compiler},
@@ -49,7 +38,7 @@ Json make_provenance(const std::vector<std::string>& command_line) {
       {"system", fmt::format("{} {}", system.sysname, system.release)},
       {"device", cpu_model()},
       {"libraries", libraries},
-  };
+  });
 }
 
 }  // namespace stratplan

@@ -3,17 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json.hpp"
+#include "model/base/provenance.hpp"
 
 namespace stratplan {
 
 /// "stratplan 0.1.0 (Release, GNU 12.2.0)"
 std::string version_text();
 /// Program, version, compiler, command, date (UTC), host, device, operating system and library versions.
-Json make_provenance(const std::vector<std::string>& command_line);
-/// "AMD EPYC", as the processor calls itself.
-std::string cpu_model();
-/// What measured profiles of this machine and timings on it are named by: "AMD EPYC, 2 cores".
-std::string this_machine();
-
+Provenance make_provenance(const std::vector<std::string>& command_line);
 }  // namespace stratplan

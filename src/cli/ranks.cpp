@@ -2,9 +2,9 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"
-#include "cli/job.hpp"
 #include "cli/options.hpp"
-#include "runtime/comm/processes.hpp"
+#include "job/processes.hpp"
+#include "job/rank.hpp"
 
 namespace stratplan {
 namespace {

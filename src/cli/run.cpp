@@ -8,21 +8,25 @@
 
 #include "cli/commands.hpp"
 #include "cli/console.hpp"
-#include "cli/job.hpp"
 #include "cli/optimizer_options.hpp"
 #include "cli/options.hpp"
 #include "cli/provenance.hpp"
-#include "cli/standard_streams.hpp"
-#include "cli/stop_request.hpp"
-#include "cli/supervision.hpp"
-#include "cli/training.hpp"
+#include "job/launcher.hpp"
+#include "job/rank.hpp"
+#include "job/stop_request.hpp"
+#include "job/supervision.hpp"
+#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
-#include "planner/launcher.hpp"
+#include "model/base/standard_streams.hpp"
+#include "model/base/text.hpp"
+#include "model/base/this_machine.hpp"
+#include "model/plan.hpp"
 #include "planner/prediction.hpp"
 #include "profile/team.hpp"
 #include "report/loss_curve.hpp"
 #include "runtime/array_file.hpp"
+#include "session/training.hpp"
 
 namespace stratplan {
 namespace {
@@ -75,7 +79,7 @@ void print(const Timings& timings) {
   fmt::print("memory  {} per rank, resident {}\n", readable(timings.memory),
              readable(timings.resident));
   if (!timings.verification) return;
-  const VerificationSummary& v = *timings.verification;
+  const VerificationResult& v = *timings.verification;
   fmt::print(
       "verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n",
       v.passed ? "passed" : "FAILED", v.loss_difference, v.gradient_difference, v.worst_tensor,
@@ -134,11 +138,12 @@ bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communic
               const FlightRecorder& recorder, const CommandLine& command_line) {
   const Plan& plan = planned.plan;
   check_started(options, planned, communicator);
-  const TrainingEnd end = train_plan(planned, options.training, communicator, recorder);
+  Console console;
+  const TrainingEnd end = train_plan(planned, options.training, communicator, recorder, console);
   if (communicator.rank() != 0 || end.stopped) return end.stopped;
   const Timings& timings = end.timings;
   if (timings.timing.steps.empty()) {
-    note(fmt::format("nothing left to do: the checkpoint is of all {} steps",
+    note(fmt::format("nothing left to do: all {} steps lie behind the checkpoint",
                      options.training.warmup + options.training.steps));
     return false;
   }
@@ -175,7 +180,8 @@ void print(const Evaluation& evaluation, const Plan& plan, bool json) {
 void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
                    Communicator& communicator) {
   check_started(options, planned, communicator);
-  const Evaluation evaluation = evaluate_plan(planned, options.training, communicator);
+  Console console;
+  const Evaluation evaluation = evaluate_plan(planned, options.training, communicator, console);
   if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
 }
 
@@ -191,7 +197,8 @@ std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
 void forward_rank(const RunOptions& options, const PlanAndNetwork& planned,
                   Communicator& communicator) {
   check_started(options, planned, communicator);
-  Outputs outputs = forward_plan(planned, options.training, communicator);
+  Console console;
+  Outputs outputs = forward_plan(planned, options.training, communicator, console);
   if (communicator.rank() != 0) return;
   if (options.probabilities) apply_softmax(outputs);
   const auto extents =
@@ -275,7 +282,8 @@ void run(RunOptions options, const CommandLine& command_line) {
   const std::vector<std::string> arguments(command_line.begin() + 1, command_line.end());
   const JobRequest job{arguments, options.launcher == "mpirun", checkpoints,
                        std::chrono::seconds(options.watchdog)};
-  if (const int code = run_job(planned, job); code != 0) throw JobFailed{code};
+  Console console;
+  if (const int code = run_job(planned, job, console); code != 0) throw JobFailed{code};
 }
 
 constexpr const char* run_footer = R"(Examples:

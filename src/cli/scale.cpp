@@ -11,6 +11,7 @@
 #include "cli/execution_options.hpp"
 #include "cli/options.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "report/scaling_figures.hpp"
 
 namespace stratplan {

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
+#include "model/base/json.hpp"
 
 namespace stratplan {
 namespace {

@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/partition/recompute.hpp"
 #include "model/partition/sharding.hpp"
@@ -50,6 +51,12 @@ Json to_json(const Execution& execution) {
 }  // namespace
 
 std::string text_of(const Execution& execution) { return to_json(execution).dump(); }
+
+std::string fingerprint(const Plan& plan) {
+  std::string text = fmt::format("{} {}", plan.ranks, text_of(plan.execution));
+  for (const Decomposition& decomposition : plan.layers) text += "\n" + decomposition.text();
+  return fingerprint_of(text);
+}
 
 namespace {
 
@@ -318,14 +325,14 @@ class Reader {
 
 }  // namespace
 
-Json to_json(const Plan& plan, const Network& network, const Json& provenance) {
+Json to_json(const Plan& plan, const Network& network, const Provenance& provenance) {
   Json source{{"source", plan.network_source}, {"fingerprint", network.fingerprint()}};
   if (!plan.overrides.input_size.empty()) {
     source["input_size"] = plan.overrides.input_size;
   }
   Json document{{"schema_version", 1},
                 {"name", plan.name},
-                {"provenance", provenance},
+                {"provenance", provenance.json()},
                 {"network", source},
                 {"batch", network.batch},
                 {"ranks", plan.ranks},

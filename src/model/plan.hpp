@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json.hpp"
+#include "model/base/json_fwd.hpp"
+#include "model/base/provenance.hpp"
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
 
 namespace stratplan {
 
-/// A plan without search, to be beaten; also what "recommended" is reported as.
+/// What the model predicts of a plan.
 struct Prediction {
   Seconds step{};
   Bytes memory{};  ///< per rank, the worst rank's peak
@@ -36,11 +37,14 @@ struct Plan {
   std::optional<Prediction> prediction;
 };
 
-/// The document for plan.json, neighbours not folded. `provenance` as cli/provenance.hpp makes it.
-Json to_json(const Plan& plan, const Network& network, const Json& provenance);
+/// The document for plan.json, neighbours not folded.
+Json to_json(const Plan& plan, const Network& network, const Provenance& provenance);
 
 /// All of it, to tell one from another.
 std::string text_of(const Execution& execution);
+/// 16 hexadecimal digits over everything that the plan decides: plans with the same digits run the
+/// same program.
+std::string fingerprint(const Plan& plan);
 
 struct PlanAndNetwork {
   Plan plan;

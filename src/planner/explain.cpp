@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "model/base/index.hpp"
 #include "model/cost/closed_table.hpp"
 #include "model/cost/edge_model.hpp"
 #include "model/cost/layer_cost.hpp"
@@ -13,8 +14,6 @@
 
 namespace stratplan {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// An edge between two blocks, by its layers.
 struct LayerEdge {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
 #include "model/cost/memory.hpp"
 #include "model/partition/recompute.hpp"
 #include "model/partition/sharding.hpp"
@@ -29,8 +30,6 @@ constexpr int most_searches = 3;
 constexpr std::size_t most_points = 32;
 /// Up to so many ranks each block's leanest candidate is looked for among all.
 constexpr int few_ranks = 64;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide the batch. Nothing if levels do not divide so.
 std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,

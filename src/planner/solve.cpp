@@ -8,6 +8,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {

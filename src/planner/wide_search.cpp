@@ -7,6 +7,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
 #include "model/cost/closed_table.hpp"
 #include "search/bracket.hpp"
 
@@ -19,8 +20,6 @@ using Assignment = std::vector<int>;
 /// The gap at which no other weights are tried, and how many are.
 constexpr double good_enough = 0.005;
 constexpr int most_looks = 16;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 class WideSearch {
  public:

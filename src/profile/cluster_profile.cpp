@@ -176,7 +176,8 @@ std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int 
 }
 
 MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend,
-                               const Team& team, const MachineProfile& base, const Json& provenance,
+                               const Team& team, const MachineProfile& base,
+                               const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress) {
   using enum ExchangePattern::Kind;
   if (team.size() != layout.ranks || layout.ranks < 2)
@@ -211,8 +212,8 @@ MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backe
       machine.collectives[collective_key(op, DataType::F32, group, layout)] =
           profiler.collective(op, group);
   machine.provenance = provenance;
-  machine.provenance["backend"] = describe_backend(backend.name());
-  if (const auto info = backend.device()) machine.provenance["device"] = info->name;
+  machine.provenance.set("backend", describe_backend(backend.name()));
+  if (const auto info = backend.device()) machine.provenance.set("device", info->name);
   return machine;
 }
 

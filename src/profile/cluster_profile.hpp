@@ -45,7 +45,8 @@ std::string collective_key(Collective op, DataType type, const GroupLayout& grou
 /// `largest`: bytes that a rank sends in one operation. Called by all ranks; the result is the same on all. Levels are those of the layout, the innermost
 /// named as `base` names it. Throws EnvironmentError, CommunicationError.
 MachineProfile profile_cluster(const ClusterLayout& layout, Bytes largest, Backend& backend,
-                               const Team& team, const MachineProfile& base, const Json& provenance,
+                               const Team& team, const MachineProfile& base,
+                               const Provenance& provenance,
                                const std::function<void(const std::string& what)>& progress);
 
 /// The groups of this rank whose collectives are measured.

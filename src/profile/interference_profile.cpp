@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/base/assert.hpp"
+#include "model/base/statistics.hpp"
 #include "profile/kernel_profile.hpp"
 #include "profile/probe.hpp"
 

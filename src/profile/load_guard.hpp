@@ -4,28 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "profile/clock.hpp"
+#include "model/base/cpu_time.hpp"
 #include "profile/team.hpp"
 #include "runtime/backend.hpp"
 
 namespace stratplan {
-
-/// Processor time since the machine started, and since this process did.
-struct CpuReading {
-  Seconds busy{};  ///< all cores, all processes, what a hypervisor took away included
-  Seconds own{};   ///< this process, all threads
-  Seconds wall{};
-};
-
-/// Zero where the system does not tell.
-CpuReading read_cpu();
-int online_cores();
-
-/// Share of the machine's processor time between two readings that was neither idle nor used by `own` (all ranks' together).
-double foreign_share(const CpuReading& before, const CpuReading& after, Seconds own, int cores);
-
-/// Above this share of the machine a measurement is worth repeating.
-inline constexpr double tolerated_foreign_load = 0.04;
 
 /// Watches one stretch of time on all ranks. Readings advance by hundredths of a second, so stretches below a second or so say little.
 class LoadGuard {

@@ -18,12 +18,9 @@ namespace {
 /// What remains of an earlier profile.
 MachineProfile start_from(const MachineProfile& base, const ProfileRequest& request,
                           const Backend& backend) {
-  const auto known = [&](const char* key) {
-    return base.provenance.is_object() ? base.provenance.value(key, std::string()) : std::string();
-  };
   const auto device = backend.device();
-  const bool same = known("backend") == describe_backend(backend.name()) &&
-                    (!device || known("device") == device->name);
+  const bool same = base.provenance.text("backend") == describe_backend(backend.name()) &&
+                    (!device || base.provenance.text("device") == device->name);
   if (same && serves(base, request.ranks, request.threads_per_rank)) return base;
   MachineProfile fresh;
   fresh.name = base.name;
@@ -75,7 +72,7 @@ std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, in
 }
 
 MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
-                           const MachineProfile& base, const Json& provenance,
+                           const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress) {
   if (team.size() != request.ranks)
     throw EnvironmentError(fmt::format("the profile is to be measured on {} ranks, {} were started",
@@ -117,18 +114,18 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   raise_rates(machine.device, request.kernels, kernels.kernels);
   if (progress) progress(total, total, "done");
 
-  machine.provenance = provenance.is_object() ? provenance : Json::object();
-  machine.provenance["backend"] = describe_backend(backend.name());
-  machine.provenance["foreign_load_worst"] = std::max(kernels.foreign_load, links.foreign_load);
-  if (const auto info = backend.device()) machine.provenance["device"] = info->name;
+  machine.provenance = provenance;
+  machine.provenance.set("backend", describe_backend(backend.name()));
+  machine.provenance.set("foreign_load_worst", std::max(kernels.foreign_load, links.foreign_load));
+  if (const auto info = backend.device()) machine.provenance.set("device", info->name);
   if (kernels.highest_clock > 0) {
-    machine.provenance["clock_hz_highest"] = kernels.highest_clock;
-    machine.provenance["clock_share_worst"] = kernels.clock_share;
+    machine.provenance.set("clock_hz_highest", kernels.highest_clock);
+    machine.provenance.set("clock_share_worst", kernels.clock_share);
   }
   if (!machine.interference.empty())
-    machine.provenance["hidden"] =
-        "emulated: what kernels get done beside 16 blocks of the same device that copy memory at "
-        "the rate of a link; nobody communicated";
+    machine.provenance.set("hidden",
+                           "emulated: what kernels get done beside 16 blocks of the same device "
+                           "that copy memory at the rate of a link; nobody communicated");
   return machine;
 }
 

@@ -12,7 +12,7 @@ namespace stratplan {
 /// the same backend on as many ranks and threads, otherwise measuring starts anew from its name, levels and memory. `provenance` goes into the result. Throws
 /// EnvironmentError: no memory, or another number of ranks; CommunicationError. Ways between backends that are not on the host need groups_to_measure.
 MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
-                           const MachineProfile& base, const Json& provenance,
+                           const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress = {});
 /// The groups of this rank whose collectives are measured.
 std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank);

@@ -9,6 +9,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/cost/collective_cost.hpp"
 #include "model/cost/step_cost.hpp"
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/base/fields.hpp"
+#include "model/base/json_fwd.hpp"
 #include "model/cost/machine_profile.hpp"
 
 namespace stratplan {

@@ -1,31 +1,11 @@
 #include "profile/statistics.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "model/base/assert.hpp"
+#include "model/base/statistics.hpp"
 
 namespace stratplan {
-
-double quantile(std::span<const double> samples, double fraction) {
-  SP_ASSERT(!samples.empty() && 0 <= fraction && fraction <= 1, "samples={} fraction={}",
-            samples.size(), fraction);
-  std::vector<double> sorted(samples.begin(), samples.end());
-  std::sort(sorted.begin(), sorted.end());
-  const double place = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(place);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], place - static_cast<double>(below));
-}
-
-double median(std::span<const double> samples) { return quantile(samples, 0.5); }
-
-double relative_error_of_median(std::span<const double> samples) {
-  const double middle = median(samples);
-  if (middle <= 0) return 0;
-  const double deviation = (quantile(samples, 0.75) - quantile(samples, 0.25)) / 1.349;
-  return 1.253 * deviation / std::sqrt(static_cast<double>(samples.size())) / middle;
-}
 
 Measurement summarize(const std::vector<std::vector<double>>& samples_of_ranks) {
   Measurement measurement;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/base/statistics.hpp"
 #include "profile/statistics.hpp"
 
 namespace stratplan {

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "model/base/cpu_time.hpp"
+#include "model/base/json.hpp"
 #include "model/base/shell.hpp"
-#include "report/timings.hpp"
+#include "model/base/text.hpp"
+#include "model/timings.hpp"
 
 namespace stratplan {
 namespace {
@@ -25,10 +28,10 @@ std::vector<std::string> row_of(const TunedPlan& tuned) {
           milliseconds(measured.median),
           milliseconds(measured.p10) + " .. " + milliseconds(measured.p90),
           signed_percent(relative_error(predicted, measured.median)),
-          fmt::format("{:.1e}", measured.loss_difference),
-          fmt::format("{:.1e}", measured.gradient_difference),
-          fmt::format("{:.1e}", measured.tolerance),
-          measured.verified ? "equal" : "DIFFERS"};
+          fmt::format("{:.1e}", measured.verification.loss_difference),
+          fmt::format("{:.1e}", measured.verification.gradient_difference),
+          fmt::format("{:.1e}", measured.verification.tolerance),
+          measured.verification.passed ? "equal" : "DIFFERS"};
 }
 
 std::string faster_remark(const AutotuneResult& result) {
@@ -47,7 +50,7 @@ std::string disturbed_remark(const AutotuneResult& result) {
   std::vector<std::string> names;
   double worst = 0;
   for (const TunedPlan& tuned : result.plans) {
-    if (!tuned.measured || tuned.measured->foreign_load <= tolerated_load) continue;
+    if (!tuned.measured || tuned.measured->foreign_load <= tolerated_foreign_load) continue;
     names.push_back(tuned.name);
     worst = std::max(worst, tuned.measured->foreign_load);
   }
@@ -70,7 +73,7 @@ std::string pace_remark(const MachineProfile& machine) {
 }
 
 std::string section_of_machine(const AutotuneResult& result, const AutotuneRequest& request) {
-  const Json& p = request.provenance;
+  const Json p = request.provenance.json();
   const auto text = [&](const char* key) {
     return p.contains(key) && p.at(key).is_string() ? p.at(key).get<std::string>()
                                                     : std::string("unknown");
@@ -118,12 +121,12 @@ std::string section_of_plan(const PlanComparison& compared, const Network& netwo
       "loss {:.9g}. Worst gradient: {}, tolerance "
       "{:.1e}.\n\n",
       joined(rounds), measured.samples, 100 * measured.foreign_load, measured.loss,
-      measured.worst_tensor, measured.tolerance);
-  if (measured.turned > 0)
+      measured.verification.worst_tensor, measured.verification.tolerance);
+  if (measured.verification.turned > 0)
     section += fmt::format(
         "Rounding turned {} signs at ReLUs or places of maxima, which makes gradients jump: the "
         "gradients were compared on the same side.\n\n",
-        measured.turned);
+        measured.verification.turned);
   for (const auto& adjustment : tuned.plan->adjustments)
     section += "- adjusted " + adjustment + "\n";
   if (!tuned.plan->adjustments.empty()) section += "\n";
@@ -166,11 +169,12 @@ std::vector<std::string> remarks(const AutotuneResult& result) {
   const std::string disturbed = disturbed_remark(result);
   if (!disturbed.empty()) lines.push_back(disturbed);
   for (const TunedPlan& tuned : result.plans)
-    if (tuned.measured && !tuned.measured->verified)
+    if (tuned.measured && !tuned.measured->verification.passed)
       lines.push_back(fmt::format(
           "{}: the first step DIFFERS from the undivided run's, {} by {:.1e} (tolerance {:.1e}).",
-          tuned.name, tuned.measured->worst_tensor, tuned.measured->gradient_difference,
-          tuned.measured->tolerance));
+          tuned.name, tuned.measured->verification.worst_tensor,
+          tuned.measured->verification.gradient_difference,
+          tuned.measured->verification.tolerance));
   if (result.reused)
     lines.push_back(
         "Plans and program are those of an earlier call, so its measurements were kept; --fresh "

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/autotune.hpp"
 #include "report/comparison.hpp"
 #include "report/table.hpp"
+#include "tuner/autotune.hpp"
 
 namespace stratplan {
 

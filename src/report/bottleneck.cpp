@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/simulator.hpp"
 #include "model/cost/step_cost.hpp"
 #include "planner/prediction.hpp"

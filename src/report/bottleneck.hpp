@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/base/json_fwd.hpp"
 #include "model/cost/faster_machine.hpp"
 #include "model/cost/memory.hpp"
 #include "model/plan.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "model/base/error.hpp"
+#include "model/base/text.hpp"
 #include "report/prediction.hpp"
 
 namespace stratplan {

@@ -3,8 +3,9 @@
 #include <vector>
 
 #include "model/cost/machine_profile.hpp"
+#include "model/plan.hpp"
+#include "model/timings.hpp"
 #include "report/layers.hpp"
-#include "report/timings.hpp"
 
 namespace stratplan {
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/ways.hpp"
 
 namespace stratplan {

@@ -6,6 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
+
 namespace stratplan {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "model/base/assert.hpp"
+#include "model/base/text.hpp"
 
 namespace stratplan {
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "planner/memory_choices.hpp"
 
 namespace stratplan {

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"
 

@@ -2,6 +2,7 @@
 // The prediction of one plan, layer by layer and with its memory itemized.
 #include <string>
 
+#include "model/base/json_fwd.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "model/cost/memory.hpp"
 #include "model/plan.hpp"

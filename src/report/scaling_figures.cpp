@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "model/base/json.hpp"
+#include "model/base/text.hpp"
+
 namespace stratplan {
 namespace {
 

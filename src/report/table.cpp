@@ -88,28 +88,6 @@ std::string to_markdown(const Table& table) {
   return text;
 }
 
-std::string milliseconds(Seconds seconds) {
-  const double value = seconds.value * 1e3;
-  constexpr int most_decimals = 6;
-  if (std::abs(value) < 0.5 * std::pow(10, -most_decimals)) return "0";  // and not -0.000000
-  const int decimals =
-      std::clamp(3 - static_cast<int>(std::floor(std::log10(std::abs(value)))), 0, most_decimals);
-  return fmt::format("{:.{}f}", value, decimals);
-}
-
-std::string readable(Bytes bytes) {
-  static constexpr std::array<const char*, 5> units{"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes.value);
-  std::size_t unit = 0;
-  for (; std::abs(value) >= 1024 && unit + 1 < units.size(); ++unit) value /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes.value)
-                   : fmt::format("{:.{}f} {}", value,
-                                 std::abs(value) < 10    ? 2
-                                 : std::abs(value) < 100 ? 1
-                                                         : 0,
-                                 units[unit]);
-}
-
 std::string signed_percent(double fraction) {
   const bool shows = std::abs(fraction) >= 0.0005;
   return fmt::format("{:+.1f} %", shows ? fraction * 100 : 0.0);

@@ -22,10 +22,6 @@ std::string to_text(const Table& table);
 /// A pipe table; what Markdown would read as its own syntax is escaped.
 std::string to_markdown(const Table& table);
 
-/// "12.34 ms" needs no more than four significant digits: "0.0123", "1.234", "123.4", "12345".
-std::string milliseconds(Seconds seconds);
-/// "1.25 GiB", "310 MiB", "12 B".
-std::string readable(Bytes bytes);
 /// "+3.1 %"
 std::string signed_percent(double fraction);
 

@@ -12,6 +12,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/hash.hpp"
 #include "model/base/json.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/safetensors.hpp"
@@ -42,13 +43,9 @@ std::vector<Part> parts_of(OptimizerKind optimizer) {
 
 /// FNV-1a over whole words: tells damage, at the speed of memory.
 std::string checksum(const std::vector<float>& values) {
-  std::uint64_t hash = 0xcbf29ce484222325u;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, &values[i], sizeof word);
-    hash = (hash ^ word) * 0x100000001b3u;
-  }
-  return fmt::format("{:016x}", hash);
+  Fnv1a hash;
+  for (const float value : values) hash.add(std::bit_cast<std::uint32_t>(value));
+  return fmt::format("{:016x}", hash.value());
 }
 
 /// Of the network as it is without micro-batches: they change how a step is computed, not what it comes to.

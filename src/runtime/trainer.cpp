@@ -7,6 +7,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/philox.hpp"
+#include "model/base/statistics.hpp"
 #include "runtime/parameter_storage.hpp"
 #include "runtime/tensor.hpp"
 
@@ -96,13 +97,6 @@ std::vector<std::vector<double>> gather(Communicator& communicator,
   return lists;
 }
 
-double median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
 /// Durations of one rank's program steps over the timed iterations.
 class StepDurations {
  public:
@@ -113,9 +107,10 @@ class StepDurations {
     for (const Span& span : spans)
       durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
   }
-  std::vector<double> medians() {
+  /// By step; 0 for a step that was not timed.
+  std::vector<double> medians() const {
     std::vector<double> result;
-    for (auto& of_step : durations_) result.push_back(median(of_step));
+    for (const auto& of_step : durations_) result.push_back(of_step.empty() ? 0 : median(of_step));
     return result;
   }
 
@@ -130,7 +125,7 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
 }
 
 std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
-                                                   StepDurations& durations) {
+                                                   const StepDurations& durations) {
   std::vector<std::vector<Seconds>> medians;
   for (const std::vector<double>& of_rank : gather(communicator, durations.medians()))
     medians.push_back(seconds(of_rank));

@@ -191,11 +191,11 @@ Undivided run_undivided(const Network& network, const Execution& execution, Back
   return found;
 }
 
-Verification compare_on_the_same_side(const Network& network, const Execution& execution,
-                                      Backend& backend, const TrainingSettings& settings,
-                                      DataSource& data,
-                                      const std::vector<std::vector<float>>& decided,
-                                      const std::vector<NamedTensor>& actual) {
+VerificationResult compare_on_the_same_side(const Network& network, const Execution& execution,
+                                            Backend& backend, const TrainingSettings& settings,
+                                            DataSource& data,
+                                            const std::vector<std::vector<float>>& decided,
+                                            const std::vector<NamedTensor>& actual) {
   Replay replay;
   const Undivided undivided = run_undivided(
       network, execution, backend, settings, data,
@@ -203,12 +203,12 @@ Verification compare_on_the_same_side(const Network& network, const Execution& e
         replace(decision, decided.at(i), network.layer(layer).name, executor, replay);
       });
   const double tolerance = verification_tolerance(network, execution.precision);
-  Verification result = compare(undivided.iteration, actual, tolerance, undivided.scales);
+  VerificationResult result = compare(undivided.iteration, actual, tolerance, undivided.scales);
   result.turned = replay.turned;
   if (!(replay.worst_output <= tolerance)) {
     result.passed = false;
     result.worst_tensor = replay.worst_layer + ".output";
-    result.worst_difference = replay.worst_output;
+    result.gradient_difference = replay.worst_output;
   }
   return result;
 }
@@ -239,9 +239,9 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
   return run_undivided(network, execution, backend, settings, data, [](auto&&...) {}).iteration;
 }
 
-Verification compare(const std::vector<NamedTensor>& expected,
-                     const std::vector<NamedTensor>& actual, double tolerance,
-                     const std::map<std::string, double>& scales) {
+VerificationResult compare(const std::vector<NamedTensor>& expected,
+                           const std::vector<NamedTensor>& actual, double tolerance,
+                           const std::map<std::string, double>& scales) {
   SP_ASSERT(expected.size() == actual.size() && !expected.empty() && expected[0].name == "loss",
             "{} and {} tensors", expected.size(), actual.size());
   double squares = 0;
@@ -259,7 +259,7 @@ Verification compare(const std::vector<NamedTensor>& expected,
            std::max(norm(expected[i].values), least);
   };
 
-  Verification result;
+  VerificationResult result;
   result.tolerance = tolerance;
   result.loss_difference = relative(0);
   result.passed =
@@ -267,20 +267,21 @@ Verification compare(const std::vector<NamedTensor>& expected,
   for (std::size_t i = 1; i < expected.size(); ++i) {
     const double found = relative(i);
     if (!(found <= tolerance)) result.passed = false;
-    if (found <= result.worst_difference || std::isnan(result.worst_difference)) continue;
+    if (found <= result.gradient_difference || std::isnan(result.gradient_difference)) continue;
     result.worst_tensor = expected[i].name;
-    result.worst_difference = found;
+    result.gradient_difference = found;
   }
   return result;
 }
 
-Verification verify_first_step(const Network& network, const Program& program,
-                               const Execution& execution, const TrainingSettings& settings,
-                               Backend& backend, DataSource& data, Executor& executor,
-                               Communicator& communicator, const std::vector<NamedTensor>& expected,
-                               const std::vector<NamedTensor>& actual) {
+VerificationResult verify_first_step(const Network& network, const Program& program,
+                                     const Execution& execution, const TrainingSettings& settings,
+                                     Backend& backend, DataSource& data, Executor& executor,
+                                     Communicator& communicator,
+                                     const std::vector<NamedTensor>& expected,
+                                     const std::vector<NamedTensor>& actual) {
   const bool collects = communicator.rank() == 0;
-  Verification result;
+  VerificationResult result;
   if (collects)
     result = compare(expected, actual, verification_tolerance(network, execution.precision));
   result.passed = agreed(result.passed, communicator);

@@ -7,23 +7,13 @@
 #include "model/network/network.hpp"
 #include "model/partition/execution.hpp"
 #include "model/partition/program.hpp"
+#include "model/verification.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/communicator.hpp"
 #include "runtime/executor.hpp"
 #include "runtime/tensor.hpp"
 
 namespace stratplan {
-
-struct Verification {
-  double loss_difference = 0;  ///< relative
-  std::string worst_tensor;    ///< gradient, or "relu1.output"
-  double worst_difference =
-      0;  ///< its ||a - b|| / max(||a||, 1e-6 * norm of all gradients, its scale if it vanishes), a the undivided run's
-  double tolerance = 0;
-  std::int64_t turned =
-      0;  ///< decisions at ReLUs and maxima that fell otherwise, if that had to be looked at
-  bool passed = false;  ///< the loss and every tensor within the tolerance
-};
 
 /// How far two correct single-precision runs may lie apart that add the same terms in another order:
 ///
@@ -41,9 +31,9 @@ double verification_tolerance(const Network& network, const Precision& precision
 
 /// compare(): a's and b's differences, tensor by tensor. Both as gather_iteration returns them: tensors of other names or shapes are a bug; a difference that
 /// is not a number fails. `scales`: least norms to be relative to, by tensor.
-Verification compare(const std::vector<NamedTensor>& expected,
-                     const std::vector<NamedTensor>& actual, double tolerance,
-                     const std::map<std::string, double>& scales = {});
+VerificationResult compare(const std::vector<NamedTensor>& expected,
+                           const std::vector<NamedTensor>& actual, double tolerance,
+                           const std::map<std::string, double>& scales = {});
 
 /// The first step on one rank in this process, with the same kernels and from the same numbers: what gather_iteration returns. `data` is asked for whole
 /// batches.
@@ -66,10 +56,11 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
 ///
 /// Called by all ranks, which find the same on rank 0 alone; elsewhere only `passed` counts. Only rank 0 asks `data`, as undivided_iteration
 /// does. Resets the executor's parameters if there is a second hearing.
-Verification verify_first_step(const Network& network, const Program& program,
-                               const Execution& execution, const TrainingSettings& settings,
-                               Backend& backend, DataSource& data, Executor& executor,
-                               Communicator& communicator, const std::vector<NamedTensor>& expected,
-                               const std::vector<NamedTensor>& actual);
+VerificationResult verify_first_step(const Network& network, const Program& program,
+                                     const Execution& execution, const TrainingSettings& settings,
+                                     Backend& backend, DataSource& data, Executor& executor,
+                                     Communicator& communicator,
+                                     const std::vector<NamedTensor>& expected,
+                                     const std::vector<NamedTensor>& actual);
 
 }  // namespace stratplan

@@ -5,14 +5,13 @@
 #include <limits>
 #include <utility>
 
+#include "model/base/index.hpp"
 #include "search/elimination.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
 
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// An edge's costs, row by row, where they lie in memory or as they are asked for.
 class EdgeRows {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "model/base/assert.hpp"
+#include "model/base/index.hpp"
 #include "search/dual_bound.hpp"
 
 namespace stratplan {
@@ -16,8 +17,6 @@ constexpr std::size_t few_enough = 40;
 /// What costs no more than so many times the least that can be will do to rule out others.
 constexpr double nearly = 1.02;
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += terms[i];

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/base/index.hpp"
+
 namespace stratplan {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += terms[i];

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "model/base/assert.hpp"
+#include "model/base/hash.hpp"
 
 namespace stratplan {
 
@@ -24,10 +25,7 @@ struct Label {
 
 struct StateHash {
   std::size_t operator()(const std::vector<int>& state) const {
-    std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
-    for (const int value : state)
-      hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
-    return hash;
+    return Fnv1a().add_each(state).value();
   }
 };
 

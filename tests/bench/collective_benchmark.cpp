@@ -9,8 +9,8 @@
 
 #include "bench/cases.hpp"
 #include "bench/ranks.hpp"
+#include "job/launcher.hpp"
 #include "model/base/error.hpp"
-#include "planner/launcher.hpp"
 #include "runtime/backend.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"

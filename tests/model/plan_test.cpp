@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 
@@ -65,7 +66,7 @@ TEST(Plan, KeepsHowItIsTrained) {
   const Plan plan = uniform_plan(network, Decomposition::parse("N2"));
   EXPECT_EQ(plan.overrides.training, training);
   const TemporaryFolder folder;
-  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
   const PlanAndNetwork read = read_plan(folder / "plan.json");
   EXPECT_EQ(read.network.training, training);
   EXPECT_EQ(read.network.fingerprint(), network.fingerprint());
@@ -96,7 +97,7 @@ TEST(Plan, SurvivesWritingAndReading) {
                     .implementations = {{"convolution", "winograd"}}};
   plan.prediction = {{1.0 / 3}, {987654321}};
   const TemporaryFolder folder;
-  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
 
   const auto [read, its_network] = read_plan(folder / "plan.json");
 
@@ -123,7 +124,7 @@ TEST(Plan, WhatSavesMemorySurvivesWritingAndReading) {
   plan.execution.recompute = {"conv1", "pool1"};
   plan.execution.sharding = 2;
   const TemporaryFolder folder;
-  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
@@ -135,7 +136,7 @@ TEST(Plan, WaysSurviveWritingAndReading) {
       {2, 2},
       {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2x2", {{{0}, "staged"}}}}};
   const TemporaryFolder folder;
-  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
@@ -145,7 +146,7 @@ TEST(Plan, SlabsSurviveWritingAndReading) {
   plan.network_source = "tiny";
   plan.execution.slabs = {"conv2"};
   const TemporaryFolder folder;
-  write_document(folder / "plan.json", "plan", to_json(plan, network, {{"program", "test"}}));
+  write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
@@ -263,8 +264,7 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
 TEST(ReadPlan, NamesBothNetworksIfTheyDiffer) {
   const Network network = read_network("tiny");
   const TemporaryFolder folder;
-  Json document =
-      to_json(uniform_plan(network, Decomposition::parse("N2")), network, Json::object());
+  Json document = to_json(uniform_plan(network, Decomposition::parse("N2")), network, {});
   document["batch"] = 6;
   write_document(folder / "p.json", "plan", document);
   const std::string found = read_network("tiny", {.batch = 6, .input_size = {}}).fingerprint();

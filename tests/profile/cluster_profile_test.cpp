@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "model/base/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/job_script.hpp"
 #include "runtime/comm/loopback.hpp"
@@ -74,7 +75,7 @@ TEST(ClusterProfile, MeasuresItsTablesAndDescribesItsLevels) {
     MachineProfile base = round_machine();
     base.levels.back().name = "core";
     machines[static_cast<std::size_t>(communicator.rank())] =
-        profile_cluster(layout, {65536}, *backend, Team(communicator), base, Json::object(), {});
+        profile_cluster(layout, {65536}, *backend, Team(communicator), base, {}, {});
   });
   const MachineProfile& machine = machines.front();
   EXPECT_EQ(to_json(machines.back()), to_json(machine));

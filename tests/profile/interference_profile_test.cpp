@@ -55,15 +55,15 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
     fill.y[Axis::C] = 1000;
     const ProfileRequest request{
         .ranks = 1, .threads_per_rank = 1, .device = true, .collectives = {}, .kernels = {fill}};
-    const MachineProfile machine =
-        run_profile(request, device, Team(alone), round_machine(), {{"device", "a processor"}});
+    const MachineProfile machine = run_profile(request, device, Team(alone), round_machine(),
+                                               Provenance(Json{{"device", "a processor"}}));
     EXPECT_EQ(machine.device.memory, device.info->memory);
     ASSERT_EQ(machine.levels.size(), 1U);
     EXPECT_EQ(machine.levels[0].name, "gpu");
     EXPECT_EQ(machine.levels[0].ranks, 1);
-    EXPECT_EQ(machine.provenance.at("device"), "Some GPU");
-    EXPECT_EQ(machine.provenance.at("clock_share_worst"), 1);
-    EXPECT_TRUE(machine.provenance.at("hidden").get<std::string>().starts_with("emulated"));
+    EXPECT_EQ(machine.provenance.text("device"), "Some GPU");
+    EXPECT_EQ(machine.provenance.json().at("clock_share_worst"), 1);
+    EXPECT_TRUE(machine.provenance.text("hidden").starts_with("emulated"));
     ASSERT_TRUE(machine.hidden);
     EXPECT_NEAR(*machine.hidden, 0.8, 0.01);
     EXPECT_GT(machine.device.rate(Math::Bf16), 0);
@@ -83,7 +83,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
                     device, Team(alone), machine, {});
     EXPECT_EQ(more.hidden, machine.hidden);
     EXPECT_EQ(more.interference.size(), 3U);
-    EXPECT_TRUE(more.provenance.contains("hidden"));
+    EXPECT_TRUE(more.provenance.json().contains("hidden"));
     device.info->name = "Another GPU";
     const MachineProfile other =
         run_profile({.ranks = 1, .threads_per_rank = 1, .collectives = {}, .kernels = {fill}},

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "model/base/json.hpp"
 #include "model/cost/example_machine.hpp"
 
 namespace stratplan {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/link_profile.hpp"
 #include "profile/link_profiler.hpp"
@@ -84,7 +85,7 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
     };
     const MachineProfile machine =
         run_profile(request, *backend, Team(communicator), base,
-                    {{"host", "here"}, {"device", "a processor"}}, progress);
+                    Provenance(Json{{"host", "here"}, {"device", "a processor"}}), progress);
     EXPECT_EQ(machine.measured_ranks, 2);
     EXPECT_FALSE(machine.assumed);
     for (const Kernel& kernel : request.kernels) {

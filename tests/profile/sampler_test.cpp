@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "profile/load_guard.hpp"
 #include "runtime/comm/loopback.hpp"
 
 namespace stratplan {
@@ -72,26 +71,6 @@ TEST(Team, GathersByRank) {
               (std::vector<std::vector<double>>{{0, 10}, {1, 11}, {2, 12}}));
     EXPECT_EQ(team.greatest(-rank), 0);
     EXPECT_EQ(team.sum(rank), 3);
-  });
-}
-
-TEST(LoadGuard, ForeignShareIsWhatNeitherIdledNorWasOurs) {
-  const CpuReading before{{100}, {10}, {1000}}, after{{103}, {11}, {1002}};
-  // Two cores for two seconds: 3 s busy, of which all ranks together used 2.
-  EXPECT_DOUBLE_EQ(foreign_share(before, after, {2}, 2), 0.25);
-  EXPECT_DOUBLE_EQ(foreign_share(before, after, {5}, 2), 0);
-  EXPECT_DOUBLE_EQ(foreign_share(before, before, {0}, 2), 0);
-}
-
-TEST(LoadGuard, OwnWorkIsNotForeign) {
-  run_loopback(1, [](Communicator& communicator) {
-    const Team team(communicator);
-    const CpuReading before = read_cpu();
-    volatile double work = 0;
-    while (read_cpu().own - before.own < Seconds{0.05}) work = work + 1;
-    const CpuReading after = read_cpu();
-    EXPECT_GE((after.own - before.own).value, 0.05);
-    EXPECT_GE((after.busy - before.busy).value + 0.02, 0.05 * (after.busy.value > 0));
   });
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "planner/prediction.hpp"
 #include "report/prediction.hpp"
 
@@ -124,11 +125,10 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   Timings timings = c.timings(1);
   timings.replays = ReplayCount{2, 17, 20};
   timings.timing.launched = 5;
-  timings.verification = VerificationSummary{1e-8, 2e-7, "conv.weights", 1e-5, true};
+  timings.verification = VerificationResult{1e-8, 2e-7, "conv.weights", 1e-5, 3, true};
   const auto file = std::filesystem::temp_directory_path() /
                     ("stratplan-timings-" + std::to_string(::getpid()) + ".json");
-  write_document(file, "timings",
-                 to_json(timings, c.prediction.programs, c.planned.network, {{"program", "test"}}));
+  write_document(file, "timings", to_json(timings, c.prediction.programs, c.planned.network, {}));
   const Timings back = read_timings(file.string());
   std::filesystem::remove(file);
   EXPECT_EQ(back.plan_name, timings.plan_name);
@@ -137,7 +137,7 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   EXPECT_EQ(back.timing.median().value, timings.timing.median().value);
   EXPECT_EQ(back.timing.losses[0], 2.5);
   EXPECT_TRUE(std::isnan(back.timing.losses[1]));
-  EXPECT_EQ(back.verification->gradient_difference, 2e-7);
+  EXPECT_EQ(back.verification, timings.verification);
   EXPECT_EQ(back.timing.launched, 5);
   EXPECT_EQ(back.replays->segments, 2U);
   EXPECT_EQ(back.replays->steps, 17U);

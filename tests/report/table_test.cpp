@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/base/text.hpp"
+
 namespace stratplan {
 namespace {
 

@@ -92,10 +92,10 @@ TEST(Fusions, GiveTheirNumbersOnTheCpuBackendToo) {
       const LayerDecompositions plan = uniform_plan(network, Decomposition::parse(grid)).layers;
       const Outcome together = train(network, plan, {}, "cpu"),
                     apart = train(network, plan, {.precision = {}, .fuse = false}, "cpu");
-      const Verification verification =
+      const VerificationResult verification =
           compare(apart.gradients, together.gradients, verification_tolerance(network));
       EXPECT_TRUE(verification.passed)
-          << grid << ": " << verification.worst_tensor << " " << verification.worst_difference;
+          << grid << ": " << verification.worst_tensor << " " << verification.gradient_difference;
     }
   }
 }

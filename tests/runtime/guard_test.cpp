@@ -282,10 +282,10 @@ void expect_undivided_numbers(const Case& at, const Recording& run, const Record
                            Operand::Read, 1),
                 "input gradient");
   }
-  const Verification verification =
+  const VerificationResult verification =
       compare(own_tensors(at, undivided.gathered), own_tensors(at, run.gathered), 1e-5);
   EXPECT_TRUE(verification.passed)
-      << verification.worst_tensor << " " << verification.worst_difference << ", loss "
+      << verification.worst_tensor << " " << verification.gradient_difference << ", loss "
       << verification.loss_difference;
 }
 

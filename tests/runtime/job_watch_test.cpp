@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "model/base/text.hpp"
 #include "support/forked_rank.hpp"
 #include "support/started_rank.hpp"
 

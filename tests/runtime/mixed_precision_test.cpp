@@ -66,12 +66,12 @@ TEST(MixedPrecision, APlanDoesNotChangeTheNumbers) {
               std::vector<NamedTensor> expected;
               if (rank.communicator.rank() == 0)
                 expected = undivided_iteration(network, mixed(type), *backend, settings, data);
-              const Verification result =
+              const VerificationResult result =
                   verify_first_step(network, rank.program, mixed(type), settings, *backend, data,
                                     rank.executor, rank.communicator, expected, actual);
               EXPECT_TRUE(result.passed)
                   << name_of(type) << " " << grid << ": " << result.worst_tensor << " "
-                  << result.worst_difference << " of " << result.tolerance;
+                  << result.gradient_difference << " of " << result.tolerance;
             },
             mixed(type));
       }
@@ -110,8 +110,8 @@ TEST(MixedPrecision, GradientsComeOutUnscaled) {
     return found;
   };
   const auto wide = gradients({}, 1), scaled = gradients(mixed(DataType::F16), 1024);
-  const Verification result = compare(wide, scaled, 0.02);
-  EXPECT_TRUE(result.passed) << result.worst_tensor << " " << result.worst_difference;
+  const VerificationResult result = compare(wide, scaled, 0.02);
+  EXPECT_TRUE(result.passed) << result.worst_tensor << " " << result.gradient_difference;
 }
 
 /// A scale that no gradient survives: steps are left out, on all ranks alike, until it has been halved often enough.

@@ -156,11 +156,11 @@ TEST(Accumulation, GradientsAreThoseOfTheUndividedBatch) {
   for (const std::int64_t parts : {1, 2, 4})
     for (const char* grid : {"N1", "N2", "H2", "C2 F2", "W2 R2", "N2 F2"}) {
       const Network network = paired({.micro_batches = parts});
-      const Verification verification =
+      const VerificationResult verification =
           compare(whole, first_iteration(network, grid), verification_tolerance(network));
       EXPECT_TRUE(verification.passed)
           << parts << " parts on " << grid << ": loss " << verification.loss_difference << ", "
-          << verification.worst_tensor << " " << verification.worst_difference << ", tolerance "
+          << verification.worst_tensor << " " << verification.gradient_difference << ", tolerance "
           << verification.tolerance;
     }
 }

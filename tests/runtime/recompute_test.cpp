@@ -151,8 +151,9 @@ TEST(Recomputation, IsVerified) {
       std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
       if (communicator.rank() == 0)
         actual.at(1).values.at(0) += error;  // so that decisions are looked into
-      const Verification found = verify_first_step(network, program, execution, settings, *backend,
-                                                   data, executor, communicator, expected, actual);
+      const VerificationResult found =
+          verify_first_step(network, program, execution, settings, *backend, data, executor,
+                            communicator, expected, actual);
       EXPECT_EQ(found.passed, error == 0);
       EXPECT_EQ(found.turned, 0);
     });

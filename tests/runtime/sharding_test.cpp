@@ -104,10 +104,10 @@ TEST(Sharding, OfMicroBatchesGivesTheSameNumbersToRounding) {
     const test::Trained found = train_two_steps(
         network, decompositions, {.precision = {}, .sharding = sharding}, "reference");
     EXPECT_EQ(first_difference(expected, found).empty(), sharding == 1);
-    const Verification verification =
+    const VerificationResult verification =
         compare(expected.gradients, found.gradients, verification_tolerance(network));
     EXPECT_TRUE(verification.passed)
-        << sharding << ": " << verification.worst_tensor << " " << verification.worst_difference;
+        << sharding << ": " << verification.worst_tensor << " " << verification.gradient_difference;
   }
 }
 

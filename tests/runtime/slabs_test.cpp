@@ -181,8 +181,9 @@ TEST(Slabs, AreVerified) {
     std::vector<NamedTensor> actual = gather_iteration(network, program, executor, communicator);
     if (communicator.rank() == 0)
       actual.at(1).values.at(0) *= 2;  // so that decisions are looked into
-    const Verification found = verify_first_step(network, program, execution, settings, *backend,
-                                                 data, executor, communicator, expected, actual);
+    const VerificationResult found =
+        verify_first_step(network, program, execution, settings, *backend, data, executor,
+                          communicator, expected, actual);
     if (communicator.rank() > 0) return;
     EXPECT_FALSE(found.passed);
     EXPECT_EQ(found.turned, 0);

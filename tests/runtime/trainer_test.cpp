@@ -57,11 +57,11 @@ void expect_same_numbers(const Network& network, const LayerDecompositions& deco
   const Outcome whole =
       train_network(network, LayerDecompositions(network.layers.size()), Execution{}, 3);
   const Outcome split = train_network(network, decompositions, execution, 3);
-  const Verification verification =
+  const VerificationResult verification =
       compare(whole.first, split.first, verification_tolerance(network));
   EXPECT_TRUE(verification.passed)
       << what << ": loss " << verification.loss_difference << ", " << verification.worst_tensor
-      << " " << verification.worst_difference << ", tolerance " << verification.tolerance;
+      << " " << verification.gradient_difference << ", tolerance " << verification.tolerance;
   ASSERT_EQ(split.timing.losses.size(), 4U) << what;
   for (std::size_t i = 0; i < 4; ++i)
     EXPECT_NEAR(split.timing.losses[i], whole.timing.losses[i], 1e-4 * whole.timing.losses[i])

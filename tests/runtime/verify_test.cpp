@@ -49,13 +49,13 @@ TEST(Compare, TableOfDifferences) {
   for (const Row& row : rows) {
     std::vector<NamedTensor> actual = example();
     actual[row.tensor].values[row.element] = row.value;
-    const Verification result = compare(example(), actual, 1e-4);
+    const VerificationResult result = compare(example(), actual, 1e-4);
     EXPECT_EQ(result.passed, row.passed) << row.what;
     EXPECT_EQ(result.worst_tensor, row.worst) << row.what;
     if (std::isnan(row.difference))
-      EXPECT_TRUE(std::isnan(result.worst_difference)) << row.what;
+      EXPECT_TRUE(std::isnan(result.gradient_difference)) << row.what;
     else
-      EXPECT_NEAR(result.worst_difference, row.difference, 0.01 * row.difference) << row.what;
+      EXPECT_NEAR(result.gradient_difference, row.difference, 0.01 * row.difference) << row.what;
   }
 }
 
@@ -108,12 +108,12 @@ class FaultyCommunicator final : public CommunicatorDecorator {
 using Fault = FaultyCommunicator::Fault;
 
 /// The first step on two ranks, verified. `spoil`: changes what rank 0 gathered.
-Verification verified(const Network& network, const char* decomposition, Fault fault,
-                      const std::function<void(std::vector<NamedTensor>&)>& spoil = {},
-                      std::uint64_t seed = 1, const Execution& execution = {}) {
+VerificationResult verified(const Network& network, const char* decomposition, Fault fault,
+                            const std::function<void(std::vector<NamedTensor>&)>& spoil = {},
+                            std::uint64_t seed = 1, const Execution& execution = {}) {
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse(decomposition)).layers;
-  Verification found;
+  VerificationResult found;
   run_loopback(2, [&](Communicator& inner) {
     FaultyCommunicator communicator(inner, fault);
     const Program program = lower(network, decompositions, execution, communicator.rank());
@@ -129,8 +129,8 @@ Verification verified(const Network& network, const char* decomposition, Fault f
       expected = undivided_iteration(network, {}, *backend, settings, data);
       if (spoil) spoil(actual);
     }
-    const Verification result = verify_first_step(network, program, {}, settings, *backend, data,
-                                                  executor, communicator, expected, actual);
+    const VerificationResult result = verify_first_step(
+        network, program, {}, settings, *backend, data, executor, communicator, expected, actual);
     if (communicator.rank() == 0) found = result;
     EXPECT_EQ(result.passed, (fault == Fault::None || fault == Fault::Rounding) && !spoil);
   });
@@ -139,18 +139,19 @@ Verification verified(const Network& network, const char* decomposition, Fault f
 
 TEST(Verify, FindsOneLostHaloAndOneMissedReduction) {
   for (const Fault fault : {Fault::None, Fault::LostMessage, Fault::MissedReduction}) {
-    const Verification result = verified(read_network("tiny"), "H2", fault);
+    const VerificationResult result = verified(read_network("tiny"), "H2", fault);
     EXPECT_EQ(result.passed, fault == Fault::None)
-        << static_cast<int>(fault) << ": " << result.worst_tensor << " " << result.worst_difference;
+        << static_cast<int>(fault) << ": " << result.worst_tensor << " "
+        << result.gradient_difference;
     if (fault == Fault::None) continue;
-    EXPECT_GT(std::max(result.worst_difference, result.loss_difference), 1e-3);
+    EXPECT_GT(std::max(result.gradient_difference, result.loss_difference), 1e-3);
   }
 }
 
 // What is wrong stays wrong on the second hearing, however many decisions are replayed: a gradient that is off by a thousandth is not excused.
 TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   for (const char* name : {"conv1.weights", "fc.weights"}) {
-    const Verification result =
+    const VerificationResult result =
         verified(read_network("tiny"), "C2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
           for (NamedTensor& tensor : tensors)
             if (tensor.name == name)
@@ -179,10 +180,10 @@ TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
        false}) {  // the undivided run is fused either way: the same decisions fall in the same order
     std::int64_t turned = 0;
     for (std::uint64_t seed = 1; seed <= 20 && turned == 0; ++seed) {
-      const Verification result =
+      const VerificationResult result =
           verified(network, "C2", Fault::Rounding, {}, seed, {.precision = {}, .fuse = fuses});
       EXPECT_TRUE(result.passed) << seed << ": " << result.worst_tensor << " "
-                                 << result.worst_difference << " allowed " << result.tolerance;
+                                 << result.gradient_difference << " allowed " << result.tolerance;
       turned = result.turned;
     }
     EXPECT_GT(turned, 0) << "this test shows nothing";
@@ -192,17 +193,17 @@ TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
 TEST(Verify, ABiasThatANormalizationTakesAwayHasNoGradientButRounding) {
   const Network network = kinky_network(true);
   for (const char* grid : {"N1 H2", "C2", "F2"}) {
-    const Verification result = verified(network, grid, Fault::None);
+    const VerificationResult result = verified(network, grid, Fault::None);
     EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " "
-                               << result.worst_difference << " allowed " << result.tolerance;
+                               << result.gradient_difference << " allowed " << result.tolerance;
   }
-  const Verification lost = verified(network, "H2", Fault::MissedReduction);
+  const VerificationResult lost = verified(network, "H2", Fault::MissedReduction);
   EXPECT_FALSE(lost.passed);
 }
 
 /// A gradient of half the terms alone, in one channel.
 TEST(Verify, PartOfAGradientThatVanishesIsFound) {
-  const Verification result =
+  const VerificationResult result =
       verified(kinky_network(true), "H2", Fault::None, [&](std::vector<NamedTensor>& tensors) {
         double all = 0;
         for (const NamedTensor& tensor : tensors) all = std::hypot(all, norm(tensor.values));
@@ -227,9 +228,9 @@ Network depthwise_network() {
 
 TEST(Verify, AScaleThatANormalizationTakesAwayHasNoGradientButRounding) {
   for (const char* grid : {"N2", "H2", "C2", "F2"}) {
-    const Verification result = verified(depthwise_network(), grid, Fault::None);
+    const VerificationResult result = verified(depthwise_network(), grid, Fault::None);
     EXPECT_TRUE(result.passed) << grid << ": " << result.worst_tensor << " "
-                               << result.worst_difference << " allowed " << result.tolerance;
+                               << result.gradient_difference << " allowed " << result.tolerance;
   }
   EXPECT_FALSE(verified(depthwise_network(), "H2", Fault::MissedReduction).passed);
 }

@@ -30,14 +30,21 @@ const std::vector<LayerRule> rules{
     {"profile",
      {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime",
       "profile"}},
+    {"job", {"model", "model/base", "model/network", "model/partition", "runtime", "job"}},
+    {"session",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile",
+      "job", "session"}},
+    {"tuner",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "runtime",
+      "profile", "job", "tuner"}},
     {"interop", {"model/base", "model/network", "interop"}},
     {"synthesis", {"model/base", "synthesis"}},
     {"report",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner",
+     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "tuner",
       "report"}},
     {"cli",
      {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner",
-      "runtime", "profile", "interop", "report", "synthesis", "cli"}},
+      "runtime", "profile", "job", "session", "tuner", "interop", "report", "synthesis", "cli"}},
 };
 
 /// Headers of packages and of the system that belong in few places. A header that ends in * stands for all that begin so.
@@ -58,7 +65,8 @@ const std::vector<PackageRule> packages{
     // Pure functions of values, and combinatorics: no clock, no chance, and no threads but in_parallel's.
     {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random",
       "omp.h"},
-     {"planner", "runtime", "profile", "interop", "report", "cli", "model/base/in_parallel.cpp"}},
+     {"planner", "runtime", "profile", "job", "session", "tuner", "interop", "report", "cli",
+      "model/base/cpu_time.cpp", "model/base/in_parallel.cpp"}},
 };
 
 const std::set<std::string> generated{"build_info.hpp", "embedded_schemas.hpp"};

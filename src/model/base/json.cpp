@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "model/base/error.hpp"
+#include "model/base/hash.hpp"
 #include "model/base/regular_file.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
@@ -124,11 +125,7 @@ Json read_document(const std::string& path, const std::string& kind) {
 }
 
 std::string fingerprint_of(const std::string& bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a, 64 bits: offset basis and prime
-  for (const char byte : bytes) {
-    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
-  }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x}", Fnv1a().add_bytes(bytes).value());
 }
 
 }  // namespace stratplan

@@ -7,14 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "model/base/json_fwd.hpp"
 #include "model/base/output.hpp"
 
 // The value's own members are compiled once, in json.cpp, not in each of the many sources that use some of them.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace stratplan {
-
-using Json = nlohmann::ordered_json;
 
 /// Parses `path`, a regular file ("-": standard input). Throws InputError: missing, of another
 /// kind, unreadable, truncated (with line and column), deeper than 64, duplicate keys,

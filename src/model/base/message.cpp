@@ -6,14 +6,17 @@
 
 namespace stratplan {
 
-void write_message(std::string_view text) noexcept {
+int write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno != EINTR) {
-      return;
-    }
-    text.remove_prefix(written < 0 ? 0 : static_cast<std::size_t>(written));
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      return errno;
   }
+  return 0;
 }
+
+void write_message(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 }  // namespace stratplan

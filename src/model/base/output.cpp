@@ -13,6 +13,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/json.hpp"
+#include "model/base/message.hpp"
 
 namespace stratplan {
 namespace {
@@ -154,14 +155,8 @@ void OutputFile::open_beside() {
 }
 
 void OutputFile::write(const void* data, std::size_t bytes) {
-  for (std::size_t done = 0; done < bytes;) {
-    const ssize_t written =
-        ::write(descriptor_, static_cast<const char*>(data) + done, bytes - done);
-    if (written < 0 && errno != EINTR) {
-      cannot_write(path_, errno);
-    }
-    done += written < 0 ? 0 : static_cast<std::size_t>(written);
-  }
+  if (const int error = write_all(descriptor_, {static_cast<const char*>(data), bytes}); error != 0)
+    cannot_write(path_, error);
 }
 
 void OutputFile::complete() {

@@ -12,6 +12,8 @@
 #include <numbers>
 #include <string_view>
 
+#include "model/base/hash.hpp"
+
 namespace stratplan {
 
 using PhiloxBlock = std::array<std::uint32_t, 4>;
@@ -35,9 +37,7 @@ constexpr PhiloxBlock philox(PhiloxBlock counter, PhiloxKey key) {
 class RandomStream {
  public:
   constexpr RandomStream(std::uint64_t seed, std::string_view name, std::int64_t step = 0) {
-    std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a over the name, then seed and step mixed in
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-    named_ = mixed(hash ^ mixed(seed));
+    named_ = mixed(Fnv1a().add_bytes(name).value() ^ mixed(seed));
     key_ = key_of(step);
   }
 

@@ -5,12 +5,11 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
 #include "model/cost/collective_cost.hpp"
 
 namespace stratplan {
 namespace {
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// Any grid that has all dimensions: what each of them does shows.
 Decomposition probe(Landing landing) {

@@ -9,19 +9,6 @@
 
 namespace stratplan {
 
-std::string collective_key(Collective op, DataType type, int group_size) {
-  return fmt::format("{} {} {}", name_of(op), name_of(type), group_size);
-}
-
-std::string collective_key(Collective op, DataType type, const GroupShape& shape,
-                           std::size_t levels) {
-  std::size_t level = 0;
-  while (level + 1 < levels && shape.members[level] == 1) ++level;
-  std::string members = std::to_string(shape.members[level]);
-  while (++level < levels) members += "x" + std::to_string(shape.members[level]);
-  return fmt::format("{} {} {}", name_of(op), name_of(type), members);
-}
-
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device) {
   SP_ASSERT(members >= 1 && level.bandwidth_bytes_per_s > 0 && device.bytes_per_s > 0, "members={}",
@@ -47,21 +34,6 @@ Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level
   }
   SP_ASSERT(false, "collective {}", static_cast<int>(op));
   return {};
-}
-
-GroupShape shape_of(const std::vector<int>& group, const Topology& placement) {
-  SP_ASSERT(!group.empty() && placement.size() <= GroupShape::most_levels, "members={} levels={}",
-            group.size(), placement.size());
-  GroupShape shape;
-  int within = 1, counted = 1;
-  for (std::size_t level = placement.size(); level-- > 0;) {
-    within *= placement[level];
-    const auto together = std::ranges::count_if(
-        group, [&](int member) { return member / within == group.front() / within; });
-    shape.members[level] = static_cast<int>(together) / counted;
-    counted *= shape.members[level];
-  }
-  return shape;
 }
 
 int ranks_within(const Topology& placement, std::size_t level) {

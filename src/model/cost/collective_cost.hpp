@@ -18,29 +18,10 @@
 //   hierarchical    reduce-scatter within the innermost level, the operation on 1/m of the bytes across the levels outside (all m ranks of a node at once), all-gather
 //                   within; a reduce-scatter is the first two, an all-gather the last two
 // Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network hierarchy, MLSys 2019.
-#include <array>
-#include <string>
-
 #include "model/cost/step_cost.hpp"
+#include "model/partition/group_shape.hpp"
 
 namespace stratplan {
-
-/// How the members of a group lie on the machine: how many groups of the next level (ranks, at the innermost) they are in at each of MachineProfile::levels.
-/// Their product is the group's size. Four ranks in each of two nodes: {2, 4}; one in each of eight: {8, 1}.
-struct GroupShape {
-  static constexpr std::size_t most_levels = 4;
-  std::array<int, most_levels> members{1, 1, 1, 1};
-  int size() const { return members[0] * members[1] * members[2] * members[3]; }
-  friend auto operator<=>(const GroupShape&, const GroupShape&) = default;
-};
-/// `placement`: MachineProfile::placement of the job. Of a group that is not everywhere alike, as its first member sees it.
-GroupShape shape_of(const std::vector<int>& group, const Topology& placement);
-
-/// "all_reduce f32 2": the key in MachineProfile::collectives, of ranks that meet at the innermost level.
-std::string collective_key(Collective op, DataType type, int group_size);
-/// The same of any group: "all_reduce f32 8x1" for one rank on each of eight nodes, members at each level from the outermost that has several.
-std::string collective_key(Collective op, DataType type, const GroupShape& shape,
-                           std::size_t levels);
 
 /// The cheapest algorithm's time for `bytes` (as CollectiveStep::bytes) over `members` ranks of one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,

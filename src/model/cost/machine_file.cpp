@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/cost/machine_parts.hpp"
 #include "model/cost/machine_profile.hpp"
@@ -61,7 +63,7 @@ std::filesystem::path local_machine_path(int ranks, int threads_per_rank) {
 }
 
 MachineProfile estimate_local_machine() {
-  const int cores = std::max(1, static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)));
+  const int cores = online_cores();
   const std::int64_t memory =
       std::max<std::int64_t>(1, ::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
   MachineProfile machine;
@@ -70,9 +72,9 @@ MachineProfile estimate_local_machine() {
   // What a core of a current server processor reaches at best, so that the estimates remain floors.
   machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
   machine.levels = {{"core", cores, {5e-7}, 1e10}};
-  machine.provenance = {
-      {"note",
-       "generic rates, nothing measured yet: `stratplan profile` or `stratplan autotune` measure"}};
+  machine.provenance.set("note",
+                         "generic rates, nothing measured yet: `stratplan profile` or `stratplan "
+                         "autotune` measure");
   return machine;
 }
 

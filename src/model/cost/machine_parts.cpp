@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/base/suggestion.hpp"
 
 namespace stratplan {

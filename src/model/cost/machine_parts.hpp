@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json.hpp"
+#include "model/base/json_fwd.hpp"
 
 namespace stratplan {
 

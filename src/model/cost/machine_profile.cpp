@@ -6,6 +6,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/cost/machine_parts.hpp"
 
 namespace stratplan {
@@ -268,7 +269,7 @@ Json to_json(const MachineProfile& machine) {
   Json json{{"schema_version", 1},
             {"name", machine.name},
             {"assumed", machine.assumed},
-            {"provenance", machine.provenance.is_object() ? machine.provenance : Json::object()},
+            {"provenance", machine.provenance.json()},
             {"levels", std::move(levels)},
             {"device", to_json(machine.device)},
             {"threads_per_rank", machine.threads_per_rank},
@@ -290,7 +291,7 @@ MachineProfile machine_from_json(const Json& document, const std::string& file) 
   MachineProfile machine;
   machine.name = document.at("name").get<std::string>();
   machine.assumed = document.value("assumed", false);
-  machine.provenance = document.value("provenance", Json::object());
+  if (document.contains("provenance")) machine.provenance = Provenance(document.at("provenance"));
   for (const Json& level : document.at("levels"))
     machine.levels.push_back({level.at("name").get<std::string>(),
                               level.at("ranks").get<int>(),

@@ -1,6 +1,7 @@
 #pragma once
 // What is known of a machine: measured kernels and links, or assumed rates with their sources. The file machine.json.
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
@@ -8,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/base/json.hpp"
+#include "model/base/json_fwd.hpp"
+#include "model/base/provenance.hpp"
 #include "model/partition/kernel.hpp"
 #include "model/partition/process_grid.hpp"
 #include "model/partition/program.hpp"
@@ -122,7 +124,7 @@ struct MachineProfile {
   std::vector<Interference>
       interference;  ///< emulated on one device, ascending by blocks; none if not measured
   std::optional<Drift> drift;  ///< since the profile was measured; none was looked for, or found
-  Json provenance;
+  Provenance provenance;
   /// Scratch memory of a kernel that was not measured, if it can be asked for here, of the very implementation that would run; otherwise such kernels count
   /// none.
   std::function<Bytes(const Kernel&)> unmeasured_workspace{};

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "model/base/assert.hpp"
+#include "model/base/hash.hpp"
 
 namespace stratplan {
 namespace {
@@ -47,10 +48,7 @@ void append_digits(const Factors& factors, int& stride, std::vector<GridDigit>& 
 }  // namespace
 
 std::size_t GridSpace::FactorsHash::operator()(const Factors& factors) const {
-  std::uint64_t hash = 1469598103934665603ULL;  // FNV-1a
-  for (const int factor : factors)
-    hash = (hash ^ static_cast<std::uint64_t>(factor)) * 1099511628211ULL;
-  return hash;
+  return Fnv1a().add_each(factors).value();
 }
 
 GridSpace::Places GridSpace::places_of(const std::vector<Factors>& factors) {

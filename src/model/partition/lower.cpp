@@ -2,6 +2,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/partition/lowering.hpp"
+#include "model/partition/ways.hpp"
 
 namespace stratplan {
 
@@ -65,6 +66,7 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
   lowering.program.concurrent_tracks = execution.concurrent_tracks;
   lowering.program.implementations = execution.implementations;
   plan_buffers(lowering.program);
+  take_ways(lowering.program, execution.ways);
   return std::move(lowering.program);
 }
 
@@ -86,6 +88,7 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
     lowering.layer_forward(*index);
   }
   plan_buffers(lowering.program);
+  take_ways(lowering.program, execution.ways);
   return std::move(lowering.program);
 }
 

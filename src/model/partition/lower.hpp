@@ -7,7 +7,7 @@
 
 namespace stratplan {
 
-/// The whole iteration of one rank: forward, backward, update, with its buffer plan.
+/// The whole iteration of one rank: forward, backward, update, with its buffer plan and the ways of its transfers.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank);
 

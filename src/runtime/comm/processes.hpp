@@ -1,6 +1,6 @@
 #pragma once
-// Ranks as processes of this machine without MPI: this program, started several times over, its copies connected by sockets.
-#include <functional>
+// Ranks that are processes of one machine and talk over sockets: what tells such a process that it
+// is one.
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,24 +9,13 @@
 
 namespace stratplan {
 
-struct ProcessesEnd {
-  int exit_code =
-      0;  ///< a documented code (base/error.hpp) of the rank that failed, or 128 + N if signal N interrupted
-  bool interrupted = false;  ///< this process was asked to stop meanwhile
-  int killed_by = 0;         ///< the signal that killed a rank, which makes exit code 6; 0: none
-  int rank = -1;             ///< that failed; -1: none
-};
+/// "NAME=value" each: the variables by which a process knows its rank and its sockets to the
+/// others, which it inherits.
+std::vector<std::string> rank_environment(int rank, const std::vector<int>& sockets);
 
-/// Runs this program's copies with `arguments` (its name left out) to their end. When one fails, or `hangs`, asked all the time, says so (exit code 6), the
-/// others are ended. SIGINT, SIGTERM and SIGUSR1 are passed on, and interrupt unless the ranks answer with a code of their own. Requires that this process
-/// has no other children. Throws EnvironmentError if they cannot be started.
-ProcessesEnd run_processes(int ranks, int threads_per_rank,
-                           const std::vector<std::string>& arguments,
-                           const std::function<bool()>& hangs = {});
-
-/// Whether run_processes started this process.
+/// Whether this process has those variables: job/processes started it.
 bool launched_by_processes();
-/// Its communicator: once in a process that run_processes started.
+/// Its communicator. Once, in a process that was launched so.
 std::unique_ptr<Communicator> make_process_communicator();
 
 }  // namespace stratplan

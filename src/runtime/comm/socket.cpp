@@ -16,6 +16,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/hash.hpp"
 #include "model/partition/interval.hpp"
 #include "runtime/comm/connection.hpp"
 #include "runtime/float16.hpp"
@@ -25,23 +26,15 @@ namespace {
 
 enum class Verb : std::uint32_t { AllReduce, ReduceScatter, AllGather, Barrier };
 
-constexpr std::uint32_t mixed(std::uint32_t hash, std::uint64_t value) {  // FNV-1a
-  return (hash ^ static_cast<std::uint32_t>(value ^ (value >> 32))) * 16777619U;
-}
-constexpr std::uint32_t hash_start = 2166136261U;
-
 /// Apart from the tags of exchanges by its highest bit.
 std::uint32_t channel_of(const std::vector<int>& ranks) {
-  std::uint32_t hash = hash_start;
-  for (const int rank : ranks) hash = mixed(hash, static_cast<std::uint64_t>(rank));
-  return hash | 0x80000000U;
+  return Fnv1a().add_each(ranks).folded() | 0x80000000U;
 }
 
 std::uint32_t call_of(Verb verb, DataType type, std::span<const std::int64_t> counts) {
-  std::uint32_t hash =
-      mixed(mixed(hash_start, static_cast<std::uint64_t>(verb)), static_cast<std::uint64_t>(type));
-  for (const std::int64_t count : counts) hash = mixed(hash, static_cast<std::uint64_t>(count));
-  return hash;
+  Fnv1a hash;
+  hash.add(static_cast<std::uint64_t>(verb)).add(static_cast<std::uint64_t>(type));
+  return hash.add_each(counts).folded();
 }
 
 /// terms[0][i] + terms[1][i] + ..., in that order; `result` may be one of the terms.

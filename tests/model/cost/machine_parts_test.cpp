@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/cost/machine_profile.hpp"
 #include "support/message_of.hpp"
 

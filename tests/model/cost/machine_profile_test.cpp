@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "model/base/error.hpp"
+#include "model/base/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "support/message_of.hpp"
 
@@ -84,7 +85,7 @@ MachineProfile full_machine() {
   machine.one_way.points = {{{4}, measured(1.0 / 3)}};
   machine.both_ways.points = {{{4}, measured(2.0 / 3)}};
   machine.step_overhead = measured(1e-7);
-  machine.provenance = {{"host", "here"}};
+  machine.provenance.set("host", "here");
   return machine;
 }
 
@@ -105,7 +106,7 @@ TEST(MachineJson, RoundTripsAndSatisfiesItsSchema) {
 TEST(MachineJson, FingerprintSeesNumbersButNotProvenance) {
   const MachineProfile machine = full_machine();
   MachineProfile other = machine;
-  other.provenance["host"] = "there";
+  other.provenance.set("host", "there");
   EXPECT_EQ(other.fingerprint(), machine.fingerprint());
   other.kernels["fill bytes8"].median.value *= 1.001;
   EXPECT_NE(other.fingerprint(), machine.fingerprint());

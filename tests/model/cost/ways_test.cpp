@@ -53,7 +53,7 @@ TEST(MessageKey, TellsNearFromFarAndOneWayFromBoth) {
            Row{0, 3, 8, 8, {4}, "messages"},
            Row{0, 3, 8, 8, {4, 1}, "messages across"},
        })
-    EXPECT_EQ(message_key(rank, peer, {out}, {in}, placement), key) << rank << " to " << peer;
+    EXPECT_EQ(message_key(rank, peer, {{out}, {in}}, placement), key) << rank << " to " << peer;
 }
 
 /// Small messages by one way, large ones by another; sums by a third.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "job/processes.hpp"
 #include "model/base/error.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/nccl.hpp"

@@ -17,6 +17,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
+#include "model/base/hash.hpp"
 #include "runtime/comm/mpi.hpp"
 #include "runtime/float16.hpp"
 
@@ -73,9 +74,8 @@ MPI_Op mpi_sum(DataType type) {
 
 /// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells concurrent calls apart by it.
 int group_tag(const std::vector<int>& ranks) {
-  std::uint32_t hash = 2166136261u;  // FNV-1a
-  for (int rank : ranks) hash = (hash ^ static_cast<std::uint32_t>(rank)) * 16777619u;
-  return static_cast<int>(hash % 32767u);  // tags up to 32767 are guaranteed
+  // Tags up to 32767 are guaranteed.
+  return static_cast<int>(Fnv1a().add_each(ranks).value() % 32767U);
 }
 
 template <class T>

@@ -1,0 +1,185 @@
+#include "job/launcher.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "model/base/cpu_time.hpp"
+#include "model/base/error.hpp"
+#include "model/base/process.hpp"
+#include "model/base/process_tree.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Tells the ranks whose child they are.
+constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
+
+constexpr std::chrono::milliseconds look_interval{20};
+constexpr std::chrono::seconds patience{5};  ///< with mpirun that was asked to end its ranks
+
+/// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does
+/// not wait for ranks that it has ended, and one that is killed ends none.
+class Orphans {
+ public:
+  Orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+  Orphans(const Orphans&) = delete;
+  Orphans& operator=(const Orphans&) = delete;
+  ~Orphans() {
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (end_all() && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(look_interval);
+    prctl(PR_SET_CHILD_SUBREAPER, 0);
+  }
+
+ private:
+  /// Whether there were any.
+  bool end_all() const {
+    bool any = false;
+    for (const ProcessState& process : descendants_of(getpid())) {
+      if (before_.contains(process.process)) continue;
+      any = true;
+      kill(process.process, SIGKILL);
+      waitpid(process.process, nullptr, WNOHANG);
+    }
+    return any;
+  }
+
+  std::set<int> before_ = [] {
+    std::set<int> processes;
+    for (const ProcessState& process : descendants_of(getpid())) processes.insert(process.process);
+    return processes;
+  }();
+};
+
+/// Has mpirun, even one that is stopped, end its ranks, or ends it.
+void end(int child) {
+  kill(child, SIGTERM);
+  kill(child, SIGCONT);
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (look_for_end(child)) return;
+    std::this_thread::sleep_for(look_interval);
+  }
+  kill(child, SIGKILL);
+  wait_for_end(child);
+}
+
+/// A terminal's Ctrl-C reaches the job by itself; what one process sends to this one has to be
+/// passed on. mpirun ends its ranks on SIGTERM, but hands SIGUSR1 on to them.
+void pass_on(int signal, int child, bool makes_checkpoints) {
+  if (signal == SIGINT && StopSignals::from_terminal()) return;
+  kill(child, makes_checkpoints && signal == SIGTERM ? SIGUSR1 : signal);
+}
+
+/// Waits for the job's end. Returns its status; nothing if it hung and was ended.
+std::optional<int> wait_for(int child, const Launch& launch) {
+  for (int passed_on = 0;;) {
+    if (const auto status = look_for_end(child)) return status;
+    if (passed_on != StopSignals::count()) {
+      passed_on = StopSignals::count();
+      pass_on(StopSignals::seen(), child, launch.makes_checkpoints);
+    }
+    if (launch.hangs && launch.hangs()) {
+      end(child);
+      return {};
+    }
+    std::this_thread::sleep_for(look_interval);
+  }
+}
+
+/// What the job's end means. Throws CommunicationError if it was not a rank but what starts them that was killed.
+void interpret(std::optional<int> status, const Launch& launch, LaunchResult& result) {
+  result.interrupted = StopSignals::seen() != 0;
+  result.exit_code = static_cast<int>(ExitCode::Communication);
+  if (!status) return;
+  const int code = WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
+  const bool obeyed =
+      code == static_cast<int>(ExitCode::Checkpointed) || (launch.makes_checkpoints && code == 0);
+  if (result.interrupted && !obeyed)
+    result.exit_code = 128 + StopSignals::seen();
+  else if (WIFSIGNALED(*status) && launch.ranks > 1)
+    throw CommunicationError(
+        fmt::format("{} was killed by signal {} ({})",
+                    uses_mpirun(launch.ranks, launch.mpi) ? "mpirun" : "stratplan ranks",
+                    WTERMSIG(*status), strsignal(WTERMSIG(*status))));
+  else if (code > 128)
+    result.killed_by = code - 128;
+  else if (documented(code))
+    result.exit_code = code;
+}
+
+}  // namespace
+
+bool supervised() { return std::getenv(supervised_variable) != nullptr; }
+
+bool uses_mpirun(int ranks, bool mpi) { return ranks > 1 && mpi && find_on_path("mpirun"); }
+
+std::vector<std::string> launch_command(const Launch& launch) {
+  std::vector<std::string> command;
+  const bool mpirun = uses_mpirun(launch.ranks, launch.mpi);
+  if (mpirun) {
+    command = {*find_on_path("mpirun"), "-q", "-n", std::to_string(launch.ranks)};
+    if (geteuid() == 0) command.push_back("--allow-run-as-root");
+    if (launch.ranks * launch.threads_per_rank > usable_cores()) {
+      command.insert(command.end(), {"--oversubscribe", "--bind-to", "none"});
+    } else if (launch.threads_per_rank > 1) {
+      command.insert(command.end(), {"--map-by", fmt::format("slot:PE={}", launch.threads_per_rank),
+                                     "--bind-to", "core"});
+    } else {
+      command.insert(command.end(), {"--bind-to", "core"});
+    }
+  }
+  command.push_back(own_executable());
+  if (launch.ranks > 1 && !mpirun)
+    command.insert(command.end(), {"ranks", "-n", std::to_string(launch.ranks), "--threads",
+                                   std::to_string(launch.threads_per_rank), "--"});
+  command.insert(command.end(), launch.arguments.begin(), launch.arguments.end());
+  return command;
+}
+
+LaunchResult launch(const Launch& launch) {
+  const auto command = launch_command(launch);
+  setenv(supervised_variable, "1", 1);
+  setenv("OMPI_MCA_opal_signal", "", 0);  // else Open MPI prints the stack of a rank that crashes
+  setenv("OMP_NUM_THREADS", std::to_string(launch.threads_per_rank).c_str(), 1);
+  int output = -1;
+  if (launch.standard_output) {
+    output = open(launch.standard_output->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (output < 0)
+      throw EnvironmentError(fmt::format("cannot write {}: {}", launch.standard_output->string(),
+                                         std::strerror(errno)));
+  }
+
+  const CpuReading before = read_cpu();
+  LaunchResult result;
+  try {
+    const StopSignals signals(launch.makes_checkpoints);
+    const Orphans orphans;
+    const int child =
+        start_process({.program = command.front(), .command = command, .standard_output = output});
+    interpret(wait_for(child, launch), launch, result);
+  } catch (...) {
+    if (output >= 0) close(output);
+    throw;
+  }
+  if (output >= 0) close(output);
+
+  const CpuReading after = read_cpu();
+  result.wall = after.wall - before.wall;
+  result.foreign_load =
+      foreign_share(before, after, after.children - before.children, online_cores());
+  return result;
+}
+
+}  // namespace stratplan

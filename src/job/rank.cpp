@@ -1,0 +1,99 @@
+#include "job/rank.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <optional>
+#include <system_error>
+#include <thread>
+
+#include "job/stop_request.hpp"
+#include "model/base/error.hpp"
+#include "model/base/message.hpp"
+#include "model/base/standard_streams.hpp"
+#include "model/base/text.hpp"
+#include "runtime/comm/loopback.hpp"
+#include "runtime/comm/mpi.hpp"
+#include "runtime/comm/processes.hpp"
+#include "runtime/comm/recording.hpp"
+
+namespace stratplan {
+namespace {
+
+std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const RankFailure& in_place) {
+    const auto [message, code] = describe(in_place.cause);
+    return {fmt::format("{}: {}", in_place.place, message), code};
+  } catch (const Error& error) {
+    return {error.what(), error.code()};
+  } catch (const std::bad_alloc&) {
+    return {"out of memory", ExitCode::Environment};
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout))
+      return {standard_output_failure(error.code().value()), ExitCode::Environment};
+    return {fmt::format("internal error: {}", error.what()), ExitCode::Environment};
+  } catch (const std::exception& error) {
+    return {fmt::format("internal error: {}", error.what()), ExitCode::Environment};
+  }
+}
+
+}  // namespace
+
+int report_failure(const std::exception_ptr& failure) {
+  const auto [message, code] = describe(failure);
+  const bool rank = launched_as_rank();
+  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is
+  // ended by the launcher, which knows why.
+  const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
+  if (rank && (!speaks() || second_hand)) {
+    std::signal(
+        SIGTERM,
+        SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
+  }
+  std::fflush(stdout);
+  write_message(fmt::format("stratplan: {}\n", message));
+  if (rank) abort_all_ranks(static_cast<int>(code));
+  return static_cast<int>(code);
+}
+
+bool speaks() { return launched_rank() <= 0; }
+
+bool launched_as_rank() { return launched_by_processes() || launched_by_mpi(); }
+
+void run_as_rank(const RankBody& body) {
+  FlightRecorder recorder = FlightRecorder::of_rank(launched_rank());
+  note_being_ended(recorder);
+  recorder.begin({-1, Operation::joining});
+  recorder.waits(true);  // polling in MPI_Init, as in MPI_Finalize, is no work
+  std::optional<MpiSession> session;
+  if (!launched_by_processes()) session.emplace();
+  std::unique_ptr<Communicator>
+      communicator;  // outlives the report: whom the others lose before has not spoken yet
+  try {
+    communicator = session ? make_mpi_communicator() : make_process_communicator();
+    recorder.waits(false);
+    recorder.begin({});
+    RecordingCommunicator recorded(*communicator, recorder);
+    body(recorded, recorder);
+    recorder.waits(true);
+    recorder.ends(Ending::Finished);
+  } catch (...) {
+    recorder.ends(Ending::Failed);
+    report_failure(std::current_exception());
+  }
+}
+
+void run_as_threads(int ranks, const RankBody& body) {
+  run_loopback(ranks, [&](Communicator& communicator) { body(communicator, FlightRecorder()); });
+}
+
+void run_alone(const RankBody& body) { run_as_threads(1, body); }
+
+}  // namespace stratplan

@@ -1,0 +1,129 @@
+#include "session/rank_device.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "model/base/error.hpp"
+#include "runtime/comm/direct.hpp"
+#include "runtime/comm/mpi.hpp"
+#include "runtime/comm/nccl.hpp"
+#include "runtime/comm/processes.hpp"
+#include "runtime/comm/recording.hpp"
+#include "runtime/comm/staged.hpp"
+
+namespace stratplan {
+void check_devices(const DeviceRequest& request) {
+  if (request.communicator != "auto" && !is_cuda(request.backend))
+    throw UsageError(fmt::format(
+        "--communicator {} is for the memory of devices: it needs --backend cuda, not {}",
+        request.communicator, request.backend));
+  if (request.cuda_graph == "on" && !is_cuda(request.backend))
+    throw UsageError(fmt::format("--cuda-graph on needs --backend cuda, not {}", request.backend));
+}
+
+void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps,
+                  Executor& executor, Log& log) {
+  if (!backend.captures() || request.cuda_graph == "off") return;
+  executor.replay_steps();
+  const ReplayCount count = executor.replay_count();
+  if (count.segments == 0)
+    log.note("no CUDA graph: the host moves data between any two kernels");
+  else if (count.steps == count.all_steps)
+    log.note(fmt::format("from the second iteration on, one CUDA graph of {} steps is replayed",
+                         count.steps));
+  else
+    log.note(
+        fmt::format("from the second iteration on, {} of {} steps are replayed in {} CUDA graphs, "
+                    "between which the host moves data",
+                    count.steps, count.all_steps, count.segments));
+  if (times_steps && count.segments > 0)
+    log.note(
+        fmt::format("the time of each step will be that of {} more iterations, in which each is "
+                    "launched on its own",
+                    launched_iterations));
+}
+
+void prepare_launch(const DeviceRequest& request, int ranks) {
+  if (is_cuda(request.backend) && request.communicator == "nccl" &&
+      ranks > std::ssize(cuda_devices()))
+    prepare_shared_device(-1, true);
+}
+
+namespace {
+
+/// Of the job's own communicator: nothing if it is not MPI's or if that does not tell.
+std::optional<bool> host_takes_device_memory() {
+  if (!launched_by_mpi() || launched_by_processes()) return false;
+  return mpi_takes_device_memory();
+}
+
+}  // namespace
+
+RankDevice::RankDevice(const DeviceRequest& request, int threads, Communicator& host,
+                       FlightRecorder recorder, Log& log)
+    : request_(request), host_(host), recorder_(std::move(recorder)), log_(log) {
+  if (is_cuda(request.backend)) choose_device();
+  backend_ = make_backend(request.backend, threads);
+}
+
+/// Environment and device are set before anything is made on them.
+void RankDevice::choose_device() {
+  const std::vector<Seat> seats = gather_seats(this_seat(cuda_devices()), host_);
+  const int device = choose_devices(seats)[static_cast<std::size_t>(host_.rank())];
+  if (device < 0) return;  // make_backend says what is missing
+  first_way_ = device_way(request_.communicator, seats);
+  shared_ = share_devices(seats);
+  if (shared_) log_.note("ranks share devices: good for verification, not for timing");
+  if (shared_ && first_way_ == "nccl") prepare_shared_device(host_.rank(), on_one_node(seats));
+  use_cuda_device(device);
+}
+
+Communicator& RankDevice::make_way(const std::string& name,
+                                   const std::vector<CollectiveGroup>& groups) {
+  if (const auto known = by_name_.find(name); known != by_name_.end()) return *known->second;
+  if (name == "nccl") {
+    const NcclOptions options{.timeout = {static_cast<double>(request_.communication_timeout)}};
+    made_.push_back(make_nccl_communicator(host_, *backend_, groups, options));
+    made_.push_back(std::make_unique<RecordingCommunicator>(
+        *made_.back(), recorder_));  // no communicator inside notes who waits
+  } else if (name == "mpi") {
+    if (!host_takes_device_memory().value_or(true))
+      throw EnvironmentError(
+          "--communicator mpi: these ranks have no MPI between them that takes addresses of "
+          "devices; use nccl or staged");
+    made_.push_back(std::make_unique<DirectCommunicator>(host_, *backend_));
+  } else if (name == "staged") {
+    made_.push_back(std::make_unique<StagedCommunicator>(host_, *backend_));
+  } else {
+    throw EnvironmentError(fmt::format("the plan sends by {}; expected nccl, mpi or staged", name));
+  }
+  return *(by_name_[name] = made_.back().get());
+}
+
+Communicator& RankDevice::communicator(const Program& program) {
+  if (first_way_.empty() || host_.size() == 1) return host_;
+  const std::vector<CollectiveGroup> groups = groups_of(program);
+  Communicator& first = make_way(first_way_, groups);
+  if (program.ways.size() == 1) return first;
+  if (request_.communicator != "auto" || shared_) {
+    log_.note(
+        fmt::format("the plan's ways between devices are left aside: all goes by {}", first_way_));
+    return first;
+  }
+  chosen_ = std::make_unique<WaysCommunicator>(first);
+  for (const std::string& name : program.ways)
+    if (!name.empty()) chosen_->add(name, make_way(name, groups));
+  return *chosen_;
+}
+
+std::vector<Way> RankDevice::ways(const std::vector<CollectiveGroup>& groups) {
+  if (first_way_.empty() || host_.size() == 1) return {{"", host_}};
+  std::vector<Way> all{{first_way_, make_way(first_way_, groups)}};
+  if (first_way_ != "staged") all.push_back({"staged", make_way("staged", groups)});
+  if (first_way_ != "mpi" && host_takes_device_memory().value_or(false))
+    all.push_back({"mpi", make_way("mpi", groups)});
+  return all;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,395 @@
+#include "session/training.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "job/rank.hpp"
+#include "job/stop_request.hpp"
+#include "model/base/error.hpp"
+#include "model/base/text.hpp"
+#include "model/base/this_machine.hpp"
+#include "model/cost/machine_profile.hpp"
+#include "model/partition/lower.hpp"
+#include "model/partition/step_text.hpp"
+#include "profile/team.hpp"
+#include "runtime/checkpoint.hpp"
+#include "runtime/data_set.hpp"
+#include "runtime/dump.hpp"
+#include "runtime/job_watch.hpp"
+#include "runtime/prefetch.hpp"
+#include "runtime/resident.hpp"
+#include "runtime/safetensors.hpp"
+#include "runtime/trainer.hpp"
+#include "runtime/verify.hpp"
+#include "session/loss_curve.hpp"
+
+namespace stratplan {
+namespace {
+
+/// A dump may come from anywhere: its tensors must be this network's before they are compared.
+void check_tensors(const std::string& file, const std::vector<NamedTensor>& expected,
+                   const std::vector<NamedTensor>& actual) {
+  if (expected.size() != actual.size())
+    throw InputError(file, "",
+                     fmt::format("expected {} tensors of this network, found {}", actual.size(),
+                                 expected.size()));
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (expected[i].name != actual[i].name || expected[i].shape != actual[i].shape)
+      throw InputError(file, "",
+                       fmt::format("expected tensor {} of this network, found {}", actual[i].name,
+                                   expected[i].name));
+  }
+}
+
+/// What the first step should have come to; on rank 0.
+std::vector<NamedTensor> undivided(const PlanAndNetwork& planned, const TrainingRequest& request,
+                                   const TrainingSettings& settings, Backend& backend,
+                                   DataSource& data, const std::vector<NamedTensor>& actual) {
+  if (request.against.empty())
+    return undivided_iteration(planned.network, planned.plan.execution, backend, settings, data);
+  std::vector<NamedTensor> expected = read_safetensors(request.against);
+  check_tensors(request.against, expected, actual);
+  return expected;
+}
+
+/// Where this rank's data come from. Files are read by a thread, ahead of the steps.
+class TrainingData {
+ public:
+  /// Each rank looks at its part of the labels, so that all have been seen before the first step.
+  TrainingData(const TrainingRequest& request, const Program& program,
+               const Communicator& communicator, Log& log) {
+    const std::vector<LoadStep> loads = loads_of(program);
+    if (request.data.empty()) {
+      source_ = synthetic(request);
+    } else {
+      auto files = open_files(request, loads, log);
+      files->check_labels(communicator.rank(), communicator.size());
+      source_ = std::move(files);
+      ahead_.emplace(*source_, loads);
+    }
+    steps_per_epoch_ = source_->steps_per_epoch();
+  }
+  DataSource& source() { return ahead_ ? *ahead_ : *source_; }
+  std::int64_t steps_per_epoch() const { return steps_per_epoch_; }
+
+  /// The same data, not read ahead.
+  static std::unique_ptr<DataSource> again(const TrainingRequest& request, const Program& program) {
+    if (request.data.empty()) return synthetic(request);
+    SilentLog silent;
+    return open_files(request, loads_of(program), silent);
+  }
+
+ private:
+  static std::unique_ptr<DataSource> synthetic(const TrainingRequest& request) {
+    return std::make_unique<SyntheticData>(request.settings.seed);
+  }
+
+  static std::unique_ptr<FileData> open_files(const TrainingRequest& request,
+                                              const std::vector<LoadStep>& loads, Log& log) {
+    std::optional<ChannelOrder> order;
+    if (!request.channel_order.empty())
+      order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
+    auto data =
+        std::make_unique<FileData>(loads, DataSetRequest{request.data, order, request.settings.seed,
+                                                         !request.in_order, request.samples_alone});
+    const std::int64_t dropped = data->order().dropped();
+    if (dropped > 0)
+      log.note(
+          fmt::format("{}: each epoch leaves out {} of the samples, for they do not fill a batch",
+                      request.data, dropped));
+    return data;
+  }
+
+  std::unique_ptr<DataSource> source_;
+  std::int64_t steps_per_epoch_ = 1;
+  std::optional<PrefetchedData> ahead_;
+};
+
+Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) {
+  const Plan& plan = planned.plan;
+  const MachineProfile machine = read_machine("local", plan.ranks, plan.execution.threads_per_rank);
+  Timings timings;
+  timings.plan_name = plan.name;
+  timings.network_source = plan.network_source;
+  timings.network_fingerprint = planned.network.fingerprint();
+  timings.plan_fingerprint = fingerprint(plan);
+  timings.batch = planned.network.batch;
+  timings.ranks = plan.ranks;
+  timings.machine_name = this_machine();
+  timings.machine_fingerprint = machine.fingerprint();
+  timings.backend = request.device.backend;
+  timings.threads_per_rank = plan.execution.threads_per_rank;
+  timings.seed = request.settings.seed;
+  timings.data = request.data;
+  return timings;
+}
+
+/// Whether any rank was asked to stop: the same answer on all of them.
+bool any_asked(Communicator& communicator, Communicator::Group all) {
+  double asked = stop_requested() ? 1 : 0;
+  communicator.all_reduce(Track::Compute, all, &asked, 1, DataType::F64);
+  communicator.synchronize(Track::Compute);
+  return asked > 0;
+}
+
+/// A loss that is no number makes a state that is none: checkpoints of the steps before it must stay.
+void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request,
+                     Log& log) {
+  const std::string what = fmt::format(
+      "the loss is {}: training has diverged; a smaller --learning-rate, or some --warmup-steps, "
+      "may help",
+      loss);
+  if (!request.checkpoints.empty()) throw ValidationError(what);
+  log.note(fmt::format("after step {} {}", iteration + 1, what));
+}
+
+/// A step that overflowed has no gradients to compare.
+void check_scale(const LossScaling& scaling, const LossScaleSettings& settings,
+                 const Program& program) {
+  if (program.loss_scale >= 0 && scaling.steps == 0 && settings.growth_steps != 1)
+    throw ValidationError(
+        fmt::format("gradients of the first step overflowed at a loss scale of {}: a smaller "
+                    "--loss-scale is needed",
+                    settings.initial));
+}
+
+/// When checkpoints are made, where training begins, and when it ends early.
+class Continuation {
+ public:
+  Continuation(const TrainingRequest& request, Communicator& communicator, FlightRecorder recorder,
+               Checkpoints checkpoints, Log& log)
+      : request_(request),
+        communicator_(communicator),
+        all_ranks_(all_ranks(communicator)),
+        recorder_(std::move(recorder)),
+        checkpoints_(std::move(checkpoints)),
+        log_(log) {}
+
+  /// The step to begin with.
+  std::int64_t begin() {
+    if (request_.checkpoints.empty()) return 0;
+    if (!request_.resume) {
+      if (Checkpoints::any(request_.checkpoints))
+        throw UsageError(fmt::format(
+            "{} holds checkpoints already: go on from them with --resume, or name another folder",
+            request_.checkpoints));
+      return 0;
+    }
+    const Restored restored = checkpoints_.restore();
+    for (const std::string& damage : restored.notes) log_.note(damage);
+    log_.note(
+        restored.step > 0
+            ? fmt::format("going on behind step {}, from {}", restored.step, request_.checkpoints)
+            : fmt::format("no checkpoint in {} yet: beginning at the first step",
+                          request_.checkpoints));
+    return restored.step;
+  }
+
+  void after(std::int64_t iteration) {
+    if (request_.checkpoints.empty()) return;
+    const std::int64_t done = iteration + 1, all = request_.warmup + request_.steps;
+    stopped_ = any_asked(communicator_, all_ranks_) && done < all;
+    const bool due = request_.checkpoint_every > 0 && done % request_.checkpoint_every == 0;
+    if (!stopped_ && !due && done < all) return;
+    recorder_.begin({iteration, Operation::checkpoint});
+    checkpoints_.save(done);
+    recorder_.begin({iteration});
+    if (stopped_)
+      log_.note(
+          fmt::format("stopped behind step {} of {}, with a checkpoint in {}; go on with --resume",
+                      done, all, request_.checkpoints));
+  }
+
+  bool stopped() const { return stopped_; }
+
+ private:
+  const TrainingRequest& request_;
+  Communicator& communicator_;
+  Communicator::Group all_ranks_;
+  FlightRecorder recorder_;
+  Checkpoints checkpoints_;
+  Log& log_;
+  bool stopped_ = false;
+};
+
+/// What the training threw, with the place.
+RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
+                       const Network& network) {
+  const auto step_text = [&](std::size_t step) {
+    return to_text(program.steps[step], network, program.rank);
+  };
+  return {fmt::format("rank {} on {} failed {}", program.rank, host_name(),
+                      place_of(recorder.record().now(), step_text)),
+          std::current_exception()};
+}
+
+}  // namespace
+
+std::string default_backend() { return cpu_part().built ? "cpu" : "reference"; }
+
+TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request,
+                       Communicator& communicator, FlightRecorder recorder, Log& log_of_first) {
+  const Plan& plan = planned.plan;
+  const Network& network = planned.network;
+  SilentLog silent;
+  Log& log = communicator.rank() == 0 ? log_of_first : silent;
+  if (request.verify && network.local_statistics && plan.ranks > 1)
+    throw InputError(plan.network_source, "/statistics_samples",
+                     "with \"local\" the numbers depend on the plan; to verify, expected a number "
+                     "of samples, or \"all\"");
+  Timings timings = describe(planned, request);
+  const TrainingSettings& settings = request.settings;
+  RankDevice device(request.device, plan.execution.threads_per_rank, communicator, recorder, log);
+  Backend& backend = device.backend();
+  const Program program = lower(network, plan.layers, plan.execution, communicator.rank());
+  const bool collects = communicator.rank() == 0;
+  const ResidentGrowth resident(backend);
+  TrainingData data(request, program, communicator, log);
+  const bool verifies = request.verify || !request.against.empty();
+  // Opened now: behind the training its name may stand for another set.
+  const auto whole = verifies ? TrainingData::again(request, program) : nullptr;
+  Executor executor(network, program, backend, device.communicator(program), data.source(),
+                    settings, recorder);
+  replay_steps(request.device, backend, request.times_steps, executor, log);
+  if (is_cuda(request.device.backend)) timings.replays = executor.replay_count();
+  initialize_parameters(network, program, settings.seed, executor);
+  if (!request.weights.empty()) load_weights(request.weights, network, program, executor);
+  Continuation continuation(
+      request, communicator, recorder,
+      {request.checkpoints, request.keep, network, program, settings.seed, executor, communicator},
+      log);
+  const std::int64_t first = continuation.begin();
+  std::optional<LossCurve> curve;
+  if (collects && !request.loss_curve.empty()) curve.emplace(request.loss_curve, first);
+
+  std::vector<NamedTensor> first_step;
+  const bool wanted = verifies || !request.dump.empty();
+  const bool shows = collects && !request.quiet;
+  if (shows)
+    log.phase(fmt::format("training {} with {} on {} ranks", network.name, plan.name, plan.ranks));
+  const int iterations = request.warmup + request.steps;
+  bool diverged = false;
+  std::optional<Bytes> taken;
+  const auto after_step = [&](std::int64_t iteration, double loss, Seconds elapsed) {
+    if (iteration == 0 && wanted) {
+      check_scale(executor.loss_scaling(), settings.loss_scale, program);
+      taken = resident.peak();  // what is gathered for a comparison is no part of training
+      first_step = gather_iteration(network, program, executor, communicator);
+    }
+    if (curve) curve->add(iteration, settings.learning_rate_at(iteration), loss);
+    if (shows)
+      log.update(fmt::format("step {} of {}, loss {:.6g}, {} ms", iteration + 1, iterations, loss,
+                             milliseconds(elapsed)));
+    if (!std::isfinite(loss) && !std::exchange(diverged, true))
+      tell_divergence(loss, iteration, request, log);
+    continuation.after(iteration);
+  };
+  try {
+    timings.timing = train(
+        executor, communicator,
+        {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
+    if (request.times_steps && timings.timing.step_medians.empty() &&
+        !timings.timing.steps.empty() && !continuation.stopped())
+      time_steps(executor, communicator, iterations, launched_iterations, timings.timing);
+  } catch (...) {
+    throw failure_at(recorder, program, network);
+  }
+  const Team team(communicator);
+  const auto greatest = [&](Bytes mine) {
+    return Bytes{static_cast<std::int64_t>(team.greatest(static_cast<double>(mine.value)))};
+  };
+  timings.memory = greatest(executor.memory().total());
+  timings.resident = greatest(taken.value_or(resident.peak()));
+  if (collects && !request.dump.empty()) write_safetensors(request.dump, first_step);
+  if (verifies) {
+    std::vector<NamedTensor> expected;
+    recorder.begin({iterations, Operation::verification});
+    if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
+    timings.verification = verify_first_step(network, program, plan.execution, settings, backend,
+                                             *whole, executor, communicator, expected, first_step);
+  }
+  communicator.barrier();
+  return {std::move(timings), continuation.stopped()};
+}
+
+namespace {
+
+/// A trained network on one rank, ready to be run forward over its data.
+class Inference {
+ public:
+  Inference(const PlanAndNetwork& planned, const TrainingRequest& request,
+            Communicator& communicator, Log& log)
+      : network_(planned.network),
+        communicator_(communicator),
+        log_(communicator.rank() == 0 ? log : silent_),
+        device_(request.device, planned.plan.execution.threads_per_rank, communicator, {}, log_),
+        program_(lower_inference(network_, planned.plan.layers, planned.plan.execution,
+                                 communicator.rank())),
+        data_(request, program_, communicator, log_),
+        executor_(network_, program_, device_.backend(), device_.communicator(program_),
+                  data_.source(), request.settings) {
+    if (request.weights.empty())
+      restore(request);
+    else
+      load_weights(request.weights, network_, program_, executor_);
+  }
+
+  Evaluation evaluation() {
+    return evaluate(network_, program_, executor_, communicator_, data_.steps_per_epoch());
+  }
+  Outputs outputs() {
+    return forward(network_, program_, executor_, communicator_, data_.steps_per_epoch());
+  }
+
+ private:
+  void restore(const TrainingRequest& request) {
+    Checkpoints checkpoints(request.checkpoints, request.keep, network_, program_,
+                            request.settings.seed, executor_, communicator_);
+    const Restored restored = checkpoints.restore_for_inference();
+    for (const std::string& damage : restored.notes) log_.note(damage);
+    if (restored.step == 0)
+      throw InputError(request.checkpoints, "", "expected a folder of checkpoints, found none");
+    log_.note(fmt::format("evaluating the state behind step {}, from {}", restored.step,
+                          request.checkpoints));
+  }
+
+  const Network& network_;
+  Communicator& communicator_;
+  SilentLog silent_;
+  Log& log_;
+  RankDevice device_;
+  Program program_;
+  TrainingData data_;
+  Executor executor_;
+};
+
+void check_running_statistics(const PlanAndNetwork& planned) {
+  const Network& network = planned.network;
+  const bool normalizes = std::ranges::any_of(
+      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+  if (normalizes && network.running_momentum == 0)
+    throw InputError(planned.plan.network_source, "/running_momentum",
+                     "evaluation needs the running statistics that a network keeps if this is set, "
+                     "usually to 0.1");
+}
+
+}  // namespace
+
+Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                         Communicator& communicator, Log& log) {
+  check_running_statistics(planned);
+  request.in_order = true;
+  return Inference(planned, request, communicator, log).evaluation();
+}
+
+Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
+                     Communicator& communicator, Log& log) {
+  check_running_statistics(planned);
+  request.in_order = request.samples_alone = true;
+  return Inference(planned, request, communicator, log).outputs();
+}
+
+}  // namespace stratplan

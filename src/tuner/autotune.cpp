@@ -1,0 +1,343 @@
+#include "tuner/autotune.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "job/launcher.hpp"
+#include "model/base/cpu_time.hpp"
+#include "model/base/error.hpp"
+#include "model/base/index.hpp"
+#include "model/base/json.hpp"
+#include "model/base/process.hpp"
+#include "model/base/statistics.hpp"
+#include "model/timings.hpp"
+#include "runtime/backend.hpp"
+#include "tuner/measuring.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// How often one run is repeated because others used the machine.
+constexpr int most_repetitions = 2;
+
+// ---------------------------------------------------------------- plans
+
+bool same_decompositions(const Plan& a, const Plan& b) {
+  return a.ranks == b.ranks && a.layers == b.layers && a.execution == b.execution;
+}
+
+/// "H2 W2" -> "h2-w2"
+std::string folder_name(const std::string& name) {
+  std::string text;
+  for (const char c : name)
+    text += std::isalnum(static_cast<unsigned char>(c))
+                ? static_cast<char>(std::tolower(static_cast<unsigned char>(c)))
+                : '-';
+  return text;
+}
+
+/// The recommended plan, then each other baseline; baselines that are the recommended plan become its aliases.
+std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
+  std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
+  for (const Considered& baseline : planning.baselines) {
+    if (baseline.plan && same_decompositions(*baseline.plan, planning.recommended)) {
+      auto& aliases = plans.front().aliases;
+      aliases.push_back(baseline.name);
+      aliases.insert(aliases.end(), baseline.aliases.begin(), baseline.aliases.end());
+      continue;
+    }
+    plans.push_back({baseline.name,
+                     baseline.aliases,
+                     baseline.plan,
+                     baseline.infeasible,
+                     {},
+                     folder / "plans" / folder_name(baseline.name)});
+  }
+  return plans;
+}
+
+// ---------------------------------------------------------------- running
+
+/// What one run of `stratplan run` measured.
+struct Run {
+  Timings timings;
+  double foreign_load = 0;
+};
+
+class Runner {
+ public:
+  /// `repetitions`: of disturbed runs, all together; a machine that is never quiet is taken as it is.
+  Runner(const AutotuneRequest& request, Log& log, int repetitions)
+      : request_(request), log_(log), repetitions_left_(repetitions) {}
+
+  /// The first step on one rank: what all others are held against.
+  void run_undivided(const Network& network) {
+    Plan plan = uniform_plan(network, Decomposition::parse("N1"));
+    plan.name = "undivided";
+    plan.network_source = request_.network;
+    plan.overrides.input_size = request_.overrides.input_size;
+    plan.execution.precision = request_.precision;
+    const fs::path file = request_.folder / "undivided.json";
+    write_document(file, "plan", to_json(plan, network, request_.provenance));
+    log_.phase("running one undivided step, to compare with");
+    const auto result =
+        launch({1, 1, arguments(file, {"--steps", "1", "--warmup", "0", "--dump", dump().string()}),
+                "/dev/null", false, mpi_part().built});
+    if (result.exit_code != 0) fail(result, "undivided");
+  }
+
+  /// One round of one plan. Repeated if other processes got in the way; of the repetitions the least disturbed counts.
+  Run run(const TunedPlan& tuned, int round) {
+    std::optional<Run> best;
+    for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
+      log_.phase(fmt::format("running {} (round {} of {}{})", tuned.name, round + 1,
+                             request_.rounds,
+                             repetition ? ", again: others used the machine" : ""));
+      const Run run = run_once(tuned, round);
+      if (!best || run.foreign_load < best->foreign_load) best = run;
+      if (best->foreign_load <= tolerated_foreign_load || repetitions_left_ == 0) break;
+      if (repetition < most_repetitions) --repetitions_left_;
+    }
+    return *best;
+  }
+
+  fs::path timings_of(const TunedPlan& tuned, int round) const {
+    return tuned.folder / fmt::format("timings-{}.json", round + 1);
+  }
+  fs::path dump() const { return request_.folder / "undivided.safetensors"; }
+  /// The user wants it to end.
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  [[noreturn]] void fail(const LaunchResult& result, const std::string& name) {
+    interrupted_ = result.interrupted;
+    throw Error(static_cast<ExitCode>(result.exit_code),
+                fmt::format("the run of {} failed with exit code {}", name, result.exit_code));
+  }
+
+  std::vector<std::string> arguments(const fs::path& plan,
+                                     const std::vector<std::string>& more) const {
+    std::vector<std::string> all{"run",
+                                 plan.string(),
+                                 "--quiet",
+                                 "--backend",
+                                 request_.backend,
+                                 "--seed",
+                                 std::to_string(request_.seed)};
+    if (request_.precision.scales_loss())
+      all.insert(all.end(),
+                 {"--loss-scale", "1024"});  // a first step that overflowed could not be compared
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  Run run_once(const TunedPlan& tuned, int round) {
+    const double predicted = std::max(tuned.plan->prediction->step.value, 1e-6);
+    const int steps =
+        static_cast<int>(std::clamp(std::ceil(request_.least_time.value / predicted), 4.0, 200.0));
+    const int warmup = predicted > 0.5 ? 1 : 2;
+    const fs::path timings = timings_of(tuned, round);
+    std::vector<std::string> more{"--steps",  std::to_string(steps),
+                                  "--warmup", std::to_string(warmup),
+                                  "-o",       timings.string()};
+    if (round == 0) more.insert(more.end(), {"--against", dump().string()});
+    const auto result =
+        launch({tuned.plan->ranks, tuned.plan->execution.threads_per_rank,
+                arguments(tuned.folder / "plan.json", more), "/dev/null", false, mpi_part().built});
+    if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
+      fail(result, tuned.name);
+    // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
+    return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
+  }
+
+  const AutotuneRequest& request_;
+  Log& log_;
+  int repetitions_left_;
+  bool interrupted_ = false;
+};
+
+Measured summarize(const std::vector<Run>& runs) {
+  Measured measured;
+  std::vector<double> medians, steps;
+  for (const Run& run : runs) {
+    const Timing& timing = run.timings.timing;
+    medians.push_back(timing.median().value);
+    measured.rounds.push_back(timing.median());
+    for (const Seconds step : timing.steps) steps.push_back(step.value);
+    measured.foreign_load = std::max(measured.foreign_load, run.foreign_load);
+  }
+  measured.median = {median(medians)};
+  measured.p10 = {quantile(steps, 0.1)};
+  measured.p90 = {quantile(steps, 0.9)};
+  measured.samples = steps.size();
+  measured.loss = runs.front().timings.timing.losses.front();
+  measured.verification = *runs.front().timings.verification;
+  return measured;
+}
+
+/// timings.json is the round whose median is the middle one.
+void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::vector<Run>& runs) {
+  std::vector<int> order(runs.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return runs[at(a)].timings.timing.median() < runs[at(b)].timings.timing.median();
+  });
+  const int middle = order[order.size() / 2];
+  for (const int round : order)
+    if (round != middle) fs::remove(runner.timings_of(tuned, round));
+  fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
+}
+
+/// Rounds of all plans, one after the other, so that a drift of the machine meets all alike. A baseline that fails is left out, with the reason.
+void measure(AutotuneResult& result, Runner& runner, int rounds) {
+  std::vector<std::vector<Run>> runs(result.plans.size());
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < result.plans.size(); ++i) {
+      TunedPlan& tuned = result.plans[i];
+      if (!tuned.not_run.empty()) continue;
+      try {
+        runs[i].push_back(runner.run(tuned, round));
+      } catch (const Error& error) {
+        if (i == 0 || runner.interrupted()) throw;
+        tuned.not_run = error.what();
+      }
+    }
+  }
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    if (!result.plans[i].not_run.empty()) continue;
+    result.plans[i].measured = summarize(runs[i]);
+    keep_middle_round(runner, result.plans[i], runs[i]);
+  }
+}
+
+void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
+  write_document(request.folder / "machine.json", "machine", to_json(result.machine));
+  for (const TunedPlan& tuned : result.plans) {
+    if (!tuned.plan) continue;
+    make_folders(tuned.folder);
+    write_document(tuned.folder / "plan.json", "plan",
+                   to_json(*tuned.plan, result.network, request.provenance));
+  }
+}
+
+/// Everything that the measurements depend on: the program's file, the plans, and how they were run.
+std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
+  const fs::path program = own_executable();
+  std::string text =
+      fmt::format("{} {} {} {} {} {}", fs::file_size(program),
+                  fs::last_write_time(program).time_since_epoch().count(),
+                  result.network.fingerprint(), request.backend, request.seed, request.rounds);
+  for (const TunedPlan& tuned : result.plans) {
+    text += "\n" + tuned.name + (tuned.plan ? "" : " none");
+    if (!tuned.plan) continue;
+    text += fmt::format(" {} {}", tuned.plan->ranks, text_of(tuned.plan->execution));
+    for (const Decomposition& decomposition : tuned.plan->layers)
+      text += " " + decomposition.text();
+  }
+  return fingerprint_of(text);
+}
+
+/// Takes over what the folder holds of the very same runs, unless they were disturbed. Returns whether nothing is left to run.
+bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key) {
+  const auto known = read_measurements(file, key);
+  if (!known) return false;
+  for (const auto& [name, measured] : *known)
+    if (measured.foreign_load > tolerated_foreign_load) return false;
+  for (const TunedPlan& tuned : result.plans) {
+    const bool kept = known->contains(tuned.name) && fs::exists(tuned.folder / "timings.json");
+    if (tuned.not_run.empty() && !kept) return false;
+  }
+  for (TunedPlan& tuned : result.plans)
+    if (tuned.not_run.empty()) tuned.measured = known->at(tuned.name);
+  return true;
+}
+
+/// Plans are measured and run on one network, so micro-batches stay as they are.
+PlanningOptions planning_options(const AutotuneRequest& request) {
+  PlanningOptions options;
+  options.overrides = request.overrides;
+  options.memory_limit = request.memory_limit;
+  options.execution.precision = request.precision;
+  options.free.micro_batches = false;
+  return options;
+}
+
+/// Everything up to the first run.
+void plan_runs(AutotuneResult& result, const AutotuneRequest& request, Measuring& measuring,
+               const std::optional<Drift>& drift, Log& log) {
+  PlannedOnMeasurements planned = plan_and_measure(
+      result.network, request.network, planning_options(request), measuring, drift, log);
+  result.machine = std::move(planned.machine);
+  result.planning = std::move(planned.planning);
+  result.plans = plans_to_run(result.planning, request.folder);
+  write_plans(result, request);
+}
+
+/// The drift with which the runs that the folder holds were predicted. Nothing if the local profile
+/// has been measured anew since.
+std::optional<Drift> recorded_drift(const AutotuneRequest& request) {
+  const fs::path file = request.folder / "machine.json";
+  if (request.fresh || !fs::exists(file)) return {};
+  try {
+    const MachineProfile recorded = read_machine(file.string());
+    const MachineProfile local =
+        read_machine("local", recorded.measured_ranks, recorded.threads_per_rank);
+    const bool same = std::ranges::all_of(recorded.kernels, [&](const auto& known) {
+      const auto found = local.kernels.find(known.first);
+      return found != local.kernels.end() && found->second.median == known.second.median;
+    });
+    return same ? recorded.drift : std::nullopt;
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
+Measurements measurements_of(const AutotuneResult& result) {
+  Measurements all;
+  for (const TunedPlan& tuned : result.plans)
+    if (tuned.measured) all[tuned.name] = *tuned.measured;
+  return all;
+}
+
+}  // namespace
+
+std::vector<const TunedPlan*> AutotuneResult::faster() const {
+  std::vector<const TunedPlan*> result;
+  const Measured& ours = *plans.front().measured;
+  for (const TunedPlan& tuned : plans) {
+    if (!tuned.measured || tuned.measured->median.value > 0.99 * ours.median.value) continue;
+    bool every_round = true;
+    for (std::size_t round = 0; round < ours.rounds.size(); ++round)
+      every_round = every_round && tuned.measured->rounds[round] < ours.rounds[round];
+    if (every_round) result.push_back(&tuned);
+  }
+  return result;
+}
+
+AutotuneResult autotune(const AutotuneRequest& request, Log& log) {
+  AutotuneResult result;
+  result.network = read_network(request.network, request.overrides);
+  write_file_atomically(request.folder / "command.json", request.provenance.json().dump(1) + "\n");
+  Measuring measuring(request.ranks, request.backend, log);
+  const std::optional<Drift> before = recorded_drift(request);
+  plan_runs(result, request, measuring, before, log);
+  const fs::path measurements = request.folder / "measurements.json";
+  result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
+  if (result.reused) return result;
+
+  log.phase("checking that the machine still has the pace at which it was measured");
+  const auto drift = measuring.find_pace(result.network, result.planning.recommended);
+  if (drift != before) plan_runs(result, request, measuring, drift, log);
+  Runner runner(request, log, static_cast<int>(result.plans.size()));
+  runner.run_undivided(result.network);
+  measure(result, runner, request.rounds);
+  fs::remove(runner.dump());
+  write_measurements(measurements, key_of(result, request), measurements_of(result));
+  return result;
+}
+
+}  // namespace stratplan

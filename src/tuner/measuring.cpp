@@ -1,0 +1,169 @@
+#include "tuner/measuring.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+
+#include "job/launcher.hpp"
+#include "job/rank.hpp"
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json.hpp"
+#include "planner/prediction.hpp"
+#include "profile/pace.hpp"
+#include "runtime/backend.hpp"
+#include "runtime/comm/processes.hpp"
+
+namespace stratplan {
+namespace {
+
+/// The turn of this process to measure, until it goes. Two at once would disturb each other, and
+/// the profile that is written last would
+/// lack what the other has measured since it was read. Where the file system knows no locks there
+/// are no turns.
+class MeasuringTurn {
+ public:
+  explicit MeasuringTurn(Log& log)
+      : lock_(::open((cache_folder() / "measuring.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC,
+                     0666)) {
+    if (::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
+    log.note("another stratplan measures this machine: waiting for its end");
+    ::flock(lock_, LOCK_EX);
+  }
+  ~MeasuringTurn() { ::close(lock_); }
+  MeasuringTurn(const MeasuringTurn&) = delete;
+  MeasuringTurn& operator=(const MeasuringTurn&) = delete;
+
+ private:
+  int lock_;
+};
+
+constexpr int threads_per_rank = 1;
+
+/// Planning and measuring in turns ends by itself, for every turn measures something new; this only bounds a defect.
+constexpr int most_turns = 12;
+
+std::filesystem::path scratch_file(const std::string& name) {
+  return cache_folder() / fmt::format("{}-{}.json", name, getpid());
+}
+
+}  // namespace
+
+std::string way_between_hosts() {
+  if (!launched_as_rank()) return {};
+  return launched_by_processes() ? "sockets" : mpi_part().description;
+}
+
+void forget_other_ways(MachineProfile& machine, const std::string& way) {
+  const std::string known = machine.provenance.text("between_hosts");
+  if (!known.empty() && known != way) machine.measured_ranks = 0;
+}
+
+Measuring::Measuring(int ranks, const std::string& backend, Log& log)
+    : log_(log),
+      ranks_(ranks),
+      backend_(backend),
+      device_(make_backend(backend, threads_per_rank)->device()),
+      workspace_(workspace_here(backend, threads_per_rank)) {}
+
+bool Measuring::measure_missing(const Network& network, const std::vector<const Plan*>& plans) {
+  const MachineProfile machine = known();
+  ProfileRequest request = missing(programs_of(network, plans), machine);
+  if (request.empty()) return false;
+  if (!request.kernels.empty() && !pace_) find_pace(network, *plans.front());
+  request.pace = pace_.value_or(1);
+  measure(request, local_machine_path(ranks_));
+  const MachineProfile now = known();
+  for (const Kernel& kernel : request.kernels)
+    SP_ASSERT(now.kernels.contains(kernel.key()), "{} was asked for, but not measured",
+              kernel.key());
+  return true;
+}
+
+std::optional<Drift> Measuring::find_pace(const Network& network, const Plan& plan) {
+  const auto drift = measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
+                                   [this](const ProfileRequest& request) {
+                                     const auto file = scratch_file("pace");
+                                     measure(request, file);
+                                     MachineProfile now = read_machine(file.string());
+                                     std::filesystem::remove(file);
+                                     return now;
+                                   });
+  pace_ = drift && drift->even ? drift->ratio : 1;
+  return drift;
+}
+
+/// Plans on fewer ranks are measured beside the others too: their kernels share one profile.
+std::vector<Program> Measuring::programs_of(const Network& network,
+                                            const std::vector<const Plan*>& plans) const {
+  std::vector<Program> programs;
+  for (const Plan* plan : plans) {
+    for (Program& program : stratplan::programs_of(*plan, network)) {
+      program.ranks = ranks_;
+      programs.push_back(std::move(program));
+    }
+  }
+  return programs;
+}
+
+/// The local profile as far as this backend measured it.
+MachineProfile Measuring::known() const {
+  MachineProfile machine = read_machine("local", ranks_, threads_per_rank);
+  if (machine.provenance.text("backend") != describe_backend(backend_) ||
+      (device_ && machine.provenance.text("device") != device_->name))
+    machine.measured_ranks = 0;
+  forget_other_ways(machine, ranks_ == 1                             ? ""
+                             : uses_mpirun(ranks_, mpi_part().built) ? mpi_part().description
+                                                                     : "sockets");
+  return machine;
+}
+
+/// Leaves the local profile, with what was measured in it, in `output`.
+void Measuring::measure(const ProfileRequest& request, const std::filesystem::path& output) const {
+  const MeasuringTurn turn(log_);
+  const auto file = scratch_file("request");
+  write_file_atomically(file, to_json(request).dump());
+  const LaunchResult result =
+      launch({ranks_,
+              threads_per_rank,
+              {"profile", "--request", file.string(), "-o", output.string(), "--backend", backend_},
+              {},
+              false,
+              mpi_part().built});
+  std::filesystem::remove(file);
+  if (result.exit_code != 0) throw JobFailed{result.exit_code};
+}
+
+PlannedOnMeasurements plan_and_measure(const Network& network, const std::string& source,
+                                       const PlanningOptions& options, Measuring& measuring,
+                                       const std::optional<Drift>& drift, Log& log) {
+  for (int turn = 1;; ++turn) {
+    log.phase(
+        fmt::format("planning {} for {} ranks (turn {})", network.name, measuring.ranks(), turn));
+    MachineProfile machine =
+        read_machine("local", measuring.ranks(), options.execution.threads_per_rank);
+    machine.unmeasured_workspace = measuring.workspace();
+    machine.drift = drift;
+    PlanningResult planning = plan(network, source, measuring.ranks(), machine, options);
+    if (turn == most_turns || !measuring.measure_missing(network, plans_to_measure(planning)))
+      return {std::move(machine), std::move(planning)};
+  }
+}
+
+std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads) {
+  const std::shared_ptr<Backend> asked = make_backend(backend, threads);
+  return [asked, refuses = backend == "cpu"](const Kernel& kernel) {
+    try {
+      return asked->prepare(kernel)->workspace();
+    } catch (const EnvironmentError&) {
+      if (!refuses) throw;
+      return Bytes{0};  // of mixed precision, which will have to run with another backend
+    }
+  };
+}
+
+}  // namespace stratplan
