@@ -1,6 +1,6 @@
 #pragma once
-// What goes to standard error: messages, and progress. Data goes to standard output and is printed by the subcommands. No colour is
-// ever written, so NO_COLOR has nothing to switch off.
+// What goes to standard error: messages, and progress. Data goes to standard output and is printed
+// by the subcommands. No colour is ever written, so NO_COLOR has nothing to switch off.
 #include <string>
 
 #include "model/base/log.hpp"
@@ -10,7 +10,8 @@ namespace stratplan {
 /// "stratplan: MESSAGE" on standard error, of the process that speaks.
 void note(const std::string& message);
 
-/// A long job's messages, and its progress: one line that overwrites itself on a terminal, one line per phase elsewhere, nothing from other ranks.
+/// A long job's messages, and its progress: one line that overwrites itself on a terminal, one line
+/// per phase elsewhere, nothing from other ranks.
 class Console final : public Log {
  public:
   Console();

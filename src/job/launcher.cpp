@@ -98,7 +98,8 @@ std::optional<int> wait_for(int child, const Launch& launch) {
   }
 }
 
-/// What the job's end means. Throws CommunicationError if it was not a rank but what starts them that was killed.
+/// What the job's end means. Throws CommunicationError if it was not a rank but what starts them
+/// that was killed.
 void interpret(std::optional<int> status, const Launch& launch, LaunchResult& result) {
   result.interrupted = StopSignals::seen() != 0;
   result.exit_code = static_cast<int>(ExitCode::Communication);

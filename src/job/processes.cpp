@@ -76,7 +76,8 @@ class Children {
     for (const pid_t child : children_)
       if (child > 0) kill(child, number);
   }
-  /// Asks them to end, and ends those that do not. Asked more than once, for one that trains takes the first time for a request to checkpoint.
+  /// Asks them to end, and ends those that do not. Asked more than once, for one that trains takes
+  /// the first time for a request to checkpoint.
   void end_all() {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     while (any() && std::chrono::steady_clock::now() < deadline) {
@@ -101,7 +102,8 @@ ProcessesEnd end_of(int rank, int status) {
   return {documented(WEXITSTATUS(status)) ? WEXITSTATUS(status) : failed, false, 0, rank};
 }
 
-/// A rank that lost another may be seen to end before the one that was killed: looks for that one a moment longer.
+/// A rank that lost another may be seen to end before the one that was killed: looks for that one a
+/// moment longer.
 ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
   while (children.any() && std::chrono::steady_clock::now() < deadline) {

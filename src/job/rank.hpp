@@ -9,7 +9,8 @@
 
 namespace stratplan {
 
-/// A job that this process only launched has failed and said why: nothing is left but its exit code.
+/// A job that this process only launched has failed and said why: nothing is left but its exit
+/// code.
 struct JobFailed {
   int exit_code;
 };
@@ -20,18 +21,21 @@ struct RankFailure {
   std::exception_ptr cause;
 };
 
-/// Prints what is wrong as one line, once for the whole job, and returns the documented exit code; as a rank, ends the other ranks with it.
+/// Prints what is wrong as one line, once for the whole job, and returns the documented exit code;
+/// as a rank, ends the other ranks with it.
 int report_failure(const std::exception_ptr& failure);
 
 /// Whether this process speaks for the job: rank 0, or not a rank at all.
 bool speaks();
-/// Whether a launcher started this process as one rank of a job: mpirun, srun, or this program (job/processes).
+/// Whether a launcher started this process as one rank of a job: mpirun, srun, or this program
+/// (job/processes).
 bool launched_as_rank();
 
 /// What a rank does.
 using RankBody = std::function<void(Communicator&, FlightRecorder)>;
 
-/// Runs `body` as the rank that this process is, recorded for a supervisor if there is one. Whatever it throws is reported and ends all ranks.
+/// Runs `body` as the rank that this process is, recorded for a supervisor if there is one.
+/// Whatever it throws is reported and ends all ranks.
 void run_as_rank(const RankBody& body);
 
 /// A job of ranks that are threads of this process, and one of a single rank: without MPI.

@@ -1,6 +1,7 @@
 #pragma once
-// What one rank computes with, and how what it computes with talks to that of the others: a processor by the job's communicator itself, a device by NCCL, by an MPI
-// that takes its addresses, or by way of the host.
+// What one rank computes with, and how what it computes with talks to that of the others: a
+// processor by the job's communicator itself, a device by NCCL, by an MPI that takes its addresses,
+// or by way of the host.
 #include <map>
 #include <memory>
 #include <string>
@@ -29,17 +30,20 @@ struct DeviceRequest {
       "auto";  ///< "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the backend can
 };
 
-/// Throws UsageError: a communicator or a graph for devices that the backend has no use for. EnvironmentError: that was not built.
+/// Throws UsageError: a communicator or a graph for devices that the backend has no use for.
+/// EnvironmentError: that was not built.
 void check_devices(const DeviceRequest& request);
 
 /// How many iterations tell the time of each step, where those that are timed replay them.
 inline constexpr int launched_iterations = 5;
 
-/// Has the executor replay its steps where the request says so and the backend can. `times_steps`: the time of each is wanted.
+/// Has the executor replay its steps where the request says so and the backend can. `times_steps`:
+/// the time of each is wanted.
 void replay_steps(const DeviceRequest& request, const Backend& backend, bool times_steps,
                   Executor& executor, Log& log);
 
-/// Before ranks are started as processes of this machine: what those that share a device and talk by NCCL must find in their environment.
+/// Before ranks are started as processes of this machine: what those that share a device and talk
+/// by NCCL must find in their environment.
 void prepare_launch(const DeviceRequest& request, int ranks);
 
 class RankDevice {
@@ -49,10 +53,12 @@ class RankDevice {
              Log& log);
 
   Backend& backend() { return *backend_; }
-  /// For addresses of the backend, along the ways that `program` goes; made by the first call, by all ranks together, for its collectives.
+  /// For addresses of the backend, along the ways that `program` goes; made by the first call, by
+  /// all ranks together, for its collectives.
   Communicator& communicator(const Program& program);
-  /// All ways that there are between the ranks' devices, the one that is taken without a plan first; a single one without a name between processors. Called by all
-  /// ranks. `groups`: of the collectives to come.
+  /// All ways that there are between the ranks' devices, the one that is taken without a plan
+  /// first; a single one without a name between processors. Called by all ranks. `groups`: of the
+  /// collectives to come.
   std::vector<Way> ways(const std::vector<CollectiveGroup>& groups);
   /// Whether several ranks work on one device: what is measured then says nothing of others.
   bool shared() const { return shared_; }

@@ -135,7 +135,8 @@ bool any_asked(Communicator& communicator, Communicator::Group all) {
   return asked > 0;
 }
 
-/// A loss that is no number makes a state that is none: checkpoints of the steps before it must stay.
+/// A loss that is no number makes a state that is none: checkpoints of the steps before it must
+/// stay.
 void tell_divergence(double loss, std::int64_t iteration, const TrainingRequest& request,
                      Log& log) {
   const std::string what = fmt::format(

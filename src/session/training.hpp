@@ -47,17 +47,21 @@ struct TrainingEnd {
 /// The best backend that was built.
 std::string default_backend();
 
-/// Called by all ranks of the plan's job; rank 0's log is heard. The job catches stop requests if it makes checkpoints. Throws what the runtime throws, in a RankFailure if it comes
-/// from the training itself; UsageError if the folder holds checkpoints that are not to be resumed.
+/// Called by all ranks of the plan's job; rank 0's log is heard. The job catches stop requests if
+/// it makes checkpoints. Throws what the runtime throws, in a RankFailure if it comes from the
+/// training itself; UsageError if the folder holds checkpoints that are not to be resumed.
 TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& request,
                        Communicator& communicator, FlightRecorder recorder, Log& log);
 
-/// The request's weights, or else the newest whole checkpoint of its folder, over the whole data set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
-/// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running statistics.
+/// The request's weights, or else the newest whole checkpoint of its folder, over the whole data
+/// set in its order. Called by all ranks of the plan's job. Throws what the runtime throws;
+/// InputError if there is no checkpoint, or the network normalizes by batches and keeps no running
+/// statistics.
 Evaluation evaluate_plan(const PlanAndNetwork& planned, TrainingRequest request,
                          Communicator& communicator, Log& log);
 
-/// The same state's outputs for the samples of the data, which need no labels or targets; on rank 0.
+/// The same state's outputs for the samples of the data, which need no labels or targets; on rank
+/// 0.
 Outputs forward_plan(const PlanAndNetwork& planned, TrainingRequest request,
                      Communicator& communicator, Log& log);
 

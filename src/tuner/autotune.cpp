@@ -40,7 +40,8 @@ std::string folder_name(const std::string& name) {
   return text;
 }
 
-/// The recommended plan, then each other baseline; baselines that are the recommended plan become its aliases.
+/// The recommended plan, then each other baseline; baselines that are the recommended plan become
+/// its aliases.
 std::vector<TunedPlan> plans_to_run(const PlanningResult& planning, const fs::path& folder) {
   std::vector<TunedPlan> plans{{"recommended", {}, planning.recommended, "", {}, folder}};
   for (const Considered& baseline : planning.baselines) {
@@ -70,7 +71,8 @@ struct Run {
 
 class Runner {
  public:
-  /// `repetitions`: of disturbed runs, all together; a machine that is never quiet is taken as it is.
+  /// `repetitions`: of disturbed runs, all together; a machine that is never quiet is taken as it
+  /// is.
   Runner(const AutotuneRequest& request, Log& log, int repetitions)
       : request_(request), log_(log), repetitions_left_(repetitions) {}
 
@@ -90,7 +92,8 @@ class Runner {
     if (result.exit_code != 0) fail(result, "undivided");
   }
 
-  /// One round of one plan. Repeated if other processes got in the way; of the repetitions the least disturbed counts.
+  /// One round of one plan. Repeated if other processes got in the way; of the repetitions the
+  /// least disturbed counts.
   Run run(const TunedPlan& tuned, int round) {
     std::optional<Run> best;
     for (int repetition = 0; repetition <= most_repetitions; ++repetition) {
@@ -150,7 +153,8 @@ class Runner {
                 arguments(tuned.folder / "plan.json", more), "/dev/null", false, mpi_part().built});
     if (result.exit_code != 0 && result.exit_code != static_cast<int>(ExitCode::ValidationFailed))
       fail(result, tuned.name);
-    // A run that differs from the undivided one is ended by mpirun, which does not wait for its ranks: their time would count as others'.
+    // A run that differs from the undivided one is ended by mpirun, which does not wait for its
+    // ranks: their time would count as others'.
     return {read_timings(timings.string()), result.exit_code == 0 ? result.foreign_load : 0};
   }
 
@@ -192,7 +196,8 @@ void keep_middle_round(const Runner& runner, const TunedPlan& tuned, const std::
   fs::rename(runner.timings_of(tuned, middle), tuned.folder / "timings.json");
 }
 
-/// Rounds of all plans, one after the other, so that a drift of the machine meets all alike. A baseline that fails is left out, with the reason.
+/// Rounds of all plans, one after the other, so that a drift of the machine meets all alike. A
+/// baseline that fails is left out, with the reason.
 void measure(AutotuneResult& result, Runner& runner, int rounds) {
   std::vector<std::vector<Run>> runs(result.plans.size());
   for (int round = 0; round < rounds; ++round) {
@@ -224,7 +229,8 @@ void write_plans(const AutotuneResult& result, const AutotuneRequest& request) {
   }
 }
 
-/// Everything that the measurements depend on: the program's file, the plans, and how they were run.
+/// Everything that the measurements depend on: the program's file, the plans, and how they were
+/// run.
 std::string key_of(const AutotuneResult& result, const AutotuneRequest& request) {
   const fs::path program = own_executable();
   std::string text =
@@ -241,7 +247,8 @@ std::string key_of(const AutotuneResult& result, const AutotuneRequest& request)
   return fingerprint_of(text);
 }
 
-/// Takes over what the folder holds of the very same runs, unless they were disturbed. Returns whether nothing is left to run.
+/// Takes over what the folder holds of the very same runs, unless they were disturbed. Returns
+/// whether nothing is left to run.
 bool reuse(AutotuneResult& result, const fs::path& file, const std::string& key) {
   const auto known = read_measurements(file, key);
   if (!known) return false;

@@ -1,6 +1,6 @@
 #pragma once
-// The main job: plan and measure in turns until the best plans rest on measurements, then run the recommended plan and its baselines
-// for real and hold each against an undivided run.
+// The main job: plan and measure in turns until the best plans rest on measurements, then run the
+// recommended plan and its baselines for real and hold each against an undivided run.
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -43,12 +43,14 @@ struct AutotuneResult {
   PlanningResult planning;
   std::vector<TunedPlan> plans;  ///< the recommended one first
   bool reused = false;           ///< the measurements are those that the folder held already
-  /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in the median: the honest other answer.
+  /// Baselines that were faster than the recommended plan in every round, and by more than 1 % in
+  /// the median: the honest other answer.
   std::vector<const TunedPlan*> faster() const;
 };
 
-/// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each baseline. Throws EnvironmentError before anything is
-/// measured if `folder` cannot be written, and what planning and running throw.
+/// Leaves machine.json, plan.json, timings.json of the recommended plan and a folder for each
+/// baseline. Throws EnvironmentError before anything is measured if `folder` cannot be written, and
+/// what planning and running throw.
 AutotuneResult autotune(const AutotuneRequest& request, Log& log);
 
 }  // namespace stratplan

@@ -44,7 +44,8 @@ class MeasuringTurn {
 
 constexpr int threads_per_rank = 1;
 
-/// Planning and measuring in turns ends by itself, for every turn measures something new; this only bounds a defect.
+/// Planning and measuring in turns ends by itself, for every turn measures something new; this only
+/// bounds a defect.
 constexpr int most_turns = 12;
 
 std::filesystem::path scratch_file(const std::string& name) {

@@ -1,5 +1,6 @@
 #pragma once
-// Measuring what plans lack: the ranks are this program again (`stratplan profile --request`), the result is the local profile.
+// Measuring what plans lack: the ranks are this program again (`stratplan profile --request`), the
+// result is the local profile.
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -57,10 +58,12 @@ PlannedOnMeasurements plan_and_measure(const Network& network, const std::string
                                        const PlanningOptions& options, Measuring& measuring,
                                        const std::optional<Drift>& drift, Log& log);
 
-/// MachineProfile::unmeasured_workspace of this machine: asks the backend that would run the kernel.
+/// MachineProfile::unmeasured_workspace of this machine: asks the backend that would run the
+/// kernel.
 std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, int threads);
 
-/// How the host memory of the ranks, of which this is one, is connected: "Open MPI v4.1.4", "sockets"; empty for a single one.
+/// How the host memory of the ranks, of which this is one, is connected: "Open MPI v4.1.4",
+/// "sockets"; empty for a single one.
 std::string way_between_hosts();
 /// What was measured between ranks that were connected otherwise does not serve.
 void forget_other_ways(MachineProfile& machine, const std::string& way);

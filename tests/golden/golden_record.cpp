@@ -141,7 +141,7 @@ struct Given {
   std::map<std::string, std::set<std::string>> keys;  ///< by network
 };
 
-/// Of every parts-th case; the kernels' keys only where there is one part.
+/// Computes every parts-th case. Kernels' keys are collected only where there is one part.
 Given compute(const Options& options) {
   Given given;
   const std::vector<Case> all = all_cases();

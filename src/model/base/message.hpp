@@ -4,8 +4,8 @@
 
 namespace stratplan {
 
-/// Writes all of `text`, however many pieces the system takes it in. Returns the errno of what could
-/// not be written; 0: all was.
+/// Writes all of `text`, however many pieces the system takes it in. Returns the errno of what
+/// could not be written; 0: all was.
 int write_all(int descriptor, std::string_view text) noexcept;
 
 /// Writes `text` to standard error as it is. What cannot be written is lost: no job ends because

@@ -1,5 +1,6 @@
 #pragma once
-// How a plan is executed where the numbers do not depend on it: chosen by measurement, written in the plan, read by lower().
+// How a plan is executed where the numbers do not depend on it: chosen by measurement, written in
+// the plan, read by lower().
 #include <map>
 #include <set>
 #include <string>
@@ -12,8 +13,10 @@
 
 namespace stratplan {
 
-/// Element type per tensor class. Mixed precision is F16 or BF16 activations: they, their gradients and the messages that carry them are stored so, and so is
-/// a copy of the weights that convolutions read, made anew in each step. What a kernel computes, and what it sums up, is F32 or wider whatever these say.
+/// Element type per tensor class. Mixed precision is F16 or BF16 activations: they, their gradients
+/// and the messages that carry them are stored so, and so is a copy of the weights that
+/// convolutions read, made anew in each step. What a kernel computes, and what it sums up, is F32
+/// or wider whatever these say.
 struct Precision {
   DataType activations = DataType::F32;
   DataType weights = DataType::F32;    ///< parameters as they are kept and updated; F32
@@ -23,10 +26,13 @@ struct Precision {
   friend bool operator==(const Precision&, const Precision&) = default;
 };
 
-/// Which way transfers between ranks go where a machine has several: memory of devices moves by NCCL, by an MPI that takes its addresses, or by way of the host, and
-/// which is the fastest depends on who talks to whom and on how much there is to say. Chosen by cost/ways.hpp, taken by lower().
+/// Which way transfers between ranks go where a machine has several: memory of devices moves by
+/// NCCL, by an MPI that takes its addresses, or by way of the host, and which is the fastest
+/// depends on who talks to whom and on how much there is to say. Chosen by cost/ways.hpp, taken by
+/// lower().
 struct Ways {
-  /// A way ("nccl", "mpi", "staged") for transfers of so many bytes and more, up to the next entry; ascending, the first from 0.
+  /// A way ("nccl", "mpi", "staged") for transfers of so many bytes and more, up to the next entry;
+  /// ascending, the first from 0.
   using BySize = std::vector<std::pair<Bytes, std::string>>;
   Topology
       placement{};  ///< of the ranks, by level of the machine: it tells near transfers from far ones

@@ -7,17 +7,21 @@
 
 namespace stratplan {
 
-/// The whole iteration of one rank: forward, backward, update, with its buffer plan and the ways of its transfers.
+/// The whole iteration of one rank: forward, backward, update, with its buffer plan and the ways of
+/// its transfers.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank);
 
-/// The forward phase alone, with what training left behind: batch normalization by its running statistics, no dropout. Parameters and running statistics are
-/// those of lower(), without gradients and velocities. Requires that the network keeps running statistics if it has any batch normalization.
+/// The forward phase alone, with what training left behind: batch normalization by its running
+/// statistics, no dropout. Parameters and running statistics are those of lower(), without
+/// gradients and velocities. Requires that the network keeps running statistics if it has any batch
+/// normalization.
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank);
 
-/// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient reduction, update), its needed inputs given:
-/// what a candidate's own cost is made of. Buffers are not placed. Not in slabs, which a layer has only behind an edge.
+/// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient
+/// reduction, update), its needed inputs given: what a candidate's own cost is made of. Buffers are
+/// not placed. Not in slabs, which a layer has only behind an edge.
 Program lower_layer(const Network& network, LayerIndex layer, const Decomposition& decomposition,
                     const Execution& execution, int rank);
 
@@ -25,8 +29,8 @@ Program lower_layer(const Network& network, LayerIndex layer, const Decompositio
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 
-/// The steps of one edge alone in both directions (packing, messages, unpacking): what a pair of candidates costs. Empty if the tensor already
-/// lies where it is needed. Buffers are not placed.
+/// The steps of one edge alone in both directions (packing, messages, unpacking): what a pair of
+/// candidates costs. Empty if the tensor already lies where it is needed. Buffers are not placed.
 Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
                    LayerIndex consumer, std::size_t input, const Decomposition& to,
                    const Execution& execution, int rank);

@@ -12,7 +12,8 @@
 namespace stratplan {
 namespace {
 
-/// Names in the same order on all ranks, whatever each of them sends: they go through an exchange's ways in that order.
+/// Names in the same order on all ranks, whatever each of them sends: they go through an exchange's
+/// ways in that order.
 std::vector<std::string> names_of(const Ways& ways) {
   std::set<std::string> names{std::string()};
   for (const auto& [transfer, by_size] : ways.transfers)

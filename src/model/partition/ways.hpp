@@ -14,8 +14,9 @@ struct BytesBothWays {
 };
 std::map<int, BytesBothWays> bytes_by_peer(const ExchangeStep& exchange);
 
-/// What messages between two ranks are called in Ways::transfers: "messages" between ranks that meet at the innermost level, "messages one way" if one of the two
-/// sends nothing, "messages across" between ranks that meet further out.
+/// What messages between two ranks are called in Ways::transfers: "messages" between ranks that
+/// meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
+/// across" between ranks that meet further out.
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement);
 /// What a collective is called there: collective_key (group_shape.hpp).
 std::string transfer_key(const CollectiveStep& collective, const Topology& placement);
@@ -23,7 +24,8 @@ std::string transfer_key(const CollectiveStep& collective, const Topology& place
 /// "mpi from 0 bytes, nccl from 4096 bytes"
 std::string to_text(const Ways::BySize& ways);
 
-/// Writes into the program's messages and collectives which way they go. Both ends of a message come to the same, and so do all members of a group.
+/// Writes into the program's messages and collectives which way they go. Both ends of a message
+/// come to the same, and so do all members of a group.
 void take_ways(Program& program, const Ways& ways);
 
 }  // namespace stratplan
