@@ -238,11 +238,7 @@ std::string key_of(const AutotuneResult& result, const AutotuneRequest& request)
                   fs::last_write_time(program).time_since_epoch().count(),
                   result.network.fingerprint(), request.backend, request.seed, request.rounds);
   for (const TunedPlan& tuned : result.plans) {
-    text += "\n" + tuned.name + (tuned.plan ? "" : " none");
-    if (!tuned.plan) continue;
-    text += fmt::format(" {} {}", tuned.plan->ranks, text_of(tuned.plan->execution));
-    for (const Decomposition& decomposition : tuned.plan->layers)
-      text += " " + decomposition.text();
+    text += "\n" + tuned.name + " " + (tuned.plan ? fingerprint(*tuned.plan) : "none");
   }
   return fingerprint_of(text);
 }
