@@ -101,6 +101,7 @@ sample() {
   local sweeps
   mapfile -t sweeps < <(ctest --preset dev -N -L slow -R GuardSweep | sed -n 's/^ *Test *#[0-9]*: \([^ ]*\).*/\1/p')
   ((${#sweeps[@]} > 0)) || { echo "no sweep is there"; return 1; }
+  cmake --build --preset dev --target stratplan_benchmarks || return
   KILLS=3 ctest --preset dev -R "^cli/random_kills\$|^${sweeps[10#$(date +%j) % ${#sweeps[@]}]}( |\$)" -j2
 }
 
