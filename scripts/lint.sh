@@ -51,7 +51,7 @@ trap 'rm -f "$compiled" "$left"' EXIT
 tidy() {
   if ((END > 0 && $(date +%s) >= END)); then
     echo "$1" >>"$LEFT"
-  elif ! clang-tidy -p build/dev --quiet --warnings-as-errors='*' --extra-arg=-Wno-unused-command-line-argument --extra-arg=-Wno-unknown-pragmas "$1" 2>/dev/null; then
+  elif ! clang-tidy -p build/dev --quiet --warnings-as-errors='*' --extra-arg=-Wno-unused-command-line-argument --extra-arg=-Wno-unknown-pragmas --extra-arg=-Wno-unknown-warning-option "$1" 2>/dev/null; then
     echo "$1: clang-tidy objects"
     return 1
   fi
