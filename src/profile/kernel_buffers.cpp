@@ -129,14 +129,9 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
       return {{1, false}};  // x was saved; dy has just been read for the other gradient
     case BatchNormForward: return {{0, false}};  // x, for the statistics
     case BatchNormBackward:                      // x, dy and the activation, for the sums
-      if (kernel.activation != Activation::None) return {{0, false}, {1, false}, {5, false}};
+      if (kernel.activation) return {{0, false}, {1, false}, {5, false}};
       return {{0, false}, {1, false}};
-    case ReluBackward:
-    case LeakyReluBackward:
-    case SigmoidBackward:
-    case TanhBackward:
-    case EluBackward:
-    case ClipBackward:
+    case PointwiseBackward:
     case PreluBackward:
     case SoftmaxBackward:
     case LocalResponseBackward:

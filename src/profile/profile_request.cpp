@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -105,7 +106,7 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
 namespace {
 
 constexpr int count_of(KernelKind) { return kernel_kind_count; }
-constexpr int count_of(Activation) { return activation_count; }
+constexpr int count_of(PointwiseFunction) { return std::ssize(all_pointwise_functions); }
 constexpr int count_of(DataType) { return data_type_count; }
 constexpr int count_of(Collective) { return collective_count; }
 
@@ -114,7 +115,7 @@ concept Enumeration = std::is_enum_v<T>;
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-/// A struct with a list of fields is an object, an enumerator its name, a quantity its number.
+/// A struct with a list of fields is an object, an optional that is empty null, an enumerator its name, a quantity its number.
 template <class Value>
 Json json_of(const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -122,6 +123,8 @@ Json json_of(const Value& value) {
     visit_fields(value,
                  [&](const char* name, const auto& member) { object[name] = json_of(member); });
     return object;
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? json_of(*value) : Json();
   } else if constexpr (Enumeration<Value>) {
     return name_of(value);
   } else if constexpr (Number<Value>) {
@@ -154,6 +157,12 @@ class Reader {
     for (const auto& [key, entry] : json.items())
       if (!known.contains(key))
         throw InputError(file_, pointer, fmt::format("unknown key \"{}\"", key));
+  }
+
+  template <class Value>
+  void read(const Json& json, std::optional<Value>& value, const std::string& pointer) const {
+    value.reset();
+    if (!json.is_null()) read(json, value.emplace(), pointer);
   }
 
   template <Enumeration Value>

@@ -22,8 +22,7 @@ bool passes_scales(const Layer& layer) {
   switch (layer.kind) {
     case LayerKind::Convolution:
     case LayerKind::TransposedConvolution: return layer.groups == layer.input[Axis::C];
-    case LayerKind::ReLU:
-    case LayerKind::LeakyReLU:
+    case LayerKind::Pointwise: return row_of(layer.pointwise.function).homogeneous;
     case LayerKind::PReLU:
     case LayerKind::MaxPool:
     case LayerKind::AveragePool:

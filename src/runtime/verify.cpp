@@ -56,16 +56,20 @@ struct Decision {
   }
 };
 
+bool jumps(const Activation& pointwise) {
+  const auto [low, high] = pointwise.jumps();
+  return std::isfinite(low) || std::isfinite(high);
+}
+
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
 BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
   if (step.phase != Phase::Forward) return -1;  // what is made again is as it was
-  if (kernel.activation != Activation::None) return step.writes[0];
+  if (kernel.activation) return step.writes[0];
   switch (kernel.kind) {
     case KernelKind::MaxPoolForward: return step.writes[1];
-    case KernelKind::ReluForward:
-    case KernelKind::LeakyReluForward:
-    case KernelKind::EluForward:
-    case KernelKind::ClipForward: return step.writes[0];
+    case KernelKind::PointwiseForward:
+      if (!jumps(kernel.pointwise)) return -1;
+      return reads_input(kernel.pointwise.function) ? step.reads[0] : step.writes[0];
     case KernelKind::PreluForward: return step.reads[0];
     default: return -1;
   }
@@ -95,9 +99,10 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
     decisions.push_back(
         {i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
-    if (kernel.kind == KernelKind::ClipForward) {
-      decisions.back().low = static_cast<float>(kernel.scalar);
-      decisions.back().high = static_cast<float>(kernel.maximum);
+    if (kernel.kind == KernelKind::PointwiseForward) {
+      const auto [low, high] = kernel.pointwise.jumps();
+      decisions.back().low = static_cast<float>(low);
+      decisions.back().high = static_cast<float>(high);
     }
   }
   return decisions;

@@ -83,13 +83,14 @@ const char* word(ParameterSlice::What what) {
   return "?";
 }
 
-const char* word(Activation activation) {
-  switch (activation) {
-    case Activation::None: return "none";
-    case Activation::Relu: return "relu";
-    case Activation::LeakyRelu: return "leaky-relu";
-  }
-  return "?";
+std::string word(PointwiseFunction function) {
+  std::string name(name_of(function));
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
+
+bool is_pointwise(KernelKind kind) {
+  return kind == KernelKind::PointwiseForward || kind == KernelKind::PointwiseBackward;
 }
 
 /// Lowering leaves the layer's epsilon in these, which do not read it.
@@ -136,7 +137,6 @@ std::string text_of(const LocalResponse& response) {
 }
 
 std::string text_of(const std::array<std::int64_t, axis_count>& values) { return numbers(values); }
-std::string text_of(Activation activation) { return word(activation); }
 std::string text_of(std::int64_t value) { return std::to_string(value); }
 std::string text_of(int value) { return std::to_string(value); }
 std::string text_of(double value) { return fmt::format("{}", value); }
@@ -151,8 +151,8 @@ constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
 /// The key, and whatever else is not what it usually is.
 std::string text_of(const Kernel& kernel) {
   const auto& [kind, x, y, windows, bias, count_padding, accumulate, inputs, groups, type, scalar,
-               sets, region, from, to, maximum, response, scales, activation, slope, addend,
-               scaled] = kernel;
+               sets, region, from, to, pointwise, response, scales, activation, addend, scaled] =
+      kernel;
   std::string text =
       fmt::format("{} | {} x {} y {}", kernel.key(), word(type), text_of(x), text_of(y));
   const auto say = [&](const char* name, const auto& value, const auto& expected) {
@@ -168,15 +168,18 @@ std::string text_of(const Kernel& kernel) {
   say("accumulate", accumulate, usual.accumulate);
   say("inputs", inputs, usual.inputs);
   say("groups", groups, usual.groups);
-  if (reads_scalar(kind)) say("scalar", scalar, usual.scalar);
+  const auto& [first, second] = pointwise.constants;
+  if (reads_scalar(kind)) say("scalar", is_pointwise(kind) ? first : scalar, usual.scalar);
   say("sets", sets, usual.sets);
   say("moves", region, usual.region);
   say("from", from, usual.from);
   say("to", to, usual.to);
-  say("maximum", maximum, usual.maximum);
+  say("maximum", second, 0.0);
   say("response", response, usual.response);
-  say("activation", activation, usual.activation);
-  say("slope", slope, usual.slope);
+  if (activation) {
+    text += fmt::format(" activation {}", word(activation->function));
+    say("slope", activation->constants[0], 0.0);
+  }
   say("addend", addend, usual.addend);
   say("scaled", scaled, usual.scaled);
   return text;

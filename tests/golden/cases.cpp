@@ -316,6 +316,20 @@ Text text_of_lines(std::string title, const std::vector<std::string>& lines) {
   return text;
 }
 
+/// A default kernel of each kind, and of each pointwise function in both directions.
+std::vector<Kernel> kinds_of_kernels() {
+  std::vector<Kernel> kernels;
+  for (int kind = 0; kind < kernel_kind_count; ++kind) {
+    const Kernel kernel{.kind = static_cast<KernelKind>(kind)};
+    if (kernel.kind != KernelKind::PointwiseForward && kernel.kind != KernelKind::PointwiseBackward)
+      kernels.push_back(kernel);
+    else
+      for (const PointwiseFunction function : all_pointwise_functions)
+        kernels.push_back({.kind = kernel.kind, .pointwise = {function, {}}});
+  }
+  return kernels;
+}
+
 /// A default kernel of each kind, and others that differ in one field each.
 Text kernel_catalogue() {
   using Change = void (*)(Kernel&);
@@ -336,23 +350,26 @@ Text kernel_catalogue() {
       [](Kernel& k) { k.inputs = 3; },
       [](Kernel& k) { k.groups = 4; },
       [](Kernel& k) { k.type = DataType::F16; },
-      [](Kernel& k) { k.scalar = 0.5; },
+      [](Kernel& k) { k.scalar = k.pointwise.constants[0] = 0.5; },
       [](Kernel& k) { k.sets = {4, 1, 0, 3, 12, 36, 2}; },
-      [](Kernel& k) { k.maximum = 6; },
+      [](Kernel& k) { k.pointwise.constants[1] = 6; },
       [](Kernel& k) { k.response.size = 3; },
       [](Kernel& k) {
         k.scales = {Scale{1, false, 0}, {2, true, 1}, {3, false, 2}};
       },
-      [](Kernel& k) { k.activation = Activation::Relu; },
-      [](Kernel& k) { k.activation = Activation::LeakyRelu; },
+      [](Kernel& k) {
+        k.activation = {PointwiseFunction::Relu, {}};
+      },
+      [](Kernel& k) {
+        k.activation = {PointwiseFunction::LeakyRelu, {}};
+      },
       [](Kernel& k) { k.addend = true; },
       [](Kernel& k) { k.scaled = true; },
   };
   std::vector<std::string> lines;
-  for (int kind = 0; kind < kernel_kind_count; ++kind) {
+  for (const Kernel& kind : kinds_of_kernels()) {
     for (const Change change : changes) {
-      Kernel kernel;
-      kernel.kind = static_cast<KernelKind>(kind);
+      Kernel kernel = kind;
       kernel.x = {{2, 8, 4, 9, 8}};
       kernel.y = {{2, 8, 4, 7, 6}};
       kernel.region = {{1, 8, 2, 3, 4}};

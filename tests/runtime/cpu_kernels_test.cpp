@@ -108,18 +108,20 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
-  for (KernelKind kind :
-       {BiasAdd, ReluForward, ReluBackward, Add, SigmoidBackward, BatchNormForward, TanhForward,
-        EluBackward, ClipBackward, PreluForward, SoftmaxForward}) {
-    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e-5};
-    kernel.inputs = kind == Add ? 3 : 1;
+  std::vector<Kernel> kernels;
+  for (const KernelKind kind : {BiasAdd, Add, BatchNormForward, PreluForward, SoftmaxForward})
+    kernels.push_back({.kind = kind, .scalar = 1e-5});
+  for (const PointwiseFunction function : all_pointwise_functions)
+    for (const KernelKind kind : {PointwiseForward, PointwiseBackward})
+      kernels.push_back({.kind = kind, .pointwise = test::tested(function)});
+  for (Kernel& kernel : kernels) {
+    kernel.x = kernel.y = shape;
+    kernel.inputs = kernel.kind == Add ? 3 : 1;
     kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};
     std::vector<Values> reads = operands(kernel, random);
     const auto expected = test::run(*make_reference_backend(), kernel, reads);
     const std::size_t overwritten =
-        kind == BiasAdd || kind == ReluForward || kind == BatchNormForward || kind == PreluForward
-            ? 0
-            : reads.size() - 1;
+        kernel.kind == Add || kernel.kind == PointwiseBackward ? reads.size() - 1 : 0;
     const auto prepared = backend->prepare(kernel);
     std::vector<char> workspace(static_cast<std::size_t>(prepared->workspace().value) + 64);
     std::vector<const void*> from;

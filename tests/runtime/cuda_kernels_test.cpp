@@ -209,12 +209,9 @@ TEST(CudaKernels, InPlace) {
       {BatchNormBackward, {{0, 1}}},
       {BatchNormInference, {{0, 0}}, true},
       {RunningAverage, {{0, 1}}},
-      {ReluForward, {{0, 0}}},
-      {ReluBackward, {{0, 1}}},
-      {SigmoidBackward, {{0, 0}}},
-      {TanhForward, {{0, 0}}},
-      {EluBackward, {{0, 1}}},
-      {ClipBackward, {{0, 1}}},
+      {PointwiseForward, {{0, 0}}},
+      {PointwiseBackward, {{0, 0}}},
+      {PointwiseBackward, {{0, 1}}},
       {PreluForward, {{0, 0}}},
       {PreluBackward, {{0, 1}}},
       {Add, {{0, 0}}},
@@ -237,10 +234,10 @@ TEST(CudaKernels, InPlace) {
   Random random(4);
   for (const InPlaceRow& row : rows)
     for (Kernel kernel : cases_of(row.kind)) {
-      const bool is_fused = kernel.activation != Activation::None || kernel.addend;
+      const bool is_fused = kernel.activation.has_value() || kernel.addend;
       if (row.kind != BiasAdd && row.kind != BiasGradient && is_fused)
         continue;  // as the row says instead
-      if (row.fused) kernel.activation = Activation::Relu;
+      if (row.fused) kernel.activation = relu;
       if (row.fused) kernel.addend = row.kind != BiasAdd && row.kind != BiasGradient;
       const auto reads = operands(kernel, random);
       const auto expected = test::run(backend, kernel, reads);

@@ -85,9 +85,9 @@ inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
                                     random.number(0, 1) == 1);
 }
 
-inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
+inline Case make_case(LayerType type, unsigned seed, Random& random) {
   const std::int64_t batch = random.number(2, 7);
-  const Extents extents = extents_of(kind, seed, random);
+  const Extents extents = extents_of(type.kind, seed, random);
   const auto [channels, filters, groups, depth, height, width] = extents;
   NetworkBuilder net(batch, random.number(1, batch));
   const LayerIndex x = net.input({random.number(1, 4), depth, height, width});
@@ -95,24 +95,19 @@ inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
   const std::array<Window, 3> windows{random.window(depth), random.window(height),
                                       random.window(width)};
   LayerIndex y = -1;
-  switch (kind) {
+  switch (type.kind) {
     case LayerKind::Convolution:
       y = net.convolution(probe, filters, windows, random.number(0, 1) == 1);
       break;
     case LayerKind::MaxPool:
-    case LayerKind::AveragePool: y = net.pool(kind, probe, windows); break;
+    case LayerKind::AveragePool: y = net.pool(type.kind, probe, windows); break;
     case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
     case LayerKind::BatchNorm: y = net.batch_norm(probe); break;
-    case LayerKind::ReLU: y = net.relu(probe); break;
-    case LayerKind::LeakyReLU: y = net.leaky_relu(probe); break;
-    case LayerKind::Sigmoid: y = net.sigmoid(probe); break;
+    case LayerKind::Pointwise: y = net.pointwise(tested(type.function), probe); break;
     case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;
-    case LayerKind::Tanh: y = net.tanh(probe); break;
-    case LayerKind::ELU: y = net.elu(probe); break;
     case LayerKind::PReLU: y = net.prelu(probe); break;
-    case LayerKind::Clip: y = net.clip(probe, -2, 3); break;
     case LayerKind::Softmax: y = net.softmax(probe); break;
     case LayerKind::LocalResponseNorm:
       y = net.local_response_norm(probe, {.size = 3, .alpha = 0.5, .beta = 0.75, .k = 2});
@@ -144,8 +139,8 @@ inline Case make_case(LayerKind kind, unsigned seed, Random& random) {
       break;
     default: y = net.squared_error(probe); break;
   }
-  if (is_loss(kind)) return {net.finish(), probe, y, y};
-  if (is_convolution(kind)) net.in_groups(groups);
+  if (is_loss(type.kind)) return {net.finish(), probe, y, y};
+  if (is_convolution(type.kind)) net.in_groups(groups);
   return {net.finish_with_loss(y), probe, y, y + 1};
 }
 

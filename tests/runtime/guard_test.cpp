@@ -311,16 +311,11 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::BatchNorm:
     case LayerKind::InstanceNorm:
     case LayerKind::GroupNorm: return EdgeKernels{K::BatchNormForward, K::BatchNormBackward};
-    case LayerKind::Tanh: return EdgeKernels{K::TanhForward, K::TanhBackward};
-    case LayerKind::ELU: return EdgeKernels{K::EluForward, K::EluBackward};
     case LayerKind::PReLU: return EdgeKernels{K::PreluForward, K::PreluBackward};
-    case LayerKind::Clip: return EdgeKernels{K::ClipForward, K::ClipBackward};
     case LayerKind::Softmax: return EdgeKernels{K::SoftmaxForward, K::SoftmaxBackward};
     case LayerKind::LocalResponseNorm:
       return EdgeKernels{K::LocalResponseForward, K::LocalResponseBackward};
-    case LayerKind::ReLU: return EdgeKernels{K::ReluForward, K::ReluBackward};
-    case LayerKind::LeakyReLU: return EdgeKernels{K::LeakyReluForward, K::LeakyReluBackward};
-    case LayerKind::Sigmoid: return EdgeKernels{K::SigmoidForward, K::SigmoidBackward};
+    case LayerKind::Pointwise: return EdgeKernels{K::PointwiseForward, K::PointwiseBackward};
     case LayerKind::Dropout: return EdgeKernels{K::Dropout, K::Dropout};
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
     default:
@@ -388,13 +383,13 @@ void guard(const Case& at, const Recording& undivided, const Decomposition& test
 
 /// Of the decompositions over a topology's ranks, the one in so many that is executed. Returns how many were.
 template <class OneIn>
-int guard_some(LayerKind kind, OneIn one_in) {
+int guard_some(LayerType type, OneIn one_in) {
   int executed = 0;
   for (const Topology& topology :
        std::vector<Topology>{{1}, {2}, {3}, {4}, {5}, {6}, {2, 2}, {3, 2}, {12}, {3, 4}}) {
-    for (unsigned seed = 0; seed < seeds_of(kind); ++seed) {
+    for (unsigned seed = 0; seed < seeds_of(type.kind); ++seed) {
       Random random(seed);
-      const Case at = make_case(kind, seed, random);
+      const Case at = make_case(type, seed, random);
       const Layer& layer = at.network.layer(at.tested);
       const Recording undivided =
           execute(at.network, LayerDecompositions(at.network.layers.size()));
@@ -411,7 +406,7 @@ int guard_some(LayerKind kind, OneIn one_in) {
   return executed;
 }
 
-class Guard : public testing::TestWithParam<LayerKind> {};
+class Guard : public testing::TestWithParam<LayerType> {};
 class GuardSweep : public Guard {};
 
 TEST_P(Guard, SomeLegalDecompositions) {
@@ -458,11 +453,11 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
   }
 }
 
-const auto name_of_kind = [](const auto& parameter) {
+const auto name_of_type = [](const auto& parameter) {
   return std::string(name_of(parameter.param));
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_kinds), name_of_kind);
-INSTANTIATE_TEST_SUITE_P(Kinds, GuardSweep, testing::ValuesIn(test::computing_kinds), name_of_kind);
+INSTANTIATE_TEST_SUITE_P(Kinds, Guard, testing::ValuesIn(test::computing_types), name_of_type);
+INSTANTIATE_TEST_SUITE_P(Kinds, GuardSweep, testing::ValuesIn(test::computing_types), name_of_type);
 
 }  // namespace
 }  // namespace stratplan::guard_test

@@ -9,6 +9,7 @@
 #include "model/partition/halo.hpp"
 #include "runtime/kernel_runner.hpp"
 #include "runtime/window_kernels.hpp"
+#include "support/networks.hpp"
 
 namespace stratplan::test::kernel_cases {
 
@@ -72,17 +73,18 @@ inline std::vector<Kernel> batch_norms(KernelKind kind) {
   return kernels;
 }
 
+inline const std::optional<Activation> relu{{PointwiseFunction::Relu, {}}},
+    leaky_relu{{PointwiseFunction::LeakyRelu, {0.3, 0}}};
+
 /// Each on its own, and with what it can be fused with.
 inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<Kernel>& bare) {
   std::vector<Kernel> kernels = bare;
-  for (const Activation activation : {Activation::None, Activation::Relu, Activation::LeakyRelu})
+  for (const auto& activation : {std::optional<Activation>(), relu, leaky_relu})
     for (const bool addend : {false, true}) {
-      const bool nothing =
-          activation == Activation::None && (!addend || kind == BatchNormBackwardSums);
+      const bool nothing = !activation && (!addend || kind == BatchNormBackwardSums);
       if (nothing || (addend && kind == BatchNormBackward)) continue;
       for (Kernel kernel : bare) {
         kernel.activation = activation;
-        kernel.slope = activation == Activation::LeakyRelu ? 0.3 : 0;
         kernel.addend = addend;
         kernels.push_back(kernel);
       }
@@ -96,15 +98,21 @@ inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
   for (std::size_t i = 0; i < bare; ++i) {
     if (i % 3 == 0) continue;
     kernels.push_back(kernels[i]);
-    kernels.back().activation = i % 3 == 1 ? Activation::Relu : Activation::LeakyRelu;
-    if (i % 3 == 2) kernels.back().slope = 0.3;
+    kernels.back().activation = i % 3 == 1 ? relu : leaky_relu;
   }
   return kernels;
 }
 
-inline std::vector<Kernel> clips(KernelKind kind) {
-  std::vector<Kernel> kernels = of_one_shape(kind, -0.3);
-  for (Kernel& kernel : kernels) kernel.maximum = 0.6;
+/// Every function, with constants that are not the usual ones.
+inline std::vector<Kernel> pointwise_kernels(KernelKind kind) {
+  std::vector<Kernel> kernels;
+  for (const PointwiseFunction function : all_pointwise_functions)
+    for (Kernel kernel : of_one_shape(kind, 0)) {
+      kernel.pointwise = tested(function);
+      if (function != PointwiseFunction::Clip)
+        for (double& constant : kernel.pointwise.constants) constant *= 1.5;
+      kernels.push_back(kernel);
+    }
   return kernels;
 }
 
@@ -205,20 +213,14 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case BatchNormInference: return fused_batch_norms(kind, of_one_shape(kind, 1e-5));
     case SpatialMeanForward:
     case SpatialMeanBackward: return of_one_shape(kind, 70);
-    case LeakyReluForward:
-    case LeakyReluBackward: return of_one_shape(kind, 0.3);
+    case PointwiseForward:
+    case PointwiseBackward: return pointwise_kernels(kind);
     case Dropout: return of_one_shape(kind, 0.7);
-    case EluForward:
-    case EluBackward: return of_one_shape(kind, 1.5);
-    case ClipForward:
-    case ClipBackward: return clips(kind);
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
     case DiceSums:
     case DiceLoss: return of_one_shape(kind, 1e-5);
     case RunningAverage: return of_one_shape(kind, 0.1);
-    case TanhForward:
-    case TanhBackward:
     case PreluForward:
     case PreluBackward:
     case PreluGradient:
@@ -228,10 +230,6 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case MeanSquaredError: return of_one_shape(kind, 4);
     case BiasAdd:
     case BiasGradient: return activated(of_one_shape(kind, 0));
-    case ReluForward:
-    case ReluBackward:
-    case SigmoidForward:
-    case SigmoidBackward:
     case Add:
     case Fill:
     case SgdMomentum:
@@ -286,7 +284,8 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
     map(reads[0], [](double value) { return std::round(value * 2); });
   }
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
-  if (kernel.kind == ClipBackward) {  // of what is clipped, most lies at the limits
+  if (kernel.kind == PointwiseBackward && kernel.pointwise.function == PointwiseFunction::Clip) {
+    // of what is clipped, most lies at the limits
     map(reads[0], [](double y) { return std::clamp(y, double{-0.3F}, double{0.6F}); });
   }
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);

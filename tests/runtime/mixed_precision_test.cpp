@@ -160,7 +160,7 @@ TEST(LossScaling, TableOfSteps) {
 TEST(MixedPrecision, TheCpuBackendSaysThatItCannot) {
   if (!cpu_part().built) GTEST_SKIP() << "no cpu backend";
   const auto backend = make_backend("cpu", 1);
-  Kernel kernel{.kind = KernelKind::ReluForward, .type = DataType::BF16};
+  Kernel kernel{.kind = KernelKind::PointwiseForward, .type = DataType::BF16};
   EXPECT_THAT(test::message_of<EnvironmentError>([&] { backend->prepare(kernel); }),
               testing::HasSubstr("computes in fp32 alone, not in bf16"));
 }

@@ -1,4 +1,4 @@
-// Activations, local response, group statistics and the Dice loss of the reference backend: by hand, and against finite differences.
+// PReLU, softmax, local response, group statistics and the Dice loss of the reference backend: by hand, and against finite differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,26 +29,6 @@ std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) 
 }
 
 // ---------------------------------------------------------------- by hand
-
-TEST(ReferenceActivation, ByHand) {
-  const Shape shape{{1, 3, 1, 1, 1}};
-  const float log2 = std::log(2.0F);
-  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhForward, shape), {Floats{0, log2, -log2}})[0]),
-              Pointwise(FloatNear(1e-7F), Floats{0, 0.6F, -0.6F}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::TanhBackward, shape),
-                         {Floats{0, 0.5, 1}, Floats{3, 4, 5}})[0]),
-              ElementsAre(3, 3, 0));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::EluForward, shape, 2), {Floats{3, 0, -log2}})[0]),
-              Pointwise(FloatNear(1e-7F), Floats{3, 0, -1}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::EluBackward, shape, 2),
-                         {Floats{3, 0, -1}, Floats{5, 5, 5}})[0]),
-              ElementsAre(5, 10, 5));
-  Kernel clip = point_wise(KernelKind::ClipForward, shape, -1);
-  clip.maximum = 6;
-  EXPECT_THAT(floats(run(clip, {Floats{-3, 2, 7}})[0]), ElementsAre(-1, 2, 6));
-  clip.kind = KernelKind::ClipBackward;
-  EXPECT_THAT(floats(run(clip, {Floats{-1, 2, 6}, Floats{4, 5, 6}})[0]), ElementsAre(0, 5, 0));
-}
 
 TEST(ReferencePrelu, OneSlopeAChannel) {  // two positions of two channels
   const Shape shape{{1, 2, 1, 1, 2}};
@@ -129,9 +109,7 @@ TEST(ReferenceGradient, Activations) {
     KernelKind forward, backward;
     bool from_x = false;  ///< backward reads x, not y
   };
-  const Row rows[] = {{KernelKind::TanhForward, KernelKind::TanhBackward},
-                      {KernelKind::EluForward, KernelKind::EluBackward},
-                      {KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward},
+  const Row rows[] = {{KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward},
                       {KernelKind::LocalResponseForward, KernelKind::LocalResponseBackward, true}};
   for (const Row& row : rows) {
     Kernel f = point_wise(row.forward, shape, 1.5);

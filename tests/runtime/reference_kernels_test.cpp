@@ -182,21 +182,6 @@ TEST(ReferenceBatchNorm, ForwardByHand) {  // 1 and 3: mean 2, variance 1
 TEST(ReferenceElementWise, ByHand) {
   const Shape shape{{1, 3, 1, 1, 1}};
   const Floats x{-2, 0, 4}, dy{1, 2, 3};
-  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluForward, shape), {x})[0]),
-              ElementsAre(0, 0, 4));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::ReluBackward, shape), {Floats{0, 0, 4}, dy})[0]),
-              ElementsAre(0, 0, 3));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::LeakyReluForward, shape, 0.5), {x})[0]),
-              ElementsAre(-1, 0, 4));
-  EXPECT_THAT(
-      floats(run(point_wise(KernelKind::LeakyReluBackward, shape, 0.5), {Floats{-1, 0, 4}, dy})[0]),
-      ElementsAre(0.5, 1, 3));
-  EXPECT_THAT(
-      floats(run(point_wise(KernelKind::SigmoidForward, shape), {Floats{0, std::log(3.0F), 0}})[0]),
-      Pointwise(FloatNear(1e-7F), Floats{0.5, 0.75, 0.5}));
-  EXPECT_THAT(floats(run(point_wise(KernelKind::SigmoidBackward, shape),
-                         {Floats{0.5, 0.75, 1}, Floats{4, 16, 5}})[0]),
-              ElementsAre(1, 3, 0));
   Kernel sum = point_wise(KernelKind::Add, shape);
   sum.inputs = 3;
   EXPECT_THAT(floats(run(sum, {x, dy, dy})[0]), ElementsAre(0, 4, 10));
@@ -392,26 +377,6 @@ TEST(ReferenceGradient, Losses) {
     };
     expect_near(floats(run(kernel, {x, truth})[1]), differences(x, 0x1p-7F, loss), 1e-4,
                 name_of(kind).data());
-  }
-}
-
-TEST(ReferenceGradient, ElementWise) {
-  test::Random random(5);
-  const Shape shape{{1, 40, 1, 1, 1}};
-  Floats x = random_floats(40, random);
-  for (float& v : x) v += v > 0 ? 0.1F : -0.1F;  // away from the kink
-  const Floats dy = random_floats(40, random);
-  const std::pair<KernelKind, KernelKind> kinds[] = {
-      {KernelKind::ReluForward, KernelKind::ReluBackward},
-      {KernelKind::LeakyReluForward, KernelKind::LeakyReluBackward},
-      {KernelKind::SigmoidForward, KernelKind::SigmoidBackward}};
-  for (const auto& [forward, backward] : kinds) {
-    const Kernel f = point_wise(forward, shape, 0.25), b = point_wise(backward, shape, 0.25);
-    const Floats y = floats(run(f, {x})[0]);
-    expect_near(
-        floats(run(b, {y, dy})[0]),
-        differences(x, 0x1p-6F, [&](const Floats& v) { return dot(floats(run(f, {v})[0]), dy); }),
-        1e-4, name_of(backward).data());
   }
 }
 

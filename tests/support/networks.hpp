@@ -93,17 +93,22 @@ class NetworkBuilder {
     return push(layer);
   }
   LayerIndex batch_norm(LayerIndex from) { return point_wise(LayerKind::BatchNorm, "bn", from); }
-  LayerIndex relu(LayerIndex from) { return point_wise(LayerKind::ReLU, "relu", from); }
-  LayerIndex leaky_relu(LayerIndex from) { return point_wise(LayerKind::LeakyReLU, "leaky", from); }
-  LayerIndex sigmoid(LayerIndex from) { return point_wise(LayerKind::Sigmoid, "sigmoid", from); }
-  LayerIndex tanh(LayerIndex from) { return point_wise(LayerKind::Tanh, "tanh", from); }
-  LayerIndex elu(LayerIndex from) { return point_wise(LayerKind::ELU, "elu", from); }
+  LayerIndex pointwise(const Activation& function, LayerIndex from) {
+    Layer layer = reading(LayerKind::Pointwise, std::string(name_of(function.function)), from);
+    layer.pointwise = function;
+    return push(layer);
+  }
+  LayerIndex pointwise(PointwiseFunction function, LayerIndex from) {
+    return pointwise({function, usual_constants(function)}, from);
+  }
+  LayerIndex relu(LayerIndex from) { return pointwise(PointwiseFunction::Relu, from); }
+  LayerIndex leaky_relu(LayerIndex from) { return pointwise(PointwiseFunction::LeakyRelu, from); }
+  LayerIndex sigmoid(LayerIndex from) { return pointwise(PointwiseFunction::Sigmoid, from); }
+  LayerIndex tanh(LayerIndex from) { return pointwise(PointwiseFunction::Tanh, from); }
+  LayerIndex elu(LayerIndex from) { return pointwise(PointwiseFunction::Elu, from); }
   LayerIndex prelu(LayerIndex from) { return point_wise(LayerKind::PReLU, "prelu", from); }
   LayerIndex clip(LayerIndex from, double minimum, double maximum) {
-    Layer layer = reading(LayerKind::Clip, "clip", from);
-    layer.minimum = minimum;
-    layer.maximum = maximum;
-    return push(layer);
+    return pointwise({PointwiseFunction::Clip, {minimum, maximum}}, from);
   }
   LayerIndex softmax(LayerIndex from) { return point_wise(LayerKind::Softmax, "softmax", from); }
   LayerIndex local_response_norm(LayerIndex from, const LocalResponse& response) {
@@ -242,6 +247,12 @@ inline Network activated_contractions(std::int64_t batch, bool bias) {
   return net.finish();
 }
 
+/// With the usual constants, or with limits that some elements lie beyond.
+inline Activation tested(PointwiseFunction function) {
+  if (function == PointwiseFunction::Clip) return {function, {-0.3, 0.6}};
+  return {function, usual_constants(function)};
+}
+
 /// One layer of a kind over a whole small network: for tests that look at a single layer.
 struct LayerCase {
   Network network;
@@ -250,29 +261,24 @@ struct LayerCase {
 };
 
 /// input -> the layer -> mean squared error (losses follow the input directly). Windows are of kernel 3, stride 1, "same" padding.
-inline LayerCase single_layer(LayerKind kind, std::int64_t batch,
+inline LayerCase single_layer(LayerType type, std::int64_t batch,
                               std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
   NetworkBuilder net(batch);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   const std::array<Window, 3> windows{extents[1] > 1 ? same : Window{}, same, same};
   const LayerIndex x = net.input(extents);
   LayerIndex y = -1;
-  switch (kind) {
+  switch (type.kind) {
     case LayerKind::Convolution: y = net.convolution(x, filters, windows, true); break;
     case LayerKind::MaxPool:
-    case LayerKind::AveragePool: y = net.pool(kind, x, windows); break;
+    case LayerKind::AveragePool: y = net.pool(type.kind, x, windows); break;
     case LayerKind::GlobalAveragePool: y = net.global_average_pool(x); break;
     case LayerKind::BatchNorm: y = net.batch_norm(x); break;
-    case LayerKind::ReLU: y = net.relu(x); break;
-    case LayerKind::LeakyReLU: y = net.leaky_relu(x); break;
-    case LayerKind::Sigmoid: y = net.sigmoid(x); break;
+    case LayerKind::Pointwise: y = net.pointwise(tested(type.function), x); break;
     case LayerKind::Add: y = net.add({x, x}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
     case LayerKind::Dropout: y = net.dropout(x); break;
-    case LayerKind::Tanh: y = net.tanh(x); break;
-    case LayerKind::ELU: y = net.elu(x); break;
     case LayerKind::PReLU: y = net.prelu(x); break;
-    case LayerKind::Clip: y = net.clip(x, -1, 1); break;
     case LayerKind::Softmax: y = net.softmax(x); break;
     case LayerKind::LocalResponseNorm: y = net.local_response_norm(x, {.size = 3}); break;
     case LayerKind::InstanceNorm: y = net.instance_norm(x); break;
@@ -291,31 +297,7 @@ inline LayerCase single_layer(LayerKind kind, std::int64_t batch,
   return {net.finish_with_loss(y), y};
 }
 
-inline constexpr std::array<LayerKind, 26> computing_kinds{LayerKind::Convolution,
-                                                           LayerKind::MaxPool,
-                                                           LayerKind::AveragePool,
-                                                           LayerKind::GlobalAveragePool,
-                                                           LayerKind::BatchNorm,
-                                                           LayerKind::ReLU,
-                                                           LayerKind::LeakyReLU,
-                                                           LayerKind::Sigmoid,
-                                                           LayerKind::Add,
-                                                           LayerKind::FullyConnected,
-                                                           LayerKind::Dropout,
-                                                           LayerKind::SoftmaxCrossEntropy,
-                                                           LayerKind::MeanSquaredError,
-                                                           LayerKind::Tanh,
-                                                           LayerKind::ELU,
-                                                           LayerKind::PReLU,
-                                                           LayerKind::Clip,
-                                                           LayerKind::Softmax,
-                                                           LayerKind::LocalResponseNorm,
-                                                           LayerKind::InstanceNorm,
-                                                           LayerKind::GroupNorm,
-                                                           LayerKind::DiceLoss,
-                                                           LayerKind::Concat,
-                                                           LayerKind::Pad,
-                                                           LayerKind::Upsample,
-                                                           LayerKind::TransposedConvolution};
+/// All but Input, which is the first.
+inline const std::span<const LayerType> computing_types = all_layer_types().subspan(1);
 
 }  // namespace stratplan::test

@@ -36,12 +36,9 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
 }
 
 inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fusion) {
-  const Activation wanted = fusion.activation < 0
-                                ? Activation::None
-                                : activation_of(network_.layer(fusion.activation).kind);
+  std::optional<Activation> wanted;
+  if (fusion.activation >= 0) wanted = network_.layer(fusion.activation).pointwise;
   expect(kernel.activation == wanted, "another activation than the layer's behind it");
-  expect(wanted != Activation::LeakyRelu || kernel.slope == network_.layer(fusion.activation).slope,
-         "another slope than the activation's");
 }
 
 /// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
@@ -195,8 +192,7 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_sums(rank, kernel, home, step.reads.at(2));
       expect_sums(rank, kernel, home, step.reads.at(3));
       expect_parameter(rank, step.reads.at(4), channels);
-      if (kernel.activation != Activation::None)
-        expect_output(rank, fusion.activation, step.reads.at(5));
+      if (kernel.activation) expect_output(rank, fusion.activation, step.reads.at(5));
       write_contribution(rank, step.layer, step.writes.at(0));
   }
 }
@@ -402,7 +398,7 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::BiasGradient:
       expect_gradient(rank, layer, step.reads.at(0), home());
       expect_activation(kernel, fusions_.at(layer));
-      if (kernel.activation != Activation::None) {
+      if (kernel.activation) {
         expect_output(rank, fusions_.at(layer).activation, step.reads.at(1));
         write(rank, step.writes.at(1), home(),
               [&](const Element& element) { return values_.gradient(layer, element); });
@@ -424,22 +420,18 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::PreluForward:
     case KernelKind::PreluBackward:
     case KernelKind::PreluGradient: return run_prelu(rank, step, kernel);
-    case KernelKind::ReluForward:
-    case KernelKind::LeakyReluForward:
-    case KernelKind::SigmoidForward:
-    case KernelKind::TanhForward:
-    case KernelKind::EluForward:
-    case KernelKind::ClipForward:
+    case KernelKind::PointwiseForward:
     case KernelKind::SoftmaxForward:
     case KernelKind::LocalResponseForward:
       expect_input(rank, layer, 0, step.reads.at(0));
       return write_output(rank, layer, step.writes.at(0));
-    case KernelKind::ReluBackward:
-    case KernelKind::LeakyReluBackward:
-    case KernelKind::SigmoidBackward:
-    case KernelKind::TanhBackward:
-    case KernelKind::EluBackward:
-    case KernelKind::ClipBackward:
+    case KernelKind::PointwiseBackward:
+      if (reads_input(kernel.pointwise.function))
+        expect_input(rank, layer, 0, step.reads.at(0));
+      else
+        expect_output(rank, layer, step.reads.at(0));
+      expect_gradient(rank, layer, step.reads.at(1), home());
+      return write_contribution(rank, layer, step.writes.at(0));
     case KernelKind::SoftmaxBackward:
       expect_output(rank, layer, step.reads.at(0));
       expect_gradient(rank, layer, step.reads.at(1), home());

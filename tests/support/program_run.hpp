@@ -68,7 +68,7 @@ class ProgramRun {
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     return fmt::format("rank {}, layer {}, {}: ", rank,
                        step.layer >= 0 ? network_.layer(step.layer).name : "-",
-                       compute ? name_of(compute->kernel.kind) : "moving data");
+                       compute ? compute->kernel.name() : "moving data");
   }
 
   void start(Order order) {

@@ -24,6 +24,8 @@ class Strange {
       value = static_cast<Value>(++count_) + 1.0 / 3;
     else if constexpr (std::is_integral_v<Value>)
       value = static_cast<Value>(++count_);
+    else if constexpr (requires { value.emplace(); })
+      make(value.emplace());
     else if constexpr (requires { value.value; })
       make(value.value);
     else

@@ -198,15 +198,12 @@ Json describe(const Layer& layer) {
   for (const Scale& scale : layer.scales) factors.push_back(scale.factor);
   const LocalResponse& response = layer.response;
   return {{"name", layer.name},
-          {"kind", name_of(layer.kind)},
+          {"kind", name_of(layer.type())},
           {"windows", windows},
           {"count_padding", layer.count_padding},
           {"epsilon", layer.epsilon},
-          {"slope", layer.slope},
+          {"constants", layer.pointwise.constants},
           {"probability", layer.probability},
-          {"alpha", layer.alpha},
-          {"minimum", layer.minimum},
-          {"maximum", layer.maximum},
           {"groups", layer.groups},
           {"output_padding", layer.output_padding},
           {"factors", factors},

@@ -52,7 +52,7 @@ Constant constant_of_channels(const Operation& op, const Tensor& x, float value)
 void affine(const Operation& op, const Tensor& x, const std::optional<Constant>& factor,
             const std::optional<Constant>& summand) {
   Draft& maker = op.graph.drafts[x.draft];
-  if (x.alone && has_statistics(maker.kind)) {
+  if (x.alone && has_statistics(maker.type.kind)) {
     Parameter &scale = *parameter(maker, "scale"), &shift = *parameter(maker, "shift");
     if (factor) {
       scale.values = combined(scale.values, *factor, std::multiplies<>());
@@ -61,7 +61,8 @@ void affine(const Operation& op, const Tensor& x, const std::optional<Constant>&
     if (summand) shift.values = combined(shift.values, *summand, std::plus<>());
     return op.output(x);
   }
-  if (x.alone && !factor && is_contraction(maker.kind) && !maker.attributes.value("bias", false)) {
+  if (x.alone && !factor && is_contraction(maker.type.kind) &&
+      !maker.attributes.value("bias", false)) {
     maker.attributes["bias"] = true;
     maker.parameters.push_back({"bias", {op.channels(x)}, *summand});
     return op.output(x);
@@ -96,20 +97,26 @@ std::vector<Tensor> all_alike(const Operation& op) {
 
 }  // namespace
 
-void relu(const Operation& op) { op.point_wise(LayerKind::ReLU, {op.tensor(0)}); }
-void sigmoid(const Operation& op) { op.point_wise(LayerKind::Sigmoid, {op.tensor(0)}); }
-void hyperbolic_tangent(const Operation& op) { op.point_wise(LayerKind::Tanh, {op.tensor(0)}); }
-void leaky_relu(const Operation& op) {
-  op.point_wise(LayerKind::LeakyReLU, {op.tensor(0)},
-                {{"slope", tidy(op.node.number("alpha", 0.01))}});
+/// The row whose ONNX operator the node is.
+std::optional<PointwiseFunction> pointwise_function(const Node& node) {
+  const auto* const found =
+      std::ranges::find(all_pointwise_functions, node.op(),
+                        [](PointwiseFunction function) { return row_of(function).onnx; });
+  return found == all_pointwise_functions.end() ? std::nullopt : std::optional(*found);
 }
-void identity(const Operation& op) { op.output(op.tensor(0)); }
 
-void elu(const Operation& op) {
-  const double alpha = tidy(op.node.number("alpha", 1));
-  need(alpha >= 0, fmt::format("an alpha of {}", alpha));
-  op.point_wise(LayerKind::ELU, {op.tensor(0)}, {{"alpha", alpha}});
+void pointwise(const Operation& op) {
+  const PointwiseFunction function = *pointwise_function(op.node);
+  Json attributes = Json::object();
+  for (const auto& [name, onnx, usual, least] : row_of(function).constants) {
+    const double value = tidy(op.node.number(std::string(onnx).c_str(), usual));
+    need(value >= least, fmt::format("an {} of {}", onnx, value));
+    attributes[std::string(name)] = value;
+  }
+  op.point_wise(function, {op.tensor(0)}, attributes);
 }
+
+void identity(const Operation& op) { op.output(op.tensor(0)); }
 
 void prelu(const Operation& op) {
   const Tensor x = op.tensor(0);
@@ -130,7 +137,7 @@ void clip(const Operation& op) {
   if (high && *high < none * 0.999) attributes["max"] = *high;
   need(!low || !high || *low <= *high, "a minimum above the maximum");
   if (attributes.empty()) return identity(op);
-  op.point_wise(LayerKind::Clip, {op.tensor(0)}, attributes);
+  op.point_wise(PointwiseFunction::Clip, {op.tensor(0)}, attributes);
 }
 
 bool is_over_channels(const Operation& op) {
@@ -226,7 +233,7 @@ void element_wise(const Operation& op) {
     return op.graph.shape(x) == op.graph.shape(inputs[0]);
   };
   const bool joins_them = inputs.size() > 1 && std::all_of(inputs.begin(), inputs.end(), alike);
-  op.point_wise(joins_them ? LayerKind::Add : LayerKind::Clip,
+  op.point_wise(joins_them ? LayerType(LayerKind::Add) : LayerType(PointwiseFunction::Clip),
                 joins_them ? inputs : std::vector<Tensor>{inputs[0]});
 }
 

@@ -24,7 +24,7 @@ struct Parameter {
 
 struct Draft {
   std::string name;
-  LayerKind kind = LayerKind::Input;
+  LayerType type;
   std::vector<std::size_t> inputs;
   Shape output;  ///< of one sample
   Json attributes = Json::object();

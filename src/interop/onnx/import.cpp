@@ -151,8 +151,9 @@ class Importer {
   // ---------------------------------------------------------------- the end
 
   LayerKind guessed_loss(const Draft& last) const {
-    const bool scores = is_contraction(last.kind) || last.kind == LayerKind::GlobalAveragePool ||
-                        last.kind == LayerKind::Add;
+    const bool scores = is_contraction(last.type.kind) ||
+                        last.type.kind == LayerKind::GlobalAveragePool ||
+                        last.type.kind == LayerKind::Add;
     return !softmax_.empty() || (scores && last.output[Axis::C] > 1)
                ? LayerKind::SoftmaxCrossEntropy
                : LayerKind::MeanSquaredError;
@@ -200,7 +201,7 @@ class Importer {
 
   bool any(LayerKind kind) const {
     return std::any_of(graph_.drafts.begin(), graph_.drafts.end(),
-                       [kind](const Draft& draft) { return draft.kind == kind; });
+                       [kind](const Draft& draft) { return draft.type.kind == kind; });
   }
 
   void tell_what_was_left_out() {
@@ -211,7 +212,7 @@ class Importer {
           fmt::join(std::vector<std::string>(outputs.begin() + 1, outputs.end()), ", ")));
     const bool biased =
         std::any_of(graph_.drafts.begin(), graph_.drafts.end(), [](const Draft& draft) {
-          return draft.kind == LayerKind::Convolution && draft.attributes.value("bias", false);
+          return draft.type.kind == LayerKind::Convolution && draft.attributes.value("bias", false);
         });
     if (biased && !any(LayerKind::BatchNorm))
       notes_.push_back(
@@ -225,8 +226,8 @@ class Importer {
 
   Json layer_of(std::size_t index) const {
     const Draft& draft = graph_.drafts[index];
-    Json layer{{"name", draft.name}, {"kind", name_of(draft.kind)}};
-    if (joins(draft.kind)) {
+    Json layer{{"name", draft.name}, {"kind", name_of(draft.type)}};
+    if (joins(draft.type.kind)) {
       layer["inputs"] = Json::array();
       for (const std::size_t input : draft.inputs)
         layer["inputs"].push_back(graph_.drafts[input].name);

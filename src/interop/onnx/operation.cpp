@@ -57,13 +57,13 @@ void Operation::layer(LayerKind kind, const Tensor& x, Shape output_shape, Json 
       x.dims.size()));
 }
 
-void Operation::point_wise(LayerKind kind, const std::vector<Tensor>& inputs, Json attributes,
+void Operation::point_wise(LayerType type, const std::vector<Tensor>& inputs, Json attributes,
                            std::vector<Parameter> parameters) const {
   std::vector<std::size_t> producers;
   for (const Tensor& input : inputs) producers.push_back(input.draft);
   Tensor made = inputs[0];
   made.draft = graph
-                   .add({node.name(), kind, producers, graph.shape(inputs[0]),
+                   .add({node.name(), type, producers, graph.shape(inputs[0]),
                          std::move(attributes), std::move(parameters)},
                         2)
                    .draft;

@@ -42,7 +42,7 @@ class Operation {
   void layer(LayerKind kind, const Tensor& x, Shape output, Json attributes = Json::object(),
              std::vector<Parameter> parameters = {}) const;
   /// The same for a layer that computes each element on its own: what it makes is seen as x was.
-  void point_wise(LayerKind kind, const std::vector<Tensor>& inputs,
+  void point_wise(LayerType type, const std::vector<Tensor>& inputs,
                   Json attributes = Json::object(), std::vector<Parameter> parameters = {}) const;
   /// The node's output is x itself, with these extents.
   void view(Tensor x, Extents dims) const;

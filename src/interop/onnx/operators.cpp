@@ -18,11 +18,6 @@ Translation translation_of(const Node& node) {
       {"InstanceNormalization", instance_normalization},
       {"GroupNormalization", group_normalization},
       {"LRN", local_response_normalization},
-      {"Relu", relu},
-      {"LeakyRelu", leaky_relu},
-      {"Sigmoid", sigmoid},
-      {"Tanh", hyperbolic_tangent},
-      {"Elu", elu},
       {"PRelu", prelu},
       {"Clip", clip},
       {"Softmax", softmax},
@@ -44,8 +39,10 @@ Translation translation_of(const Node& node) {
       {"Unsqueeze", unsqueeze},
       {"Transpose", transpose},
   };
-  const auto found = node.domain().empty() ? table.find(node.op()) : table.end();
-  return found == table.end() ? nullptr : found->second;
+  if (!node.domain().empty()) return nullptr;
+  const auto found = table.find(node.op());
+  if (found != table.end()) return found->second;
+  return pointwise_function(node) ? pointwise : nullptr;
 }
 
 }  // namespace stratplan::interop

@@ -1,5 +1,6 @@
 #pragma once
 // Which operators become layers, and how; one function each, grouped by file.
+#include <optional>
 #include <string>
 
 #include "interop/onnx/operation.hpp"
@@ -30,11 +31,9 @@ void group_normalization(const Operation& op);
 void local_response_normalization(const Operation& op);
 
 // elements.cpp
-void relu(const Operation& op);
-void leaky_relu(const Operation& op);
-void sigmoid(const Operation& op);
-void hyperbolic_tangent(const Operation& op);
-void elu(const Operation& op);
+/// Which of the pointwise functions the node is, if it is one that has nothing but constants.
+std::optional<PointwiseFunction> pointwise_function(const Node& node);
+void pointwise(const Operation& op);
 void prelu(const Operation& op);
 void clip(const Operation& op);
 void softmax(const Operation& op);

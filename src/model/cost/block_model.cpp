@@ -36,25 +36,22 @@ struct Passes {
   bool has_backward = true;
   bool keeps_output = false;
 };
-Passes passes_of(LayerKind kind) {
+Passes passes_of(const Layer& layer) {
   using K = KernelKind;
-  switch (kind) {
+  switch (layer.kind) {
     case LayerKind::MaxPool: return {K::MaxPoolForward, K::MaxPoolBackward};
     case LayerKind::AveragePool: return {K::AveragePoolForward, K::AveragePoolBackward};
     case LayerKind::Upsample: return {K::UpsampleForward, K::UpsampleBackward};
     case LayerKind::GlobalAveragePool: return {K::SpatialMeanForward, K::SpatialMeanBackward};
-    case LayerKind::ReLU: return {K::ReluForward, K::ReluBackward, true, true};
-    case LayerKind::LeakyReLU: return {K::LeakyReluForward, K::LeakyReluBackward, true, true};
-    case LayerKind::Sigmoid: return {K::SigmoidForward, K::SigmoidBackward, true, true};
-    case LayerKind::Tanh: return {K::TanhForward, K::TanhBackward, true, true};
-    case LayerKind::ELU: return {K::EluForward, K::EluBackward, true, true};
-    case LayerKind::Clip: return {K::ClipForward, K::ClipBackward, true, true};
+    case LayerKind::Pointwise:
+      return {K::PointwiseForward, K::PointwiseBackward, true,
+              !reads_input(layer.pointwise.function)};
     case LayerKind::Softmax: return {K::SoftmaxForward, K::SoftmaxBackward, true, true};
     case LayerKind::Dropout: return {K::Dropout, K::Dropout};
     case LayerKind::LocalResponseNorm: return {K::LocalResponseForward, K::LocalResponseBackward};
     case LayerKind::PReLU: return {K::PreluForward, K::PreluBackward};
     case LayerKind::Add: return {K::Add, K::Add, false};
-    default: SP_ASSERT(false, "layer kind {}", name_of(kind));
+    default: SP_ASSERT(false, "layer kind {}", name_of(layer.kind));
   }
   return {K::Fill, K::Fill};
 }
@@ -154,10 +151,8 @@ class FusionModel {
   double each_time() const { return static_cast<double>(micro_batches_); }
 
   void activate(Kernel& kernel) const {
-    if (fusion_.activation < 0) return;
-    kernel.activation = activation_of(network_.layer(fusion_.activation).kind);
-    if (kernel.activation == Activation::LeakyRelu)
-      kernel.slope = network_.layer(fusion_.activation).slope;
+    if (fusion_.activation >= 0)
+      kernel.activation = activation_of(network_.layer(fusion_.activation));
   }
   /// The last layer's output is read again in the backward phase; a consumer that needs it anyway counts it.
   void keep_output() {
@@ -221,10 +216,8 @@ class FusionModel {
       activate(bias);
       backward(bias);
     } else if (fusion_.activation >= 0) {
-      const bool leaky = network_.layer(fusion_.activation).kind == LayerKind::LeakyReLU;
-      Kernel sign =
-          same_shape(leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward, home_);
-      if (leaky) sign.scalar = network_.layer(fusion_.activation).slope;
+      Kernel sign = same_shape(KernelKind::PointwiseBackward, home_);
+      sign.pointwise = network_.layer(fusion_.activation).pointwise;
       backward(sign);
     }
     if (!reads_data(0))
@@ -276,11 +269,10 @@ class FusionModel {
     make(pass);
 
     pass.kind = KernelKind::BatchNormBackwardSums;
-    pass.addend = pass.addend && pass.activation != Activation::None;
+    pass.addend = pass.addend && pass.activation.has_value();
     backward(pass);
     if (pass.addend) {
-      pass.activation = Activation::None;
-      pass.slope = 0;
+      pass.activation = {};
       pass.addend = false;
     }
     if (!reads_data(0)) {
@@ -310,7 +302,7 @@ class FusionModel {
   }
 
   void add_simple() {
-    const Passes passes = passes_of(head_.kind);
+    const Passes passes = passes_of(head_);
     Kernel pass = kernel(passes.forward);
     pass.inputs = static_cast<int>(head_.inputs.size());
     make(pass);

@@ -48,9 +48,9 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
 /// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
 std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  std::string text =
-      fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind), layer.filters,
-                  layer.bias, layer.count_padding, layer.epsilon, layer.slope, layer.probability);
+  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind),
+                                 layer.filters, layer.bias, layer.count_padding, layer.epsilon,
+                                 layer.probability, static_cast<int>(layer.pointwise.function));
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation,
                         window.pad_before, window.pad_after);
@@ -59,9 +59,9 @@ std::string describe(const Network& network, const Recomputation& recomputation,
   for (const std::int64_t channels : layer.channels) text += fmt::format(" c{}", channels);
   for (const Axis axis : all_axes)
     text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
-  text += fmt::format(" {} {} {} g{} {} {} {} {}", layer.alpha, layer.minimum, layer.maximum,
-                      layer.groups, layer.response.size, layer.response.alpha, layer.response.beta,
-                      layer.response.k);
+  text += fmt::format(" {} {} g{} {} {} {} {}", layer.pointwise.constants[0],
+                      layer.pointwise.constants[1], layer.groups, layer.response.size,
+                      layer.response.alpha, layer.response.beta, layer.response.k);
   for (const LayerIndex input : layer.inputs)
     text += fmt::format(" {}{}", network.layer(input).kind == LayerKind::Input ? "data" : "layer",
                         recomputation.dropped(input) ? " again" : "");

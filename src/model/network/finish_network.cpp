@@ -234,9 +234,10 @@ void check_attributes(const Layer& layer) {
         fmt::format("expected an odd local_size, as many channels before as behind, found {}",
                     layer.response.size)};
   }
-  if (layer.kind == LayerKind::Clip && layer.minimum > layer.maximum) {
-    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", layer.minimum,
-                                layer.maximum)};
+  const auto& [function, constants] = layer.pointwise;
+  if (layer.type() == PointwiseFunction::Clip && constants[0] > constants[1]) {
+    throw Complaint{
+        fmt::format("expected a min of at most max, found {} and {}", constants[0], constants[1])};
   }
 }
 

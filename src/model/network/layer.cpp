@@ -1,38 +1,55 @@
 #include "model/network/layer.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace stratplan {
 
-std::string_view name_of(LayerKind kind) {
-  static constexpr std::array<std::string_view, 27> names{"input",
-                                                          "convolution",
-                                                          "max_pool",
-                                                          "average_pool",
-                                                          "global_average_pool",
-                                                          "batch_norm",
-                                                          "relu",
-                                                          "leaky_relu",
-                                                          "sigmoid",
-                                                          "add",
-                                                          "fully_connected",
-                                                          "dropout",
-                                                          "softmax_cross_entropy",
-                                                          "mean_squared_error",
-                                                          "tanh",
-                                                          "elu",
-                                                          "prelu",
-                                                          "clip",
-                                                          "softmax",
-                                                          "local_response_norm",
-                                                          "instance_norm",
-                                                          "group_norm",
-                                                          "dice_loss",
-                                                          "concat",
-                                                          "pad",
-                                                          "upsample",
-                                                          "transposed_convolution"};
-  return names[static_cast<std::size_t>(kind)];
+namespace {
+
+constexpr std::array<std::string_view, layer_kind_count> kind_names{"input",
+                                                                    "convolution",
+                                                                    "max_pool",
+                                                                    "average_pool",
+                                                                    "global_average_pool",
+                                                                    "batch_norm",
+                                                                    "pointwise",
+                                                                    "add",
+                                                                    "fully_connected",
+                                                                    "dropout",
+                                                                    "softmax_cross_entropy",
+                                                                    "mean_squared_error",
+                                                                    "prelu",
+                                                                    "softmax",
+                                                                    "local_response_norm",
+                                                                    "instance_norm",
+                                                                    "group_norm",
+                                                                    "dice_loss",
+                                                                    "concat",
+                                                                    "pad",
+                                                                    "upsample",
+                                                                    "transposed_convolution"};
+
+constexpr auto layer_types = [] {
+  std::array<LayerType, layer_kind_count - 1 + all_pointwise_functions.size()> types;
+  auto next = types.begin();
+  for (int i = 0; i < layer_kind_count; ++i) {
+    const auto kind = static_cast<LayerKind>(i);
+    if (kind == LayerKind::Pointwise)
+      next = std::copy(all_pointwise_functions.begin(), all_pointwise_functions.end(), next);
+    else
+      *next++ = kind;
+  }
+  return types;
+}();
+
+}  // namespace
+
+std::span<const LayerType> all_layer_types() { return layer_types; }
+
+std::string_view name_of(LayerType type) {
+  return type.kind == LayerKind::Pointwise ? name_of(type.function)
+                                           : kind_names[static_cast<std::size_t>(type.kind)];
 }
 
 Shape Layer::weights() const {

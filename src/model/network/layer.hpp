@@ -2,12 +2,13 @@
 // A layer: an operation with its attributes and global shapes. It knows nothing of ranks.
 #include <array>
 #include <cstdint>
-#include <limits>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "model/network/local_response.hpp"
+#include "model/network/pointwise.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
@@ -21,18 +22,13 @@ enum class LayerKind : int {
   AveragePool,
   GlobalAveragePool,
   BatchNorm,
-  ReLU,
-  LeakyReLU,
-  Sigmoid,
+  Pointwise,
   Add,
   FullyConnected,
   Dropout,
   SoftmaxCrossEntropy,
   MeanSquaredError,
-  Tanh,
-  ELU,
   PReLU,
-  Clip,
   Softmax,
   LocalResponseNorm,
   InstanceNorm,
@@ -44,8 +40,23 @@ enum class LayerKind : int {
   TransposedConvolution,
 };
 
-/// The spelling in network.json: "convolution", "max_pool", ...
-std::string_view name_of(LayerKind kind);
+inline constexpr int layer_kind_count = static_cast<int>(LayerKind::TransposedConvolution) + 1;
+
+/// What network.json calls a kind of layer: a LayerKind, or one of the pointwise functions.
+struct LayerType {
+  LayerKind kind = LayerKind::Input;
+  PointwiseFunction function = {};  ///< of LayerKind::Pointwise
+
+  constexpr LayerType() = default;
+  constexpr LayerType(LayerKind layer_kind) : kind(layer_kind) {}
+  constexpr LayerType(PointwiseFunction pointwise)
+      : kind(LayerKind::Pointwise), function(pointwise) {}
+  friend constexpr bool operator==(const LayerType&, const LayerType&) = default;
+};
+/// In the order of LayerKind.
+std::span<const LayerType> all_layer_types();
+/// The spelling in network.json: "convolution", "relu", ...
+std::string_view name_of(LayerType type);
 
 /// Slides a kernel of weights over its input, or over its output.
 constexpr bool is_convolution(LayerKind kind) {
@@ -85,10 +96,9 @@ constexpr bool joins(LayerKind kind) { return kind == LayerKind::Add || kind == 
 /// Each output element needs just the input elements at its own index (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
 /// some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) {
-  return kind == LayerKind::BatchNorm || kind == LayerKind::ReLU || kind == LayerKind::LeakyReLU ||
-         kind == LayerKind::Sigmoid || kind == LayerKind::Add || kind == LayerKind::Dropout ||
-         kind == LayerKind::MeanSquaredError || kind == LayerKind::Tanh || kind == LayerKind::ELU ||
-         kind == LayerKind::PReLU || kind == LayerKind::Clip || kind == LayerKind::InstanceNorm;
+  return kind == LayerKind::BatchNorm || kind == LayerKind::Pointwise || kind == LayerKind::Add ||
+         kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError ||
+         kind == LayerKind::PReLU || kind == LayerKind::InstanceNorm;
 }
 
 using LayerIndex = int;
@@ -107,22 +117,22 @@ struct Layer {
   bool count_padding = true;      ///< AveragePool: whether padded zeros count in the divisor
   double epsilon =
       1e-5;  ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
-  double slope = 0.01;       ///< LeakyReLU: factor for negative input
+  Activation pointwise;      ///< Pointwise
   double probability = 0.5;  ///< Dropout: of an element being dropped
 
   Shape input;                         ///< of the first producer; of Input: the same as output
   std::vector<std::int64_t> channels;  ///< Concat: of each producer
   Shape output;                        ///< of a loss: the input's shape (its gradient's home)
 
-  double alpha = 1;  ///< ELU
-  double minimum = std::numeric_limits<float>::lowest(),
-         maximum = std::numeric_limits<float>::max();  ///< Clip
   std::int64_t groups =
       1;  ///< convolutions: each group of F / groups filters reads its own C / groups channels; GroupNorm: of channels
   std::array<std::int64_t, 3>
       output_padding{};    ///< TransposedConvolution: rows of output more, along D, H, W
   LocalResponse response;  ///< LocalResponseNorm
 
+  LayerType type() const {
+    return kind == LayerKind::Pointwise ? LayerType(pointwise.function) : LayerType(kind);
+  }
   /// Every output channel is a sum over all input channels: a contraction of one group. Where not, F and C split the same thing.
   bool mixes_channels() const { return is_contraction(kind) && groups == 1; }
   /// A contraction whose filters read their own group of channels each.

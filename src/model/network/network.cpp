@@ -43,6 +43,16 @@ Flops Network::forward_flops() const {
   return sum;
 }
 
+namespace {
+
+/// The layer's where it is of that function, else the usual one.
+double constant(const Layer& layer, PointwiseFunction function, std::size_t which = 0) {
+  return layer.type() == function ? layer.pointwise.constants[which]
+                                  : usual_constants(function)[which];
+}
+
+}  // namespace
+
 std::string Network::fingerprint() const {
   std::string text = fmt::format("batch {} statistics {}{}\n", batch, statistics_samples,
                                  local_statistics ? " local" : "");
@@ -55,15 +65,16 @@ std::string Network::fingerprint() const {
     fmt::format_to(std::back_inserter(text),
                    "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} "
                    "probability {} in {} out {}",
-                   each.name, name_of(each.kind), each.inputs, each.filters, each.bias,
-                   each.count_padding, each.epsilon, each.slope, each.probability,
-                   each.input.extent, each.output.extent);
+                   each.name, name_of(each.type()), each.inputs, each.filters, each.bias,
+                   each.count_padding, each.epsilon, constant(each, PointwiseFunction::LeakyRelu),
+                   each.probability, each.input.extent, each.output.extent);
     for (const Window& window : each.windows) {
       fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride,
                      window.dilation, window.pad_before, window.pad_after);
     }
     fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}",
-                   each.alpha, each.minimum, each.maximum, each.groups, each.response.size,
+                   constant(each, PointwiseFunction::Elu), constant(each, PointwiseFunction::Clip),
+                   constant(each, PointwiseFunction::Clip, 1), each.groups, each.response.size,
                    each.response.alpha, each.response.beta, each.response.k);
     for (const Scale& scale : each.scales) {
       if (scale != Scale{}) {

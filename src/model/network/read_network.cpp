@@ -15,42 +15,14 @@
 namespace stratplan {
 namespace {
 
-constexpr std::array all_kinds{LayerKind::Input,
-                               LayerKind::Convolution,
-                               LayerKind::MaxPool,
-                               LayerKind::AveragePool,
-                               LayerKind::GlobalAveragePool,
-                               LayerKind::BatchNorm,
-                               LayerKind::ReLU,
-                               LayerKind::LeakyReLU,
-                               LayerKind::Sigmoid,
-                               LayerKind::Add,
-                               LayerKind::FullyConnected,
-                               LayerKind::Dropout,
-                               LayerKind::SoftmaxCrossEntropy,
-                               LayerKind::MeanSquaredError,
-                               LayerKind::Tanh,
-                               LayerKind::ELU,
-                               LayerKind::PReLU,
-                               LayerKind::Clip,
-                               LayerKind::Softmax,
-                               LayerKind::LocalResponseNorm,
-                               LayerKind::InstanceNorm,
-                               LayerKind::GroupNorm,
-                               LayerKind::DiceLoss,
-                               LayerKind::Concat,
-                               LayerKind::Pad,
-                               LayerKind::Upsample,
-                               LayerKind::TransposedConvolution};
-
 /// The attributes of a kind of layer, besides its name, kind and input.
 struct Keys {
   std::vector<std::string> required;
   std::vector<std::string> optional;
 };
 
-Keys keys_of(LayerKind kind) {
-  switch (kind) {
+Keys keys_of(LayerType type) {
+  switch (type.kind) {
     case LayerKind::Input: return {{"channels", "size"}, {}};
     case LayerKind::Convolution:
       return {{"filters", "kernel"}, {"input", "stride", "padding", "dilation", "groups", "bias"}};
@@ -63,15 +35,18 @@ Keys keys_of(LayerKind kind) {
     case LayerKind::BatchNorm:
     case LayerKind::InstanceNorm:
     case LayerKind::DiceLoss: return {{}, {"input", "epsilon"}};
-    case LayerKind::LeakyReLU: return {{}, {"input", "slope"}};
+    case LayerKind::Pointwise: {
+      Keys keys{{}, {"input"}};
+      for (const auto& constant : row_of(type.function).constants)
+        keys.optional.emplace_back(constant.name);
+      return keys;
+    }
     case LayerKind::Add:
     case LayerKind::Concat: return {{"inputs"}, {}};
     case LayerKind::Pad: return {{"padding"}, {"input"}};
     case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
     case LayerKind::Dropout: return {{}, {"input", "probability"}};
-    case LayerKind::ELU: return {{}, {"input", "alpha"}};
-    case LayerKind::Clip: return {{}, {"input", "min", "max"}};
     case LayerKind::LocalResponseNorm: return {{}, {"input", "local_size", "alpha", "beta", "k"}};
     case LayerKind::GroupNorm: return {{"groups"}, {"input", "epsilon"}};
     default: return {{}, {"input"}};
@@ -145,20 +120,20 @@ class Reader {
     }
   }
 
-  void check_keys(const Json& layer, LayerKind kind) const {
-    const Keys keys = keys_of(kind);
+  void check_keys(const Json& layer, LayerType type) const {
+    const Keys keys = keys_of(type);
     std::vector<std::string> known{"name", "kind"};
     known.insert(known.end(), keys.required.begin(), keys.required.end());
     known.insert(known.end(), keys.optional.begin(), keys.optional.end());
     for (const auto& member : layer.items()) {
       if (std::ranges::find(known, member.key()) == known.end()) {
-        fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(kind), member.key(),
+        fail("", fmt::format("a layer of kind {} has no key \"{}\"{}", name_of(type), member.key(),
                              suggestion(member.key(), known)));
       }
     }
     for (const std::string& key : keys.required) {
       if (!layer.contains(key)) {
-        fail("", fmt::format("a layer of kind {} needs the key \"{}\"", name_of(kind), key));
+        fail("", fmt::format("a layer of kind {} needs the key \"{}\"", name_of(type), key));
       }
     }
   }
@@ -207,24 +182,24 @@ class Reader {
   Layer read_layer(const Json& json, LayerIndex index) const {
     Layer layer;
     layer.name = json["name"].get<std::string>();
-    layer.kind = *std::ranges::find(all_kinds, json["kind"].get<std::string>(),
-                                    [](LayerKind kind) { return name_of(kind); });
-    check_keys(json, layer.kind);
+    const LayerType type = *std::ranges::find(all_layer_types(), json["kind"].get<std::string>(),
+                                              [](LayerType each) { return name_of(each); });
+    layer.kind = type.kind;
+    check_keys(json, type);
+    if (layer.kind == LayerKind::Pointwise) layer.pointwise = read_pointwise(json, type.function);
     layer.inputs = read_inputs(json, layer.kind, index);
     layer.filters = json.value("filters", layer.filters);
     layer.bias = json.value("bias", layer.bias);
     layer.count_padding = json.value("count_padding", layer.count_padding);
     layer.epsilon = json.value("epsilon", layer.epsilon);
-    layer.slope = json.value("slope", layer.slope);
     layer.probability = json.value("probability", layer.probability);
-    layer.minimum = json.value("min", layer.minimum);
-    layer.maximum = json.value("max", layer.maximum);
     layer.groups = json.value("groups", layer.groups);
-    double& alpha = layer.kind == LayerKind::LocalResponseNorm ? layer.response.alpha : layer.alpha;
-    alpha = json.value("alpha", alpha);
-    layer.response.size = json.value("local_size", layer.response.size);
-    layer.response.beta = json.value("beta", layer.response.beta);
-    layer.response.k = json.value("k", layer.response.k);
+    if (layer.kind == LayerKind::LocalResponseNorm) {
+      layer.response.size = json.value("local_size", layer.response.size);
+      layer.response.alpha = json.value("alpha", layer.response.alpha);
+      layer.response.beta = json.value("beta", layer.response.beta);
+      layer.response.k = json.value("k", layer.response.k);
+    }
     if (layer.kind == LayerKind::Input) {
       layer.output = read_size(json);
     } else if (has_window(layer.kind)) {
@@ -243,6 +218,14 @@ class Reader {
       }
     }
     return layer;
+  }
+
+  static Activation read_pointwise(const Json& json, PointwiseFunction function) {
+    Activation read{function, usual_constants(function)};
+    const auto& names = row_of(function).constants;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      read.constants[i] = json.value(std::string(names[i].name), read.constants[i]);
+    return read;
   }
 
   Shape read_size(const Json& json) const {

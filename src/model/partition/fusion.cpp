@@ -17,7 +17,7 @@ bool takes(const Network& network, const Fusion& fusion, const Decomposition& of
   if (fusion.activation >= 0) return false;
   if (next.kind == LayerKind::Add)
     return has_statistics(head.kind) && fusion.add < 0 && next.inputs.size() == 2;
-  if (activation_of(next.kind) == Activation::None) return false;
+  if (!activation_of(next)) return false;
   return has_statistics(head.kind) || (is_contraction(head.kind) && ends_in_kernel(head, of_head));
 }
 
@@ -30,12 +30,9 @@ std::vector<LayerIndex> Fusion::layers() const {
   return layers;
 }
 
-Activation activation_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::ReLU: return Activation::Relu;
-    case LayerKind::LeakyReLU: return Activation::LeakyRelu;
-    default: return Activation::None;
-  }
+std::optional<Activation> activation_of(const Layer& layer) {
+  if (layer.kind != LayerKind::Pointwise || !layer.pointwise.fused_slope()) return {};
+  return layer.pointwise;
 }
 
 std::vector<Fusion> fuse(const Network& network, const Block& block,

@@ -35,7 +35,7 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
 std::vector<Fusion> fuse_all(const Network& network, const LayerDecompositions& decompositions,
                              const Execution& execution);
 
-/// Activation::None for all other layers.
-Activation activation_of(LayerKind kind);
+/// Nothing for layers that no other's kernel can do.
+std::optional<Activation> activation_of(const Layer& layer);
 
 }  // namespace stratplan

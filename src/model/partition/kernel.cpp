@@ -14,10 +14,9 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "conv_forward", "conv_backward_data", "conv_backward_filter", "bias_add", "bias_gradient",
     "max_pool_forward", "max_pool_backward", "average_pool_forward", "average_pool_backward", "spatial_mean_forward", "spatial_mean_backward",
     "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
-    "relu_forward", "relu_backward", "leaky_relu_forward", "leaky_relu_backward", "sigmoid_forward", "sigmoid_backward",
+    "pointwise_forward", "pointwise_backward",
     "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
     "copy_region", "fill", "sgd_momentum",
-    "tanh_forward", "tanh_backward", "elu_forward", "elu_backward", "clip_forward", "clip_backward",
     "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
     "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
     "upsample_forward", "upsample_backward",
@@ -25,9 +24,6 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "batch_norm_moments", "running_average", "batch_norm_inference",
     "convert", "unscale", "adjust_loss_scale"};
 // clang-format on
-
-constexpr std::array<std::string_view, activation_count> activation_names{"none", "relu",
-                                                                          "leaky_relu"};
 
 std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
@@ -78,8 +74,7 @@ std::string copy_key(const Kernel& kernel) {
 
 std::string fused_key(const Kernel& kernel) {
   return std::string(kernel.addend ? " add" : "") +
-         (kernel.activation == Activation::None ? ""
-                                                : fmt::format(" {}", name_of(kernel.activation)));
+         (kernel.activation ? fmt::format(" {}", name_of(kernel.activation->function)) : "");
 }
 
 /// What decides the time of this kind, behind its name.
@@ -138,19 +133,9 @@ std::string details(const Kernel& kernel) {
     case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
     case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
     case CopyRegion: return copy_key(kernel);
-    case ReluForward:
-    case ReluBackward:
-    case LeakyReluForward:
-    case LeakyReluBackward:
-    case SigmoidForward:
-    case SigmoidBackward:
-    case MeanSquaredError:
-    case TanhForward:
-    case TanhBackward:
-    case EluForward:
-    case EluBackward:
-    case ClipForward:
-    case ClipBackward: return fmt::format(" e{}", y.elements());
+    case PointwiseForward:
+    case PointwiseBackward:
+    case MeanSquaredError: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
     case UpsampleBackward:  // where in an element a piece begins hardly matters
       return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x),
@@ -188,13 +173,9 @@ double operations_per_element(KernelKind kind) {
     case BatchNormForward: return 3;
     case BatchNormBackwardSums: return 4;
     case BatchNormBackward: return 5;
-    case SigmoidForward:
-    case TanhForward:
-    case EluForward:
     case SoftmaxForward:
     case SoftmaxCrossEntropy: return 20;
     case SoftmaxBackward:
-    case TanhBackward:
     case PreluGradient: return 3;
     case DiceSums: return 2;
     case SgdMomentum:
@@ -214,10 +195,6 @@ double operations_per_element(KernelKind kind) {
 }  // namespace
 
 std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std::size_t>(kind)]; }
-
-std::string_view name_of(Activation activation) {
-  return activation_names[static_cast<std::size_t>(activation)];
-}
 
 bool works_on_activations(KernelKind kind) {
   using enum KernelKind;
@@ -247,9 +224,16 @@ bool is_update(KernelKind kind) {
   }
 }
 
+std::string Kernel::name() const {
+  using enum KernelKind;
+  if (kind != PointwiseForward && kind != PointwiseBackward) return std::string(name_of(kind));
+  return fmt::format("{}_{}", name_of(pointwise.function),
+                     kind == PointwiseForward ? "forward" : "backward");
+}
+
 std::string Kernel::key() const {
   const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
-  return std::string(name_of(kind)) + details(*this) +
+  return name() + details(*this) +
          (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
 }
 
@@ -265,7 +249,7 @@ Operands Kernel::operands() const {
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
       running{DataType::F32, 2 * x[Axis::C]};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
-  const bool activated = activation != Activation::None;
+  const bool activated = activation.has_value();
   using enum KernelKind;
   switch (kind) {
     case ConvolutionForward:
@@ -293,23 +277,13 @@ Operands Kernel::operands() const {
           output);
     case BatchNormBackward:
       return with_read({{input, output, sums, sums, channel}, {input}}, activated, output);
-    case ReluForward:
-    case LeakyReluForward:
-    case SigmoidForward:
-    case TanhForward:
-    case EluForward:
-    case ClipForward:
+    case PointwiseForward:
     case SoftmaxForward:
     case LocalResponseForward:
     case Dropout: return {{input}, {output}};
-    case ReluBackward:
-    case LeakyReluBackward:
-    case TanhBackward:
-    case EluBackward:
-    case ClipBackward:
+    case PointwiseBackward:
     case SoftmaxBackward:
-    case LocalResponseBackward:
-    case SigmoidBackward: return {{output, output}, {input}};
+    case LocalResponseBackward: return {{output, output}, {input}};
     case PreluForward: return {{input, channel}, {output}};
     case PreluBackward: return {{input, output, channel}, {input}};
     case PreluGradient: return {{input, output}, {channel}};
@@ -359,6 +333,8 @@ Flops Kernel::flops() const {
     case AveragePoolBackward: return {outputs * static_cast<double>(taps(*this))};
     case SpatialMeanForward:
     case SpatialMeanBackward: return {static_cast<double>(x.elements())};
+    case PointwiseForward: return {outputs * row_of(pointwise.function).operations.forward};
+    case PointwiseBackward: return {outputs * row_of(pointwise.function).operations.backward};
     case Add: return {outputs * (inputs - 1)};
     case LocalResponseForward: return {outputs * static_cast<double>(20 + 2 * response.size)};
     case LocalResponseBackward: return {outputs * static_cast<double>(25 + 3 * response.size)};

@@ -21,8 +21,8 @@
 //   BatchNormForward            x, sums, scale, shift                  y
 //   BatchNormBackwardSums       x, dy, sums                            gradient_sums (F64, [sets][2][C]: of dy, of dy * normalized x), dscale, dshift
 //   BatchNormBackward           x, dy, sums, gradient_sums, scale      dx
-//   ReluForward, LeakyRelu..., Sigmoid...   x                          y
-//   ...Backward                 y, dy                                  dx
+//   PointwiseForward            x                                      y: of each element (network/pointwise.hpp)
+//   PointwiseBackward           x or y, dy                             dx
 //   Add                         x0, x1, ...                            y (may be one of the reads)
 //   Dropout                     x                                      y: zero or x / (1 - p), by global element index; backward: the same on dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per sample and position)   loss (F64 scalar: local sum / terms), dx (of the mean loss)
@@ -30,8 +30,8 @@
 //   CopyRegion                  source                                 destination (packing, unpacking, moving; adds if `accumulate`)
 //   Fill                        -                                      destination (zeros)
 //   SgdMomentum                 weights, gradient, velocity            weights, velocity (in place)
-//   Tanh..., Elu..., Clip..., SoftmaxForward   x                       y
-//   ...Backward                 y, dy                                  dx
+//   SoftmaxForward              x                                      y
+//   SoftmaxBackward             y, dy                                  dx
 //   PreluForward                x, slope                               y
 //   PreluBackward               x, dy, slope                           dx
 //   PreluGradient               x, dy                                  dslope
@@ -66,6 +66,7 @@
 //   optimizers, RunningAverage: read overflows last, and if there are any write nothing
 //   AdjustLossScale             scaling, overflows                     scaling (in place)
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -73,6 +74,7 @@
 
 #include "model/base/fields.hpp"
 #include "model/network/local_response.hpp"
+#include "model/network/pointwise.hpp"
 #include "model/network/scale.hpp"
 #include "model/network/shape.hpp"
 #include "model/network/window.hpp"
@@ -95,12 +97,8 @@ enum class KernelKind : int {
   BatchNormForward,
   BatchNormBackwardSums,
   BatchNormBackward,
-  ReluForward,
-  ReluBackward,
-  LeakyReluForward,
-  LeakyReluBackward,
-  SigmoidForward,
-  SigmoidBackward,
+  PointwiseForward,
+  PointwiseBackward,
   Add,
   Dropout,
   SoftmaxCrossEntropy,
@@ -108,12 +106,6 @@ enum class KernelKind : int {
   CopyRegion,
   Fill,
   SgdMomentum,
-  TanhForward,
-  TanhBackward,
-  EluForward,
-  EluBackward,
-  ClipForward,
-  ClipBackward,
   PreluForward,
   PreluBackward,
   PreluGradient,
@@ -139,7 +131,7 @@ enum class KernelKind : int {
   AdjustLossScale,
 };
 inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::AdjustLossScale) + 1;
-/// "conv_forward", "max_pool_backward", ...: the first word of a key.
+/// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether activations or their gradients are among what such kernels read or write: Kernel::type is then theirs.
 bool works_on_activations(KernelKind kind);
@@ -179,11 +171,6 @@ struct StatisticsSets {
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
-/// What a kernel does to its result before it writes it.
-enum class Activation : int { None, Relu, LeakyRelu };
-inline constexpr int activation_count = static_cast<int>(Activation::LeakyRelu) + 1;
-std::string_view name_of(Activation activation);
-
 /// One buffer that a kernel reads or writes.
 struct Operand {
   DataType type = DataType::F32;
@@ -213,24 +200,28 @@ struct Kernel {
       1;  ///< convolutions: local groups; each of y's has channels of its own in x
   DataType type = DataType::
       F32;  ///< of activations and what goes with them; CopyRegion, Fill, Convert: of the elements written; F32 for all others
-  /// BatchNorm, Dice: epsilon. LeakyRelu: slope. Elu: alpha. Clip: minimum. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
+  /// BatchNorm, Dice: epsilon. Dropout: probability. Losses: terms of the global mean. SpatialMean: global
   /// positions. BatchNormMoments: weight of a set.
   double scalar = 0;
   StatisticsSets sets{};                        ///< BatchNorm
   Shape region{};                               ///< CopyRegion: extents moved
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
-  double maximum = 0;                           ///< Clip
+  Activation pointwise{};                       ///< Pointwise
   LocalResponse response{};                     ///< LocalResponse
   std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
-  Activation activation =
-      Activation::None;  ///< BatchNorm, ConvolutionForward, BiasAdd, BiasGradient
-  double slope = 0;      ///< of a LeakyRelu that is an activation
-  bool addend = false;   ///< BatchNorm: something is added before the activation
-  bool scaled = false;   ///< losses, updates: see the table
+  /// BatchNorm, ConvolutionForward, BiasAdd, BiasGradient: what is done to the result before it is
+  /// written; it has a fused_slope().
+  std::optional<Activation> activation{};
+  bool addend = false;  ///< BatchNorm: something is added before the activation
+  bool scaled = false;  ///< losses, updates: see the table
 
+  /// Factor of negative results where the activation is fused; 1 without one.
+  double activation_slope() const { return activation ? *activation->fused_slope() : 1; }
   /// The buffers of the table above, in order.
   Operands operands() const;
+  /// That of its kind, but "relu_forward" of a pointwise function: the first word of its key.
+  std::string name() const;
   /// The key under which its time is stored: everything that decides how long it takes, nothing else:
   /// "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".
   std::string key() const;
@@ -239,16 +230,16 @@ struct Kernel {
   Bytes bytes() const;
   static constexpr auto fields() {
     using K = Kernel;
-    return std::tuple(
-        Field{"kind", &K::kind}, Field{"x", &K::x}, Field{"y", &K::y},
-        Field{"windows", &K::windows}, Field{"bias", &K::bias},
-        Field{"count_padding", &K::count_padding}, Field{"accumulate", &K::accumulate},
-        Field{"inputs", &K::inputs}, Field{"groups", &K::groups}, Field{"type", &K::type},
-        Field{"scalar", &K::scalar}, Field{"sets", &K::sets}, Field{"region", &K::region},
-        Field{"from", &K::from}, Field{"to", &K::to}, Field{"maximum", &K::maximum},
-        Field{"response", &K::response}, Field{"scales", &K::scales},
-        Field{"activation", &K::activation}, Field{"slope", &K::slope}, Field{"addend", &K::addend},
-        Field{"scaled", &K::scaled});
+    return std::tuple(Field{"kind", &K::kind}, Field{"x", &K::x}, Field{"y", &K::y},
+                      Field{"windows", &K::windows}, Field{"bias", &K::bias},
+                      Field{"count_padding", &K::count_padding},
+                      Field{"accumulate", &K::accumulate}, Field{"inputs", &K::inputs},
+                      Field{"groups", &K::groups}, Field{"type", &K::type},
+                      Field{"scalar", &K::scalar}, Field{"sets", &K::sets},
+                      Field{"region", &K::region}, Field{"from", &K::from}, Field{"to", &K::to},
+                      Field{"pointwise", &K::pointwise}, Field{"response", &K::response},
+                      Field{"scales", &K::scales}, Field{"activation", &K::activation},
+                      Field{"addend", &K::addend}, Field{"scaled", &K::scaled});
   }
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };

@@ -28,13 +28,8 @@ Kernel local_kernel(const Network& network, LayerIndex index,
     case LayerKind::InstanceNorm:
     case LayerKind::GroupNorm:
     case LayerKind::DiceLoss: kernel.scalar = described.epsilon; break;
-    case LayerKind::ELU: kernel.scalar = described.alpha; break;
-    case LayerKind::Clip:
-      kernel.scalar = described.minimum;
-      kernel.maximum = described.maximum;
-      break;
+    case LayerKind::Pointwise: kernel.pointwise = described.pointwise; break;
     case LayerKind::LocalResponseNorm: kernel.response = described.response; break;
-    case LayerKind::LeakyReLU: kernel.scalar = described.slope; break;
     case LayerKind::Dropout: kernel.scalar = described.probability; break;
     case LayerKind::GlobalAveragePool:
       kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] *

@@ -15,9 +15,7 @@ BufferId Lowering::add_output(LayerIndex head) {
 }
 
 void Lowering::activate(const Fusion& fusion, Kernel& kernel) const {
-  if (fusion.activation < 0) return;
-  kernel.activation = activation_of(layer(fusion.activation).kind);
-  if (kernel.activation == Activation::LeakyRelu) kernel.slope = layer(fusion.activation).slope;
+  if (fusion.activation >= 0) kernel.activation = activation_of(layer(fusion.activation));
 }
 
 /// Which input of the addition is not the head's output.
@@ -49,7 +47,7 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
                                  group.sets.sets * 2 * kernel.x[Axis::C], index, DataType::F64);
   std::vector<BufferId> reads{x, dy, at.sums},
       writes{sums, parameter(index, What::Scale).gradient, parameter(index, What::Shift).gradient};
-  if (kernel.activation != Activation::None) {
+  if (kernel.activation) {
     reads.push_back(state(fusion.activation).home);
     kernel.addend = fusion.add >= 0;
     if (kernel.addend) writes.push_back(input_gradient(fusion.activation, 0));
@@ -57,8 +55,7 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
   add_kernel(index, kernel, reads, writes);
   if (kernel.addend) {
     dy = writes.back();
-    kernel.activation = Activation::None;
-    kernel.slope = 0;
+    kernel.activation = {};
     kernel.addend = false;
   }
   if (fusion.add >= 0 && !reads_input_layer(fusion.add, addend(fusion)))
@@ -74,7 +71,7 @@ void Lowering::backward_normalization(LayerIndex index, BufferId dy) {
     const BufferId dx = input_gradient(index, 0);
     kernel.kind = KernelKind::BatchNormBackward;
     reads = {x, dy, at.sums, sums, value_of(index, What::Scale)};
-    if (kernel.activation != Activation::None) reads.push_back(state(fusion.activation).home);
+    if (kernel.activation) reads.push_back(state(fusion.activation).home);
     add_kernel(index, kernel, std::move(reads), {dx});
     pass_back(index, 0, dx);
   }
@@ -97,11 +94,8 @@ BufferId Lowering::backward_bias(LayerIndex index, BufferId dy) {
     }
     add_kernel(index, kernel, std::move(reads), std::move(writes));
   } else if (activation >= 0) {
-    const bool leaky = layer(activation).kind == LayerKind::LeakyReLU;
-    add_kernel(
-        activation,
-        kernel_of(activation, leaky ? KernelKind::LeakyReluBackward : KernelKind::ReluBackward),
-        {state(activation).home, dy}, {before});
+    add_kernel(activation, kernel_of(activation, KernelKind::PointwiseBackward),
+               {state(activation).home, dy}, {before});
   }
   return before;
 }

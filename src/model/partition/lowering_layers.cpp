@@ -218,14 +218,9 @@ void Lowering::layer_forward(LayerIndex layer_done) {
     case LayerKind::GlobalAveragePool:
       forward(KernelKind::SpatialMeanForward);
       return all_reduce_over(index, at.distributions.raw.dims_with(Role::Partial), at.home);
-    case LayerKind::ReLU: return forward(KernelKind::ReluForward);
-    case LayerKind::LeakyReLU: return forward(KernelKind::LeakyReluForward);
-    case LayerKind::Sigmoid: return forward(KernelKind::SigmoidForward);
+    case LayerKind::Pointwise: return forward(KernelKind::PointwiseForward);
     case LayerKind::Add: return forward(KernelKind::Add);
     case LayerKind::Dropout: return forward(KernelKind::Dropout);
-    case LayerKind::Tanh: return forward(KernelKind::TanhForward);
-    case LayerKind::ELU: return forward(KernelKind::EluForward);
-    case LayerKind::Clip: return forward(KernelKind::ClipForward);
     case LayerKind::Softmax: return forward(KernelKind::SoftmaxForward);
     case LayerKind::LocalResponseNorm: return forward(KernelKind::LocalResponseForward);
     case LayerKind::PReLU:
@@ -393,20 +388,12 @@ void Lowering::layer_backward(LayerIndex index) {
       return backward_simple(index, kernel_of(index, KernelKind::UpsampleBackward), {dy});
     case LayerKind::GlobalAveragePool:
       return backward_simple(index, kernel_of(index, KernelKind::SpatialMeanBackward), {dy});
-    case LayerKind::ReLU:
-      return backward_simple(index, kernel_of(index, KernelKind::ReluBackward), {at.home, dy});
-    case LayerKind::LeakyReLU:
-      return backward_simple(index, kernel_of(index, KernelKind::LeakyReluBackward), {at.home, dy});
-    case LayerKind::Sigmoid:
-      return backward_simple(index, kernel_of(index, KernelKind::SigmoidBackward), {at.home, dy});
+    case LayerKind::Pointwise:
+      return backward_simple(
+          index, kernel_of(index, KernelKind::PointwiseBackward),
+          {reads_input(layer(index).pointwise.function) ? at.needed.front() : at.home, dy});
     case LayerKind::Dropout:
       return backward_simple(index, kernel_of(index, KernelKind::Dropout), {dy});
-    case LayerKind::Tanh:
-      return backward_simple(index, kernel_of(index, KernelKind::TanhBackward), {at.home, dy});
-    case LayerKind::ELU:
-      return backward_simple(index, kernel_of(index, KernelKind::EluBackward), {at.home, dy});
-    case LayerKind::Clip:
-      return backward_simple(index, kernel_of(index, KernelKind::ClipBackward), {at.home, dy});
     case LayerKind::Softmax:
       return backward_simple(index, kernel_of(index, KernelKind::SoftmaxBackward), {at.home, dy});
     case LayerKind::LocalResponseNorm:

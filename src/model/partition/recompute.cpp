@@ -21,21 +21,18 @@ bool reads_data(const Network& network, const Layer& layer) {
 }  // namespace
 
 bool backward_reads_input(const Layer& layer) {
+  if (layer.kind == LayerKind::Pointwise) return reads_input(layer.pointwise.function);
   return is_contraction(layer.kind) || has_statistics(layer.kind) ||
          layer.kind == LayerKind::PReLU || layer.kind == LayerKind::LocalResponseNorm;
 }
 
 bool backward_reads_output(const Network& network, LayerIndex index) {
-  switch (network.layer(index).kind) {
-    case LayerKind::ReLU:
-    case LayerKind::LeakyReLU:
-    case LayerKind::Sigmoid:
-    case LayerKind::Tanh:
-    case LayerKind::ELU:
-    case LayerKind::Clip:
+  const Layer& layer = network.layer(index);
+  switch (layer.kind) {
+    case LayerKind::Pointwise:
+      return !reads_input(layer.pointwise.function) && !reads_data(network, layer);
     case LayerKind::Softmax:
-    case LayerKind::MaxPool:
-      return !reads_data(network, network.layer(index));  // to data there is no gradient
+    case LayerKind::MaxPool: return !reads_data(network, layer);  // to data there is no gradient
     default: return false;
   }
 }

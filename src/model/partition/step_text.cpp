@@ -33,7 +33,7 @@ std::string to_text(const Step& step, const Network& network, int rank) {
   const std::string phase = phases[static_cast<std::size_t>(step.phase)];
   const std::string layer = step.layer >= 0 ? network.layer(step.layer).name : "all layers";
   if (const auto* compute = std::get_if<ComputeStep>(&step.body))
-    return fmt::format("{} of {} ({})", name_of(compute->kernel.kind), layer, phase);
+    return fmt::format("{} of {} ({})", compute->kernel.name(), layer, phase);
   if (const auto* load = std::get_if<LoadStep>(&step.body))
     return fmt::format("{} for {}", load_to_text(load->what), layer);
   if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))

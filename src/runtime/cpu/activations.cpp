@@ -5,51 +5,7 @@
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t grain = 4096;    ///< elements: less is not worth a thread
 constexpr std::int64_t row_grain = 16;  ///< rows of channels
-
-SP_CLONES void tanh_run(const float* x, float* y, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = hyperbolic_tangent(x[i]);
-}
-
-SP_CLONES void tanh_gradient_run(const float* y, const float* dy, float* dx, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * (1 - y[i] * y[i]);
-}
-
-SP_CLONES void elu_run(const float* x, float* y, float alpha, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float negative = x[i] > 0 ? 0 : x[i];
-    // e^x - 1 = 2 tanh(x / 2) / (1 - tanh(x / 2)), which loses no digits near 0
-    const float half = hyperbolic_tangent(negative * 0.5F);
-    y[i] = x[i] > 0 ? x[i] : alpha * (2 * half / (1 - half));
-  }
-}
-
-SP_CLONES void elu_gradient_run(const float* y, const float* dy, float* dx, float alpha,
-                                std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : dy[i] * (y[i] + alpha);
-}
-
-SP_CLONES void clip_run(const float* x, float* y, float low, float high, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float above = low > x[i] ? low : x[i];
-    y[i] = high < above ? high : above;
-  }
-}
-
-SP_CLONES void clip_gradient_run(const float* y, const float* dy, float* dx, float low, float high,
-                                 std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float below = y[i] < high ? dy[i] : 0;
-    dx[i] = y[i] > low ? below : 0;
-  }
-}
 
 /// PReLU both ways: the sign is x's, the value v (x or dy).
 SP_CLONES void prelu_rows(const float* x, const float* v, const float* slope, float* y,
@@ -107,11 +63,6 @@ SP_CLONES void softmax_gradient_rows(const float* y, const float* dy, float* dx,
   }
 }
 
-template <class Run>
-void in_runs(const Kernel& kernel, Run run) {
-  in_parallel(kernel.x.elements(), grain, [&](auto begin, auto end) { run(begin, end - begin); });
-}
-
 template <class Rows>
 void in_rows(const Kernel& kernel, Rows rows) {
   const std::int64_t channels = kernel.x[Axis::C];
@@ -120,41 +71,6 @@ void in_rows(const Kernel& kernel, Rows rows) {
 }
 
 }  // namespace
-
-void tanh_forward(const Kernel& kernel, const KernelCall& call) {
-  in_runs(kernel,
-          [&](auto i, auto count) { tanh_run(call.read(0) + i, call.write(0) + i, count); });
-}
-void tanh_backward(const Kernel& kernel, const KernelCall& call) {
-  in_runs(kernel, [&](auto i, auto count) {
-    tanh_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, count);
-  });
-}
-
-void elu_forward(const Kernel& kernel, const KernelCall& call) {
-  const float alpha = static_cast<float>(kernel.scalar);
-  in_runs(kernel,
-          [&](auto i, auto count) { elu_run(call.read(0) + i, call.write(0) + i, alpha, count); });
-}
-void elu_backward(const Kernel& kernel, const KernelCall& call) {
-  const float alpha = static_cast<float>(kernel.scalar);
-  in_runs(kernel, [&](auto i, auto count) {
-    elu_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, alpha, count);
-  });
-}
-
-void clip_forward(const Kernel& kernel, const KernelCall& call) {
-  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  in_runs(kernel, [&](auto i, auto count) {
-    clip_run(call.read(0) + i, call.write(0) + i, low, high, count);
-  });
-}
-void clip_backward(const Kernel& kernel, const KernelCall& call) {
-  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  in_runs(kernel, [&](auto i, auto count) {
-    clip_gradient_run(call.read(0) + i, call.read(1) + i, call.write(0) + i, low, high, count);
-  });
-}
 
 void prelu_forward(const Kernel& kernel, const KernelCall& call) {
   in_rows(kernel, [&](auto i, auto rows, auto channels) {

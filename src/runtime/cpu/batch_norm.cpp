@@ -130,16 +130,17 @@ Normalization normalization(const Kernel& kernel, const KernelCall& call, std::i
           mean,
           factor,
           call.read(3),
-          kernel.activation != Activation::None,
-          static_cast<float>(kernel.slope)};
+          kernel.activation.has_value(),
+          static_cast<float>(kernel.activation_slope())};
 }
 
 /// `y`: which of the reads it is. `passed`: which of the writes, if any.
 GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start,
                                  std::size_t y, std::size_t passed) {
   return {call.read(0) + start, call.read(1) + start,
-          kernel.activation == Activation::None ? nullptr : call.read(y) + start,
-          static_cast<float>(kernel.slope), kernel.addend ? call.write(passed) + start : nullptr};
+          !kernel.activation ? nullptr : call.read(y) + start,
+          static_cast<float>(kernel.activation_slope()),
+          kernel.addend ? call.write(passed) + start : nullptr};
 }
 
 /// Coefficients of dx = factor * dy - offset - (x - mean) * slope.

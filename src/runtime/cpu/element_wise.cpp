@@ -10,33 +10,6 @@ namespace {
 
 constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
 
-SP_CLONES void relu_run(const float* x, float* y, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] > 0 ? x[i] : 0;
-}
-
-SP_CLONES void relu_gradient_run(const float* y, const float* dy, float* dx, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-
-SP_CLONES void leaky_relu_run(const float* x, float* y, float slope, std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) y[i] = leak(x[i], x[i], slope);
-}
-
-SP_CLONES void leaky_relu_gradient_run(const float* y, const float* dy, float* dx, float slope,
-                                       std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = leak(y[i], dy[i], slope);
-}
-
-SP_CLONES void sigmoid_gradient_run(const float* y, const float* dy, float* dx,
-                                    std::int64_t count) {
-#pragma GCC ivdep
-  for (std::int64_t i = 0; i < count; ++i) dx[i] = dy[i] * y[i] * (1 - y[i]);
-}
-
 SP_CLONES void add_run(const float* a, const float* b, float* y, std::int64_t count) {
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
@@ -70,48 +43,6 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 }
 
 }  // namespace
-
-void relu_forward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    relu_run(call.read(0) + begin, call.write(0) + begin, end - begin);
-  });
-}
-
-void relu_backward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
-                      end - begin);
-  });
-}
-
-void leaky_relu_forward(const Kernel& kernel, const KernelCall& call) {
-  const float slope = static_cast<float>(kernel.scalar);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    leaky_relu_run(call.read(0) + begin, call.write(0) + begin, slope, end - begin);
-  });
-}
-
-void leaky_relu_backward(const Kernel& kernel, const KernelCall& call) {
-  const float slope = static_cast<float>(kernel.scalar);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    leaky_relu_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
-                            slope, end - begin);
-  });
-}
-
-void sigmoid_forward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      call.write(0)[i] = 1 / (1 + std::exp(-call.read(0)[i]));
-  });
-}
-
-void sigmoid_backward(const Kernel& kernel, const KernelCall& call) {
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
-    sigmoid_gradient_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
-                         end - begin);
-  });
-}
 
 /// Any of the reads may be the destination: the sum of a block is built in a small buffer of its own.
 void add(const Kernel& kernel, const KernelCall& call) {

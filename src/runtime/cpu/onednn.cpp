@@ -92,13 +92,14 @@ dnnl::primitive_attr attributes() {
 /// Of the forward pass: the activation is done on the way out.
 dnnl::primitive_attr attributes(const Kernel& kernel) {
   dnnl::primitive_attr attr = attributes();
-  if (kernel.activation == Activation::None) return attr;
+  if (!kernel.activation) return attr;
   dnnl::post_ops behind;
 #if DNNL_VERSION_MAJOR >= 3
-  behind.append_eltwise(dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope), 0.0F);
+  behind.append_eltwise(dnnl::algorithm::eltwise_relu,
+                        static_cast<float>(kernel.activation_slope()), 0.0F);
 #else
-  behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, static_cast<float>(kernel.slope),
-                        0.0F);
+  behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu,
+                        static_cast<float>(kernel.activation_slope()), 0.0F);
 #endif
   attr.set_post_ops(behind);
   return attr;

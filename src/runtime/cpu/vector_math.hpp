@@ -1,14 +1,15 @@
 #pragma once
-// exp, log and tanh in operations that a compiler puts side by side: the library's functions are calls, one element at a time. Polynomials and splits of
+// exp, log, tanh and erf in operations that a compiler puts side by side: the library's functions are calls, one element at a time. Polynomials and splits of
 // constants are those of Cephes (Moshier, single precision); errors are one to two units in the last place. Not a number stays not a number.
 #include <bit>
 #include <cstdint>
 
 namespace stratplan::cpu {
 
-/// e^x for x of at most 88; below -87 it is e^-87, 1.6e-38.
+/// e^x; below -87 it is e^-87, 1.6e-38.
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
+  x = 89.0F < x ? 89.0F : x;  // e^89 is infinite
   constexpr float rounder =
       12582912;  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
@@ -19,9 +20,12 @@ namespace stratplan::cpu {
   p = p * r + 4.1665795894e-2F;
   p = p * r + 1.6666665459e-1F;
   p = p * r + 5.0000001201e-1F;
+  // 2^n in two factors: 2^128 is no number
+  const float high = x > 0 ? 2 : 1;
+  const std::uint32_t exponent = x > 0 ? 0x3F000000U : 0x3F800000U;
   const float scale =
-      std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + 0x3F800000U);
-  return (p * r * r + r + 1) * scale;
+      std::bit_cast<float>((std::bit_cast<std::uint32_t>(shifted) << 23) + exponent);
+  return (p * r * r + r + 1) * scale * high;
 }
 
 /// The natural logarithm of a normal positive number.
@@ -54,6 +58,44 @@ namespace stratplan::cpu {
   const float large = 1 - 2 / (exponential(a > 44 ? 88 : 2 * a) + 1);
   const float signed_large = x < 0 ? -large : large;
   return a < 0.625F ? small : signed_large;
+}
+
+/// e^x - 1, which loses no digits near 0. 2 tanh(x / 2) / (1 - tanh(x / 2)) is the same; it has
+/// lost its digits where tanh is near 1.
+[[gnu::always_inline]] inline float exponential_less_one(float x) {
+  const float half = hyperbolic_tangent((x > 1 ? 1 : x) * 0.5F);
+  return x > 1 ? exponential(x) - 1 : 2 * half / (1 - half);
+}
+
+/// log(1 + x) for x above -1. What 1 + x has lost of x is made good to first order.
+[[gnu::always_inline]] inline float logarithm_of_one_more(float x) {
+  const float sum = 1 + x, lost = x - (sum - 1);
+  return logarithm(sum) + lost / sum;
+}
+
+[[gnu::always_inline]] inline float error_function(float x) {
+  const float a = x < 0 ? -x : x, z = x * x;
+  float p = 7.853861353153693e-5F;
+  p = p * z - 8.010193625184903e-4F;
+  p = p * z + 5.188327685732524e-3F;
+  p = p * z - 2.685381193529856e-2F;
+  p = p * z + 1.128358514861418e-1F;
+  p = p * z - 3.761262582423300e-1F;
+  p = p * z + 1.128379165726710F;
+  const float small = p * x;
+  const float inverse = 1 / (a < 1 ? 1 : a), q = inverse * inverse;
+  float r = 2.326819970068386e-2F;  // of erfc between 1 and 2
+  r = r * q - 1.387039388740657e-1F;
+  r = r * q + 3.687424674597105e-1F;
+  r = r * q - 5.824733027278666e-1F;
+  r = r * q + 6.210004621745983e-1F;
+  r = r * q - 4.944515323274145e-1F;
+  r = r * q + 3.404879937665872e-1F;
+  r = r * q - 2.741127028184656e-1F;
+  r = r * q + 5.638259427386472e-1F;
+  // beyond 2 erf differs from 1 by less than 0.005: an error of the same terms there hardly counts
+  const float large = 1 - exponential(-z) * inverse * r;
+  return a < 1 ? small : x < 0 ? -large : large;
 }
 
 }  // namespace stratplan::cpu

@@ -321,7 +321,7 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
   const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr,
-                      kernel.activation != Activation::None, static_cast<float>(kernel.slope)};
+                      kernel.activation.has_value(), static_cast<float>(kernel.activation_slope())};
   float* const products = scratch.transformed_outputs();
   const std::int64_t channels = pass.in[Axis::C], filters = pass.out[Axis::C];
   transform_filters(kernel, pass, call.read(1), scratch.transformed_filters());

@@ -1,4 +1,4 @@
-// Activations with a parameter or a neighbourhood: tanh, ELU, clipping, PReLU, softmax, local response normalization.
+// Activations with a parameter or a neighbourhood: PReLU, softmax, local response normalization.
 #include <algorithm>
 #include <cmath>
 
@@ -6,14 +6,6 @@
 
 namespace stratplan::reference {
 namespace {
-
-/// write(0)[i] = f(read(0)[i], read(1)[i]); f sees zero for a second read that is not there.
-template <class F>
-void map(const Kernel& kernel, const KernelCall& call, F f) {
-  const float *a = call.read(0), *b = call.reads.size() > 1 ? call.read(1) : nullptr;
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
-    call.write(0)[i] = static_cast<float>(f(double{a[i]}, b ? double{b[i]} : 0));
-}
 
 /// Calls visit(first element) for each run of channels.
 template <class Visit>
@@ -32,27 +24,6 @@ double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
 }
 
 }  // namespace
-
-void tanh_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [](double x, double) { return std::tanh(x); });
-}
-void tanh_backward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [](double y, double dy) { return dy * (1 - y * y); });
-}
-void elu_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [&](double x, double) { return x > 0 ? x : kernel.scalar * std::expm1(x); });
-}
-void elu_backward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * (y + kernel.scalar); });
-}
-void clip_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [&](double x, double) { return std::clamp(x, kernel.scalar, kernel.maximum); });
-}
-/// Nothing passes at the limits themselves. They are compared as floats, which the clipped values are.
-void clip_backward(const Kernel& kernel, const KernelCall& call) {
-  const float low = static_cast<float>(kernel.scalar), high = static_cast<float>(kernel.maximum);
-  map(kernel, call, [&](double y, double dy) { return y > low && y < high ? dy : 0; });
-}
 
 void prelu_forward(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *slope = call.read(1);

@@ -78,7 +78,7 @@ void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1),
-              *y = kernel.activation == Activation::None ? nullptr : call.read(3);
+              *y = kernel.activation ? call.read(3) : nullptr;
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
   std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
@@ -103,7 +103,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4),
-              *y = kernel.activation == Activation::None ? nullptr : call.read(5);
+              *y = kernel.activation ? call.read(5) : nullptr;
   const double* gradient_sums = call.read<double>(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);

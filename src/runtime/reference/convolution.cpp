@@ -69,7 +69,7 @@ void bias_add(const Kernel& kernel, const KernelCall& call) {
 void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
   const std::span<double> sums = sums_of(call, channels);
-  const bool activates = kernel.activation != Activation::None;
+  const bool activates = kernel.activation.has_value();
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     const float gradient =
         through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);

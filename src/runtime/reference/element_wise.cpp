@@ -4,43 +4,6 @@
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {
-namespace {
-
-/// write(0)[i] = f(read(0)[i]).
-template <class F>
-void map(const Kernel& kernel, const KernelCall& call, F f) {
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
-    call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}));
-}
-
-/// write(0)[i] = f(read(0)[i], read(1)[i]): y and dy.
-template <class F>
-void map2(const Kernel& kernel, const KernelCall& call, F f) {
-  for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
-    call.write(0)[i] = static_cast<float>(f(double{call.read(0)[i]}, double{call.read(1)[i]}));
-}
-
-}  // namespace
-
-void relu_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [](double x) { return x > 0 ? x : 0; });
-}
-void relu_backward(const Kernel& kernel, const KernelCall& call) {
-  map2(kernel, call, [](double y, double dy) { return y > 0 ? dy : 0; });
-}
-void leaky_relu_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [&](double x) { return x > 0 ? x : x * kernel.scalar; });
-}
-void leaky_relu_backward(const Kernel& kernel, const KernelCall& call) {
-  map2(kernel, call, [&](double y, double dy) { return y > 0 ? dy : dy * kernel.scalar; });
-}
-void sigmoid_forward(const Kernel& kernel, const KernelCall& call) {
-  map(kernel, call, [](double x) { return 1 / (1 + std::exp(-x)); });
-}
-void sigmoid_backward(const Kernel& kernel, const KernelCall& call) {
-  map2(kernel, call, [](double y, double dy) { return dy * y * (1 - y); });
-}
-
 void add(const Kernel& kernel, const KernelCall& call) {
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     double sum = 0;

@@ -62,17 +62,14 @@ inline std::int64_t taps(const Kernel& kernel) {
 
 /// As a layer of its own would: rounded before and after.
 inline float activated(const Kernel& kernel, float x) {
-  switch (kernel.activation) {
-    case Activation::Relu: return x > 0 ? x : 0;
-    case Activation::LeakyRelu: return x > 0 ? x : static_cast<float>(x * kernel.slope);
-    case Activation::None: break;
-  }
-  return x;
+  const double slope = kernel.activation_slope();
+  return x > 0 || slope == 1 ? x : slope == 0 ? 0 : static_cast<float>(x * slope);
 }
 /// Gradient of what was activated, from that of the result y; y is not read if nothing was.
 inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
-  if (kernel.activation == Activation::None || y[i] > 0) return dy;
-  return kernel.activation == Activation::Relu ? 0 : static_cast<float>(dy * kernel.slope);
+  const double slope = kernel.activation_slope();
+  if (slope == 1 || y[i] > 0) return dy;
+  return slope == 0 ? 0 : static_cast<float>(dy * slope);
 }
 
 void convolution_forward(const Kernel& kernel, const KernelCall& call);
@@ -90,12 +87,8 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call);
 void batch_norm_forward(const Kernel& kernel, const KernelCall& call);
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call);
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call);
-void relu_forward(const Kernel& kernel, const KernelCall& call);
-void relu_backward(const Kernel& kernel, const KernelCall& call);
-void leaky_relu_forward(const Kernel& kernel, const KernelCall& call);
-void leaky_relu_backward(const Kernel& kernel, const KernelCall& call);
-void sigmoid_forward(const Kernel& kernel, const KernelCall& call);
-void sigmoid_backward(const Kernel& kernel, const KernelCall& call);
+void pointwise_forward(const Kernel& kernel, const KernelCall& call);
+void pointwise_backward(const Kernel& kernel, const KernelCall& call);
 void add(const Kernel& kernel, const KernelCall& call);
 void dropout(const Kernel& kernel, const KernelCall& call);
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call);
@@ -103,12 +96,6 @@ void mean_squared_error(const Kernel& kernel, const KernelCall& call);
 void copy_region(const Kernel& kernel, const KernelCall& call);
 void fill(const Kernel& kernel, const KernelCall& call);
 void sgd_momentum(const Kernel& kernel, const KernelCall& call);
-void tanh_forward(const Kernel& kernel, const KernelCall& call);
-void tanh_backward(const Kernel& kernel, const KernelCall& call);
-void elu_forward(const Kernel& kernel, const KernelCall& call);
-void elu_backward(const Kernel& kernel, const KernelCall& call);
-void clip_forward(const Kernel& kernel, const KernelCall& call);
-void clip_backward(const Kernel& kernel, const KernelCall& call);
 void prelu_forward(const Kernel& kernel, const KernelCall& call);
 void prelu_backward(const Kernel& kernel, const KernelCall& call);
 void prelu_gradient(const Kernel& kernel, const KernelCall& call);

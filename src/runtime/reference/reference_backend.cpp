@@ -1,6 +1,6 @@
 #include "runtime/backend.hpp"
-#include "runtime/float16.hpp"
 #include "runtime/reference/kernels.hpp"
+#include "runtime/stored_constants.hpp"
 
 namespace stratplan {
 namespace {
@@ -23,12 +23,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::BatchNormForward: return batch_norm_forward;
     case KernelKind::BatchNormBackwardSums: return batch_norm_backward_sums;
     case KernelKind::BatchNormBackward: return batch_norm_backward;
-    case KernelKind::ReluForward: return relu_forward;
-    case KernelKind::ReluBackward: return relu_backward;
-    case KernelKind::LeakyReluForward: return leaky_relu_forward;
-    case KernelKind::LeakyReluBackward: return leaky_relu_backward;
-    case KernelKind::SigmoidForward: return sigmoid_forward;
-    case KernelKind::SigmoidBackward: return sigmoid_backward;
+    case KernelKind::PointwiseForward: return pointwise_forward;
+    case KernelKind::PointwiseBackward: return pointwise_backward;
     case KernelKind::Add: return add;
     case KernelKind::Dropout: return dropout;
     case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
@@ -36,12 +32,6 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::CopyRegion: return copy_region;
     case KernelKind::Fill: return fill;
     case KernelKind::SgdMomentum: return sgd_momentum;
-    case KernelKind::TanhForward: return tanh_forward;
-    case KernelKind::TanhBackward: return tanh_backward;
-    case KernelKind::EluForward: return elu_forward;
-    case KernelKind::EluBackward: return elu_backward;
-    case KernelKind::ClipForward: return clip_forward;
-    case KernelKind::ClipBackward: return clip_backward;
     case KernelKind::PreluForward: return prelu_forward;
     case KernelKind::PreluBackward: return prelu_backward;
     case KernelKind::PreluGradient: return prelu_gradient;
@@ -94,11 +84,7 @@ class NarrowKernel : public HostKernel {
       : type_(kernel.type), operands_(kernel.operands()), in_floats_(kernel) {
     in_floats_.type = DataType::F32;
     function_ = function_of(kernel.kind);
-    if (kernel.kind == KernelKind::ClipForward ||
-        kernel.kind == KernelKind::ClipBackward) {  // what lies at a limit is told by its number
-      in_floats_.scalar = nearest(type_, static_cast<float>(kernel.scalar));
-      in_floats_.maximum = nearest(type_, static_cast<float>(kernel.maximum));
-    }
+    in_floats_.pointwise.constants = stored_constants(kernel.pointwise, type_);
     for (const auto* side : {&operands_.reads, &operands_.writes})
       for (const Operand& operand : *side)
         floats_ += is_narrow(operand.type) ? padded(operand.elements) : 0;

@@ -47,7 +47,7 @@ TEST(KernelEstimate, MemoryBoundKernelsMoveTheirBytesAtAnAttainableRate) {
   DeviceRates device{1e18, 1e9, {1e-6}, {1 << 30}};
   device.units = 80;
   Kernel relu;
-  relu.kind = KernelKind::ReluForward;
+  relu.kind = KernelKind::PointwiseForward;
   relu.x = relu.y = {{1, 1, 1, 1, 1000}};
   EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value,
                    8000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);

@@ -167,9 +167,9 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
     {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5, "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
     {"name": "gn", "kind": "group_norm", "groups": 3})" +
       R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
-  EXPECT_EQ(network.layer(1).alpha, 0.5);
-  EXPECT_EQ(network.layer(2).minimum, std::numeric_limits<float>::lowest());
-  EXPECT_EQ(network.layer(2).maximum, 6);
+  EXPECT_EQ(network.layer(1).pointwise, (Activation{PointwiseFunction::Elu, {0.5, 0}}));
+  EXPECT_EQ(network.layer(2).pointwise,
+            (Activation{PointwiseFunction::Clip, {std::numeric_limits<float>::lowest(), 6}}));
   EXPECT_EQ(network.layer(3).response, (LocalResponse{7, 0.1, 0.5, 2}));
   EXPECT_EQ(network.layer(4).epsilon, 0.1);
   EXPECT_EQ(network.layer(5).groups, 3);
@@ -184,7 +184,7 @@ TEST(ReadNetwork, KeepsAttributes) {
     {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2, "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
       loss);
   EXPECT_EQ(network.layer(1).epsilon, 0.25);
-  EXPECT_EQ(network.layer(2).slope, 0.5);
+  EXPECT_EQ(network.layer(2).pointwise, (Activation{PointwiseFunction::LeakyRelu, {0.5, 0}}));
   EXPECT_EQ(network.layer(3).probability, 0.75);
   EXPECT_FALSE(network.layer(4).count_padding);
   EXPECT_EQ(network.layer(5).windows,

@@ -37,7 +37,7 @@ std::string roles(const Layer& layer, const Decomposition& decomposition, Dim di
 
 TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
   struct Case {
-    LayerKind kind;
+    LayerType kind;
     const char* landing;
     std::map<char, std::string> roles;  // dimension -> x, w, channels, y as computed, y at home
   };
@@ -109,7 +109,7 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
         {'H', "B-GBB"},
         {'W', "B-GBB"},
         {'R', "R-RRR"}}},
-      {LayerKind::ReLU,
+      {PointwiseFunction::Relu,
        "",
        {{'N', split},
         {'F', split},
@@ -118,8 +118,8 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
         {'H', split},
         {'W', split},
         {'R', repeated}}},
-      {LayerKind::LeakyReLU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
-      {LayerKind::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {PointwiseFunction::LeakyRelu, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {PointwiseFunction::Sigmoid, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Dropout, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::Add,
        "",
@@ -175,9 +175,9 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
         {'H', split},
         {'W', split},
         {'R', repeated}}},
-      {LayerKind::Tanh, "", {{'C', split}, {'H', split}, {'R', repeated}}},
-      {LayerKind::ELU, "", {{'C', split}, {'H', split}, {'R', repeated}}},
-      {LayerKind::Clip, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {PointwiseFunction::Tanh, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {PointwiseFunction::Elu, "", {{'C', split}, {'H', split}, {'R', repeated}}},
+      {PointwiseFunction::Clip, "", {{'C', split}, {'H', split}, {'R', repeated}}},
       {LayerKind::PReLU,
        "",
        {{'N', "B-GBB"},
@@ -353,9 +353,9 @@ TEST(Decomposition, ShapesOfAllTensors) {
 }
 
 TEST(Decomposition, ParametersThatALayerDoesNotHaveAreNotDistributed) {
-  EXPECT_FALSE(
-      distribute(single_layer(LayerKind::ReLU, 2, {4, 1, 6, 6}).layer(), Decomposition::parse("N2"))
-          .channels);
+  EXPECT_FALSE(distribute(single_layer(PointwiseFunction::Relu, 2, {4, 1, 6, 6}).layer(),
+                          Decomposition::parse("N2"))
+                   .channels);
   EXPECT_FALSE(distribute(single_layer(LayerKind::BatchNorm, 2, {4, 1, 6, 6}).layer(),
                           Decomposition::parse("N2"))
                    .weights);
@@ -366,7 +366,7 @@ TEST(Decomposition, ParametersThatALayerDoesNotHaveAreNotDistributed) {
 
 TEST(Decomposition, RejectionsAndTheirReasons) {
   struct Case {
-    LayerKind kind;
+    LayerType kind;
     std::int64_t batch;
     std::array<std::int64_t, 4> extents;  // C D H W
     std::int64_t filters;
@@ -404,7 +404,7 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
       {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "F2", {"F2"}},
       {SoftmaxCrossEntropy, 2, {10, 1, 1, 1}, 0, "N2 R3", {}},
       {MeanSquaredError, 2, {10, 1, 1, 1}, 0, "C5", {}},
-      {ReLU, 2, {4, 1, 6, 6}, 0, "R12", {}},
+      {PointwiseFunction::Relu, 2, {4, 1, 6, 6}, 0, "R12", {}},
       {Add, 2, {4, 1, 6, 6}, 0, "H7", {"H7", "6"}},
   };
   for (const Case& c : cases) {
@@ -432,7 +432,7 @@ TEST(Decomposition, TextAndItsInverse) {
 
 TEST(Decomposition, InheritedTable) {
   struct Case {
-    LayerKind kind;
+    LayerType kind;
     const char* text;
     const char* inherited;  // grid
   };
@@ -448,7 +448,7 @@ TEST(Decomposition, InheritedTable) {
       {GlobalAveragePool, "N2 H2", "N2 R2"},
       {GlobalAveragePool, "H2 C2 W2", "R2 C2 R2"},
       {FullyConnected, "C2 all-reduce", "R2"},
-      {ReLU, "N2 R2", "N2 R2"},
+      {PointwiseFunction::Relu, "N2 R2", "N2 R2"},
   };
   for (const Case& c : cases)
     EXPECT_EQ(inherited(single_layer(c.kind, 4, {4, 1, 6, 6}).layer(), Decomposition::parse(c.text))
@@ -459,7 +459,7 @@ TEST(Decomposition, InheritedTable) {
 
 TEST(Decomposition, NearestLegalTable) {
   struct Case {
-    LayerKind kind;
+    LayerType kind;
     const char* wanted;
     const char* nearest;
   };
@@ -475,7 +475,7 @@ TEST(Decomposition, NearestLegalTable) {
       {FullyConnected, "N2 | H2 W2", "N2 | R4"},
       {SoftmaxCrossEntropy, "C2 N2", "R2 N2"},
       {SoftmaxCrossEntropy, "F4", "R4"},
-      {ReLU, "R4", "R4"},
+      {PointwiseFunction::Relu, "R4", "R4"},
   };
   for (const Case& c : cases) {
     const LayerCase one = single_layer(c.kind, 4, {4, 1, 6, 6});
@@ -546,14 +546,14 @@ struct Drawn {
 };
 
 Drawn any_layer_and_decomposition() {
-  const LayerKind kind = test::computing_kinds[static_cast<std::size_t>(
-      any_int(0, static_cast<int>(test::computing_kinds.size()) - 1))];
+  const LayerType type = test::computing_types[static_cast<std::size_t>(
+      any_int(0, static_cast<int>(test::computing_types.size()) - 1))];
   const std::array<std::int64_t, 4> extents{any_int(2, 9), any_int(0, 1) == 1 ? any_int(2, 4) : 1,
                                             any_int(2, 9), any_int(2, 9)};
   std::vector<Dim> dims;
   while (dims.size() < 3) dims.push_back(static_cast<Dim>(any_int(0, dim_count - 1)));
   const ProcessGrid grid = test::any_grid(test::any_topology(), dims);
-  return {single_layer(kind, any_int(1, 6), extents, any_int(2, 9)),
+  return {single_layer(type, any_int(1, 6), extents, any_int(2, 9)),
           {grid, any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}};
 }
 
@@ -645,7 +645,7 @@ RC_GTEST_PROP(Decomposition, WhatIsInheritedFindsItsTensorInPlace, ()) {
   RC_PRE(!check(drawn.layer(), drawn.decomposition));
   RC_PRE(!is_loss(drawn.layer().kind));
   Layer behind;
-  behind.kind = LayerKind::ReLU;
+  behind.kind = LayerKind::Pointwise;
   behind.name = "behind";
   behind.inputs = {drawn.one.index};
   behind.input = behind.output = drawn.layer().output;

@@ -35,7 +35,8 @@ using Names = std::vector<std::string>;
 
 TEST(Fusion, NormalizationsTakeAnAdditionAndAnActivation) {
   const Network network = residual_network(6, 4);
-  const Names all{"bn2 relu3", "bn5 add6 relu7", "in9 leaky10", "bn14 add15", "gn17 add18 leaky19"};
+  const Names all{"bn2 relu3", "bn5 add6 relu7", "in9 leaky_relu10", "bn14 add15",
+                  "gn17 add18 leaky_relu19"};
   for (const char* text : {"N1", "N2", "H3", "C2", "C2 all-reduce", "H2 R2"})
     EXPECT_EQ(fused(network, everywhere(network, Decomposition::parse(text))), all) << text;
   EXPECT_EQ(fused(network, everywhere(network, Decomposition::parse("N2")),
@@ -63,7 +64,7 @@ TEST(Fusion, ContractionsTakeAnActivationUnlessASumComesBetween) {
   const Network with = activated_contractions(6, true), without = activated_contractions(6, false);
   for (const char* text : {"N2", "H2", "C2", "F2"})
     EXPECT_EQ(fused(with, everywhere(with, Decomposition::parse(text))),
-              (Names{"conv1 relu2", "conv3 relu4", "deconv5 leaky6", "fc7 relu8"}))
+              (Names{"conv1 relu2", "conv3 relu4", "deconv5 leaky_relu6", "fc7 relu8"}))
         << text;
   EXPECT_EQ(fused(without, everywhere(without, Decomposition::parse("N2"))),
             (Names{"conv1 relu2", "conv3 relu4", "fc7 relu8"}));

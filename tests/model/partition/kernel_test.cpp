@@ -88,13 +88,13 @@ TEST(Kernel, KeysOfMachineFilesStay) {
   Kernel kernel{.x = {{2, 8, 1, 8, 8}}, .y = {{2, 8, 1, 8, 8}}};
   kernel.sets = {.sets = 2, .group_channels = 4};
   kernel.response.size = 3;
-  kernel.maximum = 6;
+  kernel.pointwise = {PointwiseFunction::Clip, {0, 6}};
   const std::pair<KernelKind, const char*> rows[] = {
       {KernelKind::BatchNormStatistics, "batch_norm_statistics n2 c8 p64 sets2 group4"},
       {KernelKind::BatchNormForward, "batch_norm_forward n2 c8 p64 sets2 group4"},
       {KernelKind::LocalResponseForward, "local_response_forward rows128 c8 size3"},
       {KernelKind::LocalResponseBackward, "local_response_backward rows128 c8 size3"},
-      {KernelKind::ClipForward, "clip_forward e1024"},
+      {KernelKind::PointwiseForward, "clip_forward e1024"},
       {KernelKind::BiasGradient, "bias_gradient rows128 c8"},
       {KernelKind::BatchNormMoments, "batch_norm_moments c8 sets2"},
       {KernelKind::Fill, "fill bytes4096"},
@@ -187,7 +187,7 @@ TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
   const Shape shape{{4, 8, 1, 5, 5}};
   Kernel kernel{.kind = KernelKind::BatchNormForward, .x = shape, .y = shape};
   const Operand tensor{DataType::F32, shape.elements()};
-  kernel.activation = Activation::Relu;
+  kernel.activation = {PointwiseFunction::Relu, {}};
   kernel.addend = true;
   EXPECT_EQ(kernel.key(), "batch_norm_forward n4 c8 p25 sets1 add relu");
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
@@ -200,7 +200,7 @@ TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
   kernel.kind = KernelKind::BatchNormBackward;
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
   kernel.kind = KernelKind::BiasGradient;
-  kernel.activation = Activation::LeakyRelu;
+  kernel.activation = {PointwiseFunction::LeakyRelu, {0.1, 0}};
   EXPECT_EQ(kernel.key(), "bias_gradient rows100 c8 leaky_relu");
   EXPECT_EQ(kernel.operands().writes, (std::vector<Operand>{{DataType::F32, 8}, tensor}));
 }

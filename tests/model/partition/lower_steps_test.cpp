@@ -143,7 +143,7 @@ TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
       if (producer != x) continue;
       using enum KernelKind;
       for (const KernelKind kind :
-           {ConvolutionBackwardData, BatchNormBackward, MaxPoolBackward, LeakyReluBackward})
+           {ConvolutionBackwardData, BatchNormBackward, MaxPoolBackward, PointwiseBackward})
         EXPECT_NE(compute.kernel.kind, kind) << text;
     }
   }

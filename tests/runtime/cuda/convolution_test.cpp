@@ -94,7 +94,7 @@ TEST(Convolution, InNarrowNumbersHasABiasBehindItAndFloatsAsGradientsOfWeights) 
   for (const Arithmetic arithmetic : {Arithmetic::F16, Arithmetic::BF16}) {
     Kernel biased = residual;
     biased.bias = true;
-    biased.activation = Activation::Relu;
+    biased.activation = Activation{};
     EXPECT_EQ(message_of([&] { make_convolution(biased, "", arithmetic, target); }),
               "no exception");
     const Kernel filter = with_kind(residual, ConvolutionBackwardFilter);

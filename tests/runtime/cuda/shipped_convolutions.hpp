@@ -23,8 +23,7 @@ inline std::vector<std::string> shipped_networks() {
 /// As cuDNN is asked for it: what comes behind it is done by other kernels.
 inline Kernel bare(Kernel kernel) {
   kernel.bias = false;
-  kernel.activation = Activation::None;
-  kernel.slope = 0;
+  kernel.activation = {};
   return kernel;
 }
 

@@ -54,8 +54,7 @@ class Behind {
  public:
   explicit Behind(const Kernel& kernel)
       : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
-    const bool activates =
-        kernel.kind == KernelKind::ConvolutionForward && kernel.activation != Activation::None;
+    const bool activates = kernel.kind == KernelKind::ConvolutionForward && kernel.activation;
     if (adds_ || activates) part_ = Part(adds_ ? bias(kernel) : activation(kernel));
   }
 
@@ -72,17 +71,14 @@ class Behind {
             .x = kernel.y,
             .y = kernel.y,
             .type = kernel.type,
-            .activation = kernel.activation,
-            .slope = kernel.slope};
+            .activation = kernel.activation};
   }
   static Kernel activation(const Kernel& kernel) {
-    if (kernel.activation == Activation::Relu)
-      return {.kind = KernelKind::ReluForward, .x = kernel.y, .y = kernel.y, .type = kernel.type};
-    return {.kind = KernelKind::LeakyReluForward,
+    return {.kind = KernelKind::PointwiseForward,
             .x = kernel.y,
             .y = kernel.y,
             .type = kernel.type,
-            .scalar = kernel.slope};
+            .pointwise = *kernel.activation};
   }
 
   bool adds_;

@@ -6,16 +6,15 @@
 namespace stratplan::own {
 
 struct FusedActivation {
-  Activation activation;
-  float slope;
+  float slope;  ///< factor of negative results
 
   explicit FusedActivation(const Kernel& kernel)
-      : activation(kernel.activation), slope(static_cast<float>(kernel.slope)) {}
+      : slope(static_cast<float>(kernel.activation_slope())) {}
   SP_DEVICE float result(float x) const { return passed(x, x); }
   /// Gradient of what was activated, from that of the result y.
   SP_DEVICE float passed(float y, float dy) const {
-    if (activation == Activation::None || y > 0) return dy;
-    return activation == Activation::Relu ? 0 : dy * slope;
+    if (y > 0) return dy;
+    return slope == 0 ? 0 : dy * slope;
   }
 };
 

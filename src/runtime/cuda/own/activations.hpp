@@ -1,81 +1,9 @@
 #pragma once
-// Activations that are kernels of their own.
-#include <cmath>
-
+// PReLU, whose slopes are parameters.
 #include "runtime/cuda/own/elements.hpp"
 #include "runtime/cuda/own/strips.hpp"
 
 namespace stratplan::own {
-
-template <class T, class Launch>
-void relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return x > 0 ? x : 0; });
-}
-template <class T, class Launch>
-void relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch,
-          [] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : 0; });
-}
-template <class T, class Launch>
-void leaky_relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float slope = static_cast<float>(kernel.scalar);
-  map<T>(kernel, call, launch,
-         [slope] SP_DEVICE(float x) -> float { return x > 0 ? x : x * slope; });
-}
-template <class T, class Launch>
-void leaky_relu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float slope = static_cast<float>(kernel.scalar);
-  map2<T>(kernel, call, launch,
-          [slope] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * slope; });
-}
-template <class T, class Launch>
-void sigmoid_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return 1 / (1 + std::exp(-x)); });
-}
-template <class T, class Launch>
-void sigmoid_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch,
-          [] SP_DEVICE(float y, float dy) -> float { return dy * y * (1 - y); });
-}
-template <class T, class Launch>
-void tanh_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map<T>(kernel, call, launch, [] SP_DEVICE(float x) -> float { return std::tanh(x); });
-}
-template <class T, class Launch>
-void tanh_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  map2<T>(kernel, call, launch,
-          [] SP_DEVICE(float y, float dy) -> float { return dy * (1 - y * y); });
-}
-template <class T, class Launch>
-void elu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float alpha = static_cast<float>(kernel.scalar);
-  map<T>(kernel, call, launch,
-         [alpha] SP_DEVICE(float x) -> float { return x > 0 ? x : alpha * std::expm1(x); });
-}
-template <class T, class Launch>
-void elu_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float alpha = static_cast<float>(kernel.scalar);
-  map2<T>(kernel, call, launch,
-          [alpha] SP_DEVICE(float y, float dy) -> float { return y > 0 ? dy : dy * (y + alpha); });
-}
-/// What is no number stays none.
-template <class T, class Launch>
-void clip_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = T(static_cast<float>(kernel.scalar)),
-              high = T(static_cast<float>(kernel.maximum));
-  map<T>(kernel, call, launch, [low, high] SP_DEVICE(float x) -> float {
-    return x < low ? low : high < x ? high : x;
-  });
-}
-/// Nothing passes at the limits themselves.
-template <class T, class Launch>
-void clip_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const float low = T(static_cast<float>(kernel.scalar)),
-              high = T(static_cast<float>(kernel.maximum));
-  map2<T>(kernel, call, launch, [low, high] SP_DEVICE(float y, float dy) -> float {
-    return y > low && y < high ? dy : 0;
-  });
-}
 
 /// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself, backward dy.
 template <class T>

@@ -318,8 +318,7 @@ void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& lau
 
 template <class T>
 GradientSource<T> gradient_source(const Kernel& kernel, const KernelCall& call, std::size_t y) {
-  return {call.read<T>(1), kernel.activation == Activation::None ? nullptr : call.read<T>(y),
-          FusedActivation(kernel)};
+  return {call.read<T>(1), kernel.activation ? call.read<T>(y) : nullptr, FusedActivation(kernel)};
 }
 inline Bytes backward_sums_workspace(const Kernel& kernel) {
   return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace() + group_sums_bytes(kernel);

@@ -2,7 +2,7 @@
 // Kernels of our own are written once, as functions of an index that may run anywhere: on a device each index is a thread's, in the tests a loop's. What a kernel
 // needs of the place where it runs is to have such a function called for all indices below a count, and one such call after the other:
 //
-//   template <class Launch> void relu_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+//   template <class Launch> void pointwise_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
 //     const float* x = call.read(0);
 //     float* y = call.write(0);
 //     launch(kernel.y.elements(), [x, y] SP_DEVICE(std::int64_t i) { y[i] = x[i] > 0 ? x[i] : 0; });

@@ -11,6 +11,7 @@
 #include "runtime/cuda/own/loss_scale.hpp"
 #include "runtime/cuda/own/movement.hpp"
 #include "runtime/cuda/own/optimizer.hpp"
+#include "runtime/cuda/own/pointwise.hpp"
 #include "runtime/cuda/own/pooling.hpp"
 #include "runtime/cuda/own/softmax.hpp"
 #include "runtime/cuda/own/upsampling.hpp"
@@ -34,12 +35,8 @@ void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case BatchNormForward: return batch_norm_forward<T>(kernel, call, launch);
     case BatchNormBackwardSums: return batch_norm_backward_sums<T>(kernel, call, launch);
     case BatchNormBackward: return batch_norm_backward<T>(kernel, call, launch);
-    case ReluForward: return relu_forward<T>(kernel, call, launch);
-    case ReluBackward: return relu_backward<T>(kernel, call, launch);
-    case LeakyReluForward: return leaky_relu_forward<T>(kernel, call, launch);
-    case LeakyReluBackward: return leaky_relu_backward<T>(kernel, call, launch);
-    case SigmoidForward: return sigmoid_forward<T>(kernel, call, launch);
-    case SigmoidBackward: return sigmoid_backward<T>(kernel, call, launch);
+    case PointwiseForward: return pointwise_forward<T>(kernel, call, launch);
+    case PointwiseBackward: return pointwise_backward<T>(kernel, call, launch);
     case Add: return add<T>(kernel, call, launch);
     case Dropout: return dropout<T>(kernel, call, launch);
     case SoftmaxCrossEntropy: return softmax_cross_entropy<T>(kernel, call, launch);
@@ -47,12 +44,6 @@ void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case CopyRegion: return copy_region(kernel, call, launch);
     case Fill: return fill(kernel, call, launch);
     case SgdMomentum: return sgd_momentum(kernel, call, launch);
-    case TanhForward: return tanh_forward<T>(kernel, call, launch);
-    case TanhBackward: return tanh_backward<T>(kernel, call, launch);
-    case EluForward: return elu_forward<T>(kernel, call, launch);
-    case EluBackward: return elu_backward<T>(kernel, call, launch);
-    case ClipForward: return clip_forward<T>(kernel, call, launch);
-    case ClipBackward: return clip_backward<T>(kernel, call, launch);
     case PreluForward: return prelu_forward<T>(kernel, call, launch);
     case PreluBackward: return prelu_backward<T>(kernel, call, launch);
     case PreluGradient: return prelu_gradient<T>(kernel, call, launch);

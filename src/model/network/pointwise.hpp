@@ -1,0 +1,241 @@
+#pragma once
+// The pointwise functions, y = f(x) of every element on its own: a table, one row each.
+//
+// To add a function, write a row next to one that is like it, and put its name into
+// SP_POINTWISE_FUNCTIONS below the rows and into the list of kinds of schemas/network.schema.json.
+// Networks, ONNX models, every backend, prices, fusion, verification and tests go by the row.
+//
+//   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
+//   onnx         ONNX's operator; empty where importing one takes more than its constants
+//   constants    numbers that a layer may set, two at most: their names in network.json and in
+//                ONNX, their usual values there, the least that is allowed
+//   reads        what `gradient` is given: the function's Input x or its Output y. Output saves
+//                memory where x is not kept for anything else
+//   operations   of an element, forward and backward, for floors of time: a call of Math counts 20
+//   jumps        optional: where the derivative jumps, in terms of what `gradient` reads. Runs that
+//                round differently may decide differently there (runtime/verify.hpp)
+//   fused_slope  optional, of functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
+//                layer in front may do those as it writes its output (partition/fusion.hpp)
+//   homogeneous  optional: f(a x) = a f(x) for each a > 0
+//   value        f(x)
+//   gradient     dx, of the Input or Output and of dy
+//
+// Math has exp, expm1, log1p, tanh, erf and sqrt of T: double for the reference, float elsewhere.
+// Constants are of T too; they are values of the type that tensors are stored in where a row says
+// `stored_constants`.
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+
+#include "model/base/fields.hpp"
+
+namespace stratplan {
+
+namespace pointwise {
+
+enum class Reads : std::uint8_t { Input, Output };
+
+struct ConstantName {
+  std::string_view name, onnx;
+  double usual = 0, least = -std::numeric_limits<double>::infinity();
+};
+
+/// In the order of the row's names; 0 where it has none.
+template <class T>
+using Constants = std::array<T, 2>;
+
+struct Jumps {
+  double low = -std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();
+};
+
+struct Operations {
+  double forward = 1, backward = 1;
+};
+
+/// What a row has unless it says otherwise.
+struct Row {
+  static constexpr std::string_view onnx{};
+  static constexpr std::array<ConstantName, 0> constants{};
+  static constexpr bool stored_constants = false;
+  static constexpr Operations operations{};
+  static constexpr Jumps jumps(const Constants<double>&) { return {}; }
+  static constexpr std::optional<double> fused_slope(const Constants<double>&) { return {}; }
+  static constexpr bool homogeneous = false;
+};
+
+struct Relu : Row {
+  static constexpr std::string_view name = "relu", onnx = "Relu";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
+  static constexpr std::optional<double> fused_slope(const Constants<double>&) { return 0; }
+  static constexpr bool homogeneous = true;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x > 0 ? x : T(0);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return y > 0 ? dy : T(0);
+  }
+};
+
+struct LeakyRelu : Row {
+  static constexpr std::string_view name = "leaky_relu", onnx = "LeakyRelu";
+  static constexpr std::array constants{ConstantName{"slope", "alpha", 0.01}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
+  static constexpr std::optional<double> fused_slope(const Constants<double>& c) { return c[0]; }
+  static constexpr bool homogeneous = true;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return x > 0 ? x : x * c[0];
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    return y > 0 ? dy : dy * c[0];
+  }
+};
+
+struct Sigmoid : Row {
+  static constexpr std::string_view name = "sigmoid", onnx = "Sigmoid";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{20, 1};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return 1 / (1 + Math::exp(-x));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return dy * y * (1 - y);
+  }
+};
+
+struct Tanh : Row {
+  static constexpr std::string_view name = "tanh", onnx = "Tanh";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{20, 3};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return Math::tanh(x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return dy * (1 - y * y);
+  }
+};
+
+struct Elu : Row {
+  static constexpr std::string_view name = "elu", onnx = "Elu";
+  static constexpr std::array constants{ConstantName{"alpha", "alpha", 1, 0}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{20, 1};
+  static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return x > 0 ? x : c[0] * Math::expm1(x > 0 ? T(0) : x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    return y > 0 ? dy : dy * (y + c[0]);
+  }
+};
+
+/// What is no number stays none. Nothing passes back at the limits themselves, which outputs are
+/// equal to: the limits are values of the type that outputs are stored in.
+struct Clip : Row {
+  static constexpr std::string_view name = "clip";  // in ONNX the limits are inputs
+  static constexpr std::array constants{
+      ConstantName{"min", "", std::numeric_limits<float>::lowest()},
+      ConstantName{"max", "", std::numeric_limits<float>::max()}};
+  static constexpr bool stored_constants = true;
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Jumps jumps(const Constants<double>& c) { return {c[0], c[1]}; }
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    const T above = x < c[0] ? c[0] : x;
+    return c[1] < above ? c[1] : above;
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    const T below = y < c[1] ? dy : T(0);
+    return y > c[0] ? below : T(0);
+  }
+};
+
+}  // namespace pointwise
+
+#define SP_POINTWISE_FUNCTIONS(ROW) \
+  ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip)
+
+#define SP_POINTWISE_ENUMERATOR(Function) Function,
+enum class PointwiseFunction : std::uint8_t { SP_POINTWISE_FUNCTIONS(SP_POINTWISE_ENUMERATOR) };
+#undef SP_POINTWISE_ENUMERATOR
+
+#define SP_POINTWISE_VALUE(Function) PointwiseFunction::Function,
+inline constexpr std::array all_pointwise_functions{SP_POINTWISE_FUNCTIONS(SP_POINTWISE_VALUE)};
+#undef SP_POINTWISE_VALUE
+
+/// Calls visit(row) with the row of `function`, an empty value of its type.
+template <class Visit>
+constexpr decltype(auto) visit_row(PointwiseFunction function, Visit&& visit) {
+#define SP_POINTWISE_CASE(Function) \
+  case PointwiseFunction::Function: return visit(pointwise::Function{});
+  switch (function) { SP_POINTWISE_FUNCTIONS(SP_POINTWISE_CASE) }
+#undef SP_POINTWISE_CASE
+  return visit(pointwise::Relu{});  // there is no other function
+}
+
+/// A row's columns but for those that depend on constants.
+struct PointwiseRow {
+  std::string_view name, onnx;
+  std::span<const pointwise::ConstantName> constants;
+  bool stored_constants;
+  pointwise::Reads reads;
+  pointwise::Operations operations;
+  bool homogeneous;
+};
+constexpr PointwiseRow row_of(PointwiseFunction function) {
+  return visit_row(function, []<class Row>(Row) {
+    return PointwiseRow{Row::name,  Row::onnx,       Row::constants,  Row::stored_constants,
+                        Row::reads, Row::operations, Row::homogeneous};
+  });
+}
+constexpr std::string_view name_of(PointwiseFunction function) { return row_of(function).name; }
+constexpr bool reads_input(PointwiseFunction function) {
+  return row_of(function).reads == pointwise::Reads::Input;
+}
+/// The constants where a layer does not set them.
+constexpr pointwise::Constants<double> usual_constants(PointwiseFunction function) {
+  pointwise::Constants<double> values{};
+  std::size_t i = 0;
+  for (const pointwise::ConstantName& constant : row_of(function).constants)
+    values[i++] = constant.usual;
+  return values;
+}
+
+/// A function with its constants.
+struct Activation {
+  PointwiseFunction function = PointwiseFunction::Relu;
+  pointwise::Constants<double> constants{};
+
+  constexpr pointwise::Jumps jumps() const {
+    return visit_row(function, [&]<class Row>(Row) { return Row::jumps(constants); });
+  }
+  /// Nothing if no other layer's kernel can do it.
+  constexpr std::optional<double> fused_slope() const {
+    return visit_row(function, [&]<class Row>(Row) { return Row::fused_slope(constants); });
+  }
+  static constexpr auto fields() {
+    return std::tuple(Field{"function", &Activation::function},
+                      Field{"constants", &Activation::constants});
+  }
+  friend auto operator<=>(const Activation&, const Activation&) = default;
+};
+
+}  // namespace stratplan
