@@ -6,18 +6,27 @@
 #include <optional>
 #include <vector>
 
-#include "model/partition/fusion.hpp"
 #include "model/partition/lower.hpp"
 #include "model/partition/recompute.hpp"
+#include "model/partition/site.hpp"
 #include "model/partition/slabs.hpp"
 #include "model/partition/transfer.hpp"
 
 namespace stratplan {
 
-class Lowering {
+class Lowering : public PassSink {
  public:
   Lowering(const Network& network, const Execution& execution, int rank, int ranks);
 
+  /// Backward of an edge in two halves, so that kernels may run between sending and adding.
+  struct PendingEdge {
+    LayerIndex producer = -1, consumer = -1;
+    BufferId gradient = -1;  ///< of what the consumer needed
+    TransferList transfers;
+    std::vector<BufferId>
+        received;  ///< per receive; the consumer's own gradient where it comes from this rank
+    bool aliases = false;
+  };
   /// What is known of a layer on this rank.
   struct State {
     bool placed = false;  ///< part of this program; otherwise its steps are nobody's business here
@@ -25,12 +34,13 @@ class Lowering {
     LayerDistributions distributions;
     std::vector<BufferId>
         needed;  ///< per input: what the layer reads, home of the producer where they are the same
-    BufferId home = -1;           ///< the output
-    BufferId index = -1;          ///< MaxPool: positions of the maxima
-    BufferId sums = -1;           ///< normalizations: reduced sums
-    BufferId running = -1;        ///< BatchNorm, if the network keeps running statistics
-    BufferId moments = -1;        ///< BatchNorm: what this step adds to them
-    BufferId loss_gradient = -1;  ///< losses: of what they need
+    BufferId home = -1;                     ///< the output
+    BufferId output_gradient = -1;          ///< of a fusion's last layer
+    std::vector<BufferId> input_gradients;  ///< per input
+    std::vector<BufferId> tensors;          ///< that its passes have declared
+    std::vector<PendingEdge> sent;          ///< per input: gradients on their way
+    BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
+    BufferId moments = -1;                  ///< BatchNorm: what this step adds to them
     std::vector<BufferId>
         contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
@@ -64,15 +74,6 @@ class Lowering {
   /// A fusion's steps are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
-  /// Backward of an edge in two halves, so that kernels may run between sending and adding.
-  struct PendingEdge {
-    LayerIndex producer = -1, consumer = -1;
-    BufferId gradient = -1;  ///< of what the consumer needed
-    TransferList transfers;
-    std::vector<BufferId>
-        received;  ///< per receive; the consumer's own gradient where it comes from this rank
-    bool aliases = false;
-  };
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
                                   BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
@@ -85,6 +86,8 @@ class Lowering {
   void begin_micro_batch(std::int64_t micro_batch);
   /// What remains of the gradient reductions, and the optimizer's step.
   void update();
+  void declare(const Use& tensor, const TensorSpec& spec) override;
+  void add(const Pass& pass) override;
 
   /// Of the type that the plan's precision gives the class, unless the buffer has one of its own.
   BufferId add_buffer(std::string name, TensorClass tensor_class, const Region& region,
@@ -139,44 +142,28 @@ class Lowering {
   enum class Way : int { Forward, Adjoint, Again };
   int tag(LayerIndex consumer, std::size_t input, Way way) const;
 
-  Kernel kernel_of(LayerIndex layer, KernelKind kind) const;
-  BufferId add_output(LayerIndex head);
-  void activate(const Fusion& fusion, Kernel& kernel) const;
-  void finish_normalization(LayerIndex head, Kernel kernel, std::vector<BufferId> reads);
-  std::size_t addend(const Fusion& fusion) const;
-  void forward_contraction(LayerIndex layer);
+  Site site_of(LayerIndex head) const;
+  bool happens(Occasion occasion) const;
+  /// The buffer of a tensor, which is made when it is first asked for.
+  BufferId buffer_of(const Use& use);
+  std::vector<BufferId> buffers_of(const std::vector<Use>& uses);
+  void lower_pass(LayerIndex layer, const KernelPass& pass);
+  void lower_pass(LayerIndex layer, const LoadPass& pass);
+  void lower_pass(LayerIndex layer, const CollectivePass& pass);
+  void lower_pass(LayerIndex layer, const EdgePass& pass);
+  void lower_pass(LayerIndex layer, const GradientPass& pass);
+  void lower_pass(LayerIndex layer, const AliasPass& pass);
+  void reduce_scatter(LayerIndex layer, const CollectivePass& pass, CollectiveStep collective);
+  void all_gather(LayerIndex layer, const CollectivePass& pass, CollectiveStep collective);
+  std::vector<int> ranks_of(LayerIndex layer, const CollectivePass& pass) const;
   void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads,
                 BufferId output);
   void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads,
                 BufferId output);
-  void land(LayerIndex layer, BufferId raw);
-  BufferId gather_landed(LayerIndex layer, BufferId gradient);
-  void forward_normalization(LayerIndex layer);
-  void forward_placement(LayerIndex layer);
-  void infer_batch_norm(LayerIndex layer);
   void add_running(const std::vector<LayerIndex>& backward_order);
-  void contribute_moments(LayerIndex layer, const StatisticsSets& sets);
   void update_running();
-  void forward_loss(LayerIndex layer);
-  void forward_dice(LayerIndex layer, BufferId labels);
-  void all_reduce_over(LayerIndex layer, const DimList& dims, BufferId buffer);
   BufferId gradient_of_output(LayerIndex layer);
-  BufferId input_gradient(LayerIndex layer, std::size_t input);
-  void backward_contraction(LayerIndex layer, BufferId gradient);
-  BufferId backward_bias(LayerIndex layer, BufferId gradient);
-  void backward_normalization(LayerIndex layer, BufferId gradient);
-  void backward_prelu(LayerIndex layer, BufferId gradient);
-  void backward_placement(LayerIndex layer, BufferId gradient);
-  void backward_simple(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads);
-  void pass_back(LayerIndex layer, std::size_t input, BufferId gradient);
   void make_ready_for_backward(LayerIndex head);
-  struct SetGroup {
-    StatisticsSets sets;
-    std::vector<int> ranks;
-  };
-  SetGroup statistics_sets(LayerIndex layer) const;
-  void sum_statistics(LayerIndex layer, const Kernel& kernel, const SetGroup& group);
-
   std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
   const ParameterSlice& parameter(LayerIndex layer, ParameterSlice::What what);
   ReductionGroup& group_of(const std::vector<int>& ranks);
@@ -203,8 +190,6 @@ class Lowering {
   void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
   bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
   void add_loss_scale();
-  void add_loss(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
-                std::vector<BufferId> writes);
   void unscale_gradients();
   void add_update(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
                   std::vector<BufferId> writes);

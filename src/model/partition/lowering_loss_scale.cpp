@@ -12,16 +12,6 @@ void Lowering::add_loss_scale() {
     program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
 }
 
-void Lowering::add_loss(LayerIndex index, Kernel kernel, std::vector<BufferId> reads,
-                        std::vector<BufferId> writes) {
-  kernel.scaled = scales_loss();
-  if (kernel.scaled) {
-    program.buffer(program.loss_scale).persistent = true;
-    reads.push_back(program.loss_scale);
-  }
-  add_kernel(index, std::move(kernel), std::move(reads), std::move(writes));
-}
-
 /// Of what this rank keeps of them; ranks that hold different parameters tell each other whether there were overflows. What there is
 /// once of this is counted with the loss, where layers are lowered alone.
 void Lowering::unscale_gradients() {

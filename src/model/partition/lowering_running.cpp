@@ -48,23 +48,6 @@ void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   }
 }
 
-/// The rank's share of the mean over all sets. A rank's own set (local statistics) weighs as much as it has of all terms.
-void Lowering::contribute_moments(LayerIndex index, const StatisticsSets& sets) {
-  Kernel kernel = kernel_of(index, KernelKind::BatchNormMoments);
-  kernel.sets = sets;
-  const double all =
-      static_cast<double>(layer(index).input.elements() / layer(index).input[Axis::C] *
-                          network_.training.micro_batches);
-  kernel.scalar = network_.local_statistics ? sets.terms(0) / all
-                                            : 1 / static_cast<double>(network_.statistics_sets());
-  const BufferId moments = state(index).moments;
-  if (micro_batch_ == 0) return add_kernel(index, kernel, {state(index).sums}, {moments});
-  const BufferId more = add_flat(layer(index).name + ".moments", TensorClass::Statistics,
-                                 2 * kernel.x[Axis::C], index, DataType::F64);
-  add_kernel(index, kernel, {state(index).sums}, {more});
-  copy(index, more, moments, program.buffer(moments).region, true);
-}
-
 void Lowering::update_running() {
   for (const RunningGroup& group : running_groups_) {
     const LayerIndex last = group.layers.back();
@@ -76,22 +59,12 @@ void Lowering::update_running() {
                               {}};
     add_collective(last, Track::Gradient, std::move(collective), group.moments, group.moments);
     for (const LayerIndex index : group.layers) {
-      Kernel kernel = kernel_of(index, KernelKind::RunningAverage);
+      Kernel kernel = site_of(index).kernel(KernelKind::RunningAverage);
       kernel.scalar = network_.running_momentum;
       add_update(index, kernel, {state(index).moments, state(index).running},
                  {state(index).running});
     }
   }
-}
-
-void Lowering::infer_batch_norm(LayerIndex index) {
-  using What = ParameterSlice::What;
-  State& at = state(index);
-  SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics",
-            layer(index).name);
-  finish_normalization(
-      index, kernel_of(index, KernelKind::BatchNormInference),
-      {at.needed.front(), at.running, value_of(index, What::Scale), value_of(index, What::Shift)});
 }
 
 }  // namespace stratplan

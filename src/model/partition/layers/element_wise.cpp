@@ -1,0 +1,89 @@
+// Layers that compute each element on its own, or each run of channels: pointwise functions, PReLU,
+// dropout, softmax, local response normalization, sums of tensors.
+#include "model/partition/layer_family.hpp"
+
+namespace stratplan::layers {
+namespace {
+
+using enum KernelKind;
+using What = ParameterSlice::What;
+
+void pointwise_forward(const Site& site, PassSink& passes) {
+  passes.add(site.run(site.kernel(PointwiseForward), {site.input()}, {site.output()}));
+}
+
+void pointwise_backward(const Site& site, PassSink& passes) {
+  const bool of_input = reads_input(site.head().pointwise.function);
+  site.pass_back(passes, site.kernel(PointwiseBackward),
+                 {of_input ? site.input() : site.output(), site.output_gradient()});
+}
+
+void prelu_forward(const Site& site, PassSink& passes) {
+  passes.add(site.run(site.kernel(PreluForward), {site.input(), site.parameter(What::Slope)},
+                      {site.output()}));
+}
+
+/// As in a contraction, what the gradient of x owes to others goes before that of the slopes.
+void prelu_backward(const Site& site, PassSink& passes) {
+  const Use x = site.input(), dy = site.output_gradient(), dx = site.input_gradient(),
+            slope = site.parameter_gradient(What::Slope);
+  if (!site.reads_data()) {
+    passes.add(site.run(site.kernel(PreluBackward), {x, dy, site.parameter(What::Slope)}, {dx}));
+    passes.add(site.send(0, dx));
+  }
+  passes.add(site.run(site.kernel(PreluGradient), {x, dy}, {slope}));
+  if (!site.reads_data()) passes.add(site.add(0, dx));
+  passes.add({site.fusion.head, GradientPass{slope}});
+}
+
+void dropout_forward(const Site& site, PassSink& passes) {
+  if (site.infers)
+    passes.add({site.fusion.head, AliasPass{site.output(), site.input()}});
+  else
+    passes.add(site.run(site.kernel(Dropout), {site.input()}, {site.output()}));
+}
+
+/// The same elements are dropped of the gradient.
+void dropout_backward(const Site& site, PassSink& passes) {
+  site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
+}
+
+void across_channels_forward(const Site& site, PassSink& passes) {
+  const bool softmax = site.head().kind == LayerKind::Softmax;
+  passes.add(site.run(site.kernel(softmax ? SoftmaxForward : LocalResponseForward), {site.input()},
+                      {site.output()}));
+}
+
+void across_channels_backward(const Site& site, PassSink& passes) {
+  const bool softmax = site.head().kind == LayerKind::Softmax;
+  site.pass_back(passes, site.kernel(softmax ? SoftmaxBackward : LocalResponseBackward),
+                 {softmax ? site.output() : site.input(), site.output_gradient()});
+}
+
+void add_forward(const Site& site, PassSink& passes) {
+  Kernel kernel = site.kernel(Add);
+  kernel.inputs = static_cast<int>(site.head().inputs.size());
+  std::vector<Use> reads;
+  for (std::size_t input = 0; input < site.head().inputs.size(); ++input)
+    reads.push_back(site.input(input));
+  passes.add(site.run(std::move(kernel), std::move(reads), {site.output()}));
+}
+
+/// Each term has the sum's gradient.
+void add_backward(const Site& site, PassSink& passes) {
+  for (std::size_t input = 0; input < site.head().inputs.size(); ++input) {
+    if (site.reads_data(input)) continue;
+    passes.add(site.send(input, site.output_gradient()));
+    passes.add(site.add(input, site.output_gradient()));
+  }
+}
+
+}  // namespace
+
+const LayerFamily pointwise{pointwise_forward, pointwise_backward};
+const LayerFamily prelu{prelu_forward, prelu_backward};
+const LayerFamily dropout{dropout_forward, dropout_backward};
+const LayerFamily across_channels{across_channels_forward, across_channels_backward};
+const LayerFamily addition{add_forward, add_backward};
+
+}  // namespace stratplan::layers

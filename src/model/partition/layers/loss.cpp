@@ -1,0 +1,94 @@
+// Losses: what they compare with, their value on every rank, and the gradient of what they read, all
+// in the forward phase.
+#include "model/base/assert.hpp"
+#include "model/partition/layer_family.hpp"
+
+namespace stratplan::layers {
+namespace {
+
+using enum KernelKind;
+
+enum Tensors { Gradient, Wanted, Sum, ClassSums };
+
+/// Scaled, where gradients need it.
+Pass loss_pass(const Site& site, KernelKind kind, std::vector<Use> reads, const Use& loss) {
+  Kernel kernel = site.kernel(kind);
+  kernel.scaled = site.scales_loss();
+  if (kernel.scaled) reads.push_back(site.of(Use::Role::LossScale));
+  return site.run(std::move(kernel), std::move(reads), {loss, site.tensor(Gradient)});
+}
+
+void load(const Site& site, PassSink& passes) {
+  const Layer& layer = site.head();
+  const bool classes = has_labels(layer.kind);
+  Region region = site.needed();
+  Shape global = layer.input;
+  if (classes) {
+    region[Axis::C] = {0, 1};
+    global[Axis::C] = 1;
+  }
+  passes.declare(site.tensor(Wanted),
+                 {layer.name + (classes ? ".labels" : ".target"), TensorClass::Activation, region,
+                  classes ? DataType::I32 : DataType::F32});
+  passes.add(
+      {site.fusion.head, LoadPass{classes ? LoadStep::What::Labels : LoadStep::What::Targets,
+                                  site.tensor(Wanted), region, global, layer.input[Axis::C]}});
+}
+
+/// Each term counts once: the local sums are added over all ranks but the redundant ones.
+void sum_of_terms(const Site& site, PassSink& passes) {
+  const KernelKind kind = has_labels(site.head().kind) ? SoftmaxCrossEntropy : MeanSquaredError;
+  const std::vector<Use> reads{site.input(), site.tensor(Wanted)};
+  const Use loss = site.of(Use::Role::Loss), sum = site.tensor(Sum);
+  Pass first = loss_pass(site, kind, reads, loss);
+  first.occasion = Occasion::First;
+  passes.add(first);
+  passes.declare(sum,
+                 {"loss", TensorClass::Statistics, flat(1), DataType::F64, Occasion::AllButFirst});
+  Pass next = loss_pass(site, kind, reads, sum),
+       add = site.run(copy_kernel(flat(1), flat(1), flat(1), flat(1), DataType::F64, true), {sum},
+                      {loss});
+  next.occasion = add.occasion = Occasion::AllButFirst;
+  passes.add(next);
+  passes.add(add);
+  passes.add(
+      {site.fusion.head,
+       CollectivePass{
+           .from = loss, .to = loss, .dims = {Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}},
+       Occasion::Last});
+}
+
+/// A quotient of sums over all samples and positions: every rank has them before it makes the loss,
+/// which is then the same everywhere, and its gradient.
+void quotient_of_sums(const Site& site, PassSink& passes) {
+  const Layer& layer = site.head();
+  SP_ASSERT(site.network.training.micro_batches == 1, "layer {}: its sums run over the whole batch",
+            layer.name);
+  const Use sums = site.tensor(ClassSums), loss = site.of(Use::Role::Loss);
+  passes.declare(sums, {layer.name + ".sums", TensorClass::Statistics,
+                        flat(3 * layer.input[Axis::C]), DataType::F64});
+  passes.add(site.run(site.kernel(DiceSums), {site.input(), site.tensor(Wanted)}, {sums}));
+  passes.add({site.fusion.head,
+              CollectivePass{.from = sums, .to = sums, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}}});
+  passes.add(loss_pass(site, DiceLoss, {site.tensor(Wanted), sums}, loss));
+}
+
+void forward(const Site& site, PassSink& passes) {
+  passes.declare(site.tensor(Gradient),
+                 {"d " + site.head().name, TensorClass::ActivationGradient, site.needed()});
+  load(site, passes);
+  site.head().kind == LayerKind::DiceLoss ? quotient_of_sums(site, passes)
+                                          : sum_of_terms(site, passes);
+}
+
+void backward(const Site& site, PassSink& passes) {
+  if (site.reads_data()) return;
+  passes.add(site.send(0, site.tensor(Gradient)));
+  passes.add(site.add(0, site.tensor(Gradient)));
+}
+
+}  // namespace
+
+const LayerFamily loss{forward, backward};
+
+}  // namespace stratplan::layers

@@ -1,0 +1,145 @@
+// Normalizations by mean and variance: of batches, instances, groups of channels. Instance and group
+// normalization are batch normalization in sets of one sample, which no rank shares but with those
+// that hold other positions.
+#include "model/partition/layer_family.hpp"
+
+namespace stratplan::layers {
+namespace {
+
+using enum KernelKind;
+using What = ParameterSlice::What;
+
+enum Tensors { Sums, MoreMoments, GradientSums };
+
+/// Over the ranks that hold parts of the same sets.
+CollectivePass reduction(const StatisticsGroup& group, const Use& sums) {
+  if (group.alone) return {.from = sums, .to = sums};
+  return {.from = sums,
+          .to = sums,
+          .dims = {Dim::N, Dim::D, Dim::H, Dim::W},
+          .blocks = std::pair(group.first_block, group.last_block)};
+}
+
+bool keeps_running(const Site& site) {
+  return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
+}
+
+/// The rank's share of the mean over all sets. A rank's own set (local statistics) weighs as much as
+/// it has of all terms.
+void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
+  const Layer& layer = site.head();
+  Kernel kernel = site.kernel(BatchNormMoments);
+  kernel.sets = sets;
+  const double all = static_cast<double>(layer.input.elements() / layer.input[Axis::C] *
+                                         site.network.training.micro_batches);
+  kernel.scalar = site.network.local_statistics
+                      ? sets.terms(0) / all
+                      : 1 / static_cast<double>(site.network.statistics_sets());
+  const Use sums = site.tensor(Sums), moments = site.of(Use::Role::Moments);
+  Pass first = site.run(kernel, {sums}, {moments});
+  first.occasion = Occasion::First;
+  first.kept = true;
+  passes.add(first);
+  if (site.network.training.micro_batches == 1) return;
+  const Use more = site.tensor(MoreMoments);
+  const Region region = flat(2 * kernel.x[Axis::C]);
+  Pass next = site.run(kernel, {sums}, {more}),
+       sum = site.run(copy_kernel(region, region, region, region, DataType::F64, true), {more},
+                      {moments});
+  next.occasion = sum.occasion = Occasion::AllButFirst;
+  next.kept = sum.kept = true;
+  passes.declare(more, {layer.name + ".moments", TensorClass::Statistics, region, DataType::F64,
+                        Occasion::AllButFirst, true});
+  passes.add(next);
+  passes.add(sum);
+}
+
+void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes) {
+  Kernel kernel = site.kernel(BatchNormStatistics);
+  kernel.sets = group.sets;
+  const Use sums = site.tensor(Sums);
+  passes.declare(
+      sums, {site.head().name + ".sums", TensorClass::Statistics,
+             flat(group.sets.sets * 2 * kernel.x[Axis::C]), DataType::F64, Occasion::Each, true});
+  Pass add_up = site.run(kernel, {site.input()}, {sums});
+  Pass reduce{site.fusion.head, reduction(group, sums)};
+  add_up.kept = reduce.kept = true;
+  passes.add(add_up);
+  passes.add(reduce);
+  if (keeps_running(site)) contribute_moments(site, group.sets, passes);
+}
+
+/// Which input of the addition is not the head's output.
+std::size_t addend(const Site& site) {
+  return site.layer(site.fusion.add).inputs.front() == site.fusion.head ? 1 : 0;
+}
+
+/// Writes the output of the last layer that the normalization is fused with.
+void finish(const Site& site, Kernel kernel, const Use& statistics, PassSink& passes) {
+  site.activate(kernel);
+  kernel.addend = site.fusion.add >= 0;
+  std::vector<Use> reads{site.input(), statistics, site.parameter(What::Scale),
+                         site.parameter(What::Shift)};
+  if (kernel.addend)
+    reads.push_back({Use::Role::Input, site.fusion.add, static_cast<int>(addend(site))});
+  passes.add(site.run(std::move(kernel), std::move(reads), {site.output()}));
+}
+
+void forward(const Site& site, PassSink& passes) {
+  if (site.infers && site.head().kind == LayerKind::BatchNorm)
+    return finish(site, site.kernel(BatchNormInference), site.of(Use::Role::Running), passes);
+  const StatisticsGroup group =
+      statistics_group(site.network, site.fusion.head, site.of_head(), site.rank);
+  statistics(site, group, passes);
+  Kernel kernel = site.kernel(BatchNormForward);
+  kernel.sets = group.sets;
+  finish(site, std::move(kernel), site.tensor(Sums), passes);
+}
+
+/// What is added needs the gradient behind the activation as a tensor, so the first pass writes it;
+/// otherwise both passes make it as they read.
+void backward(const Site& site, PassSink& passes) {
+  const Fusion& fusion = site.fusion;
+  const StatisticsGroup group =
+      statistics_group(site.network, fusion.head, site.of_head(), site.rank);
+  Kernel kernel = site.kernel(BatchNormBackwardSums);
+  kernel.sets = group.sets;
+  site.activate(kernel);
+  const Use x = site.input(), sums = site.tensor(GradientSums);
+  Use dy = site.output_gradient();
+  passes.declare(sums, {"d " + site.head().name + ".sums", TensorClass::Statistics,
+                        flat(group.sets.sets * 2 * kernel.x[Axis::C]), DataType::F64});
+  std::vector<Use> reads{x, dy, site.tensor(Sums)},
+      writes{sums, site.parameter_gradient(What::Scale), site.parameter_gradient(What::Shift)};
+  if (kernel.activation) {
+    reads.push_back(site.output());
+    kernel.addend = fusion.add >= 0;
+    if (kernel.addend) writes.push_back({Use::Role::InputGradient, fusion.activation});
+  }
+  passes.add(site.run(kernel, reads, writes));
+  if (kernel.addend) {
+    dy = writes.back();
+    kernel.activation = {};
+    kernel.addend = false;
+  }
+  if (fusion.add >= 0 && !site.reads_data(fusion.add, addend(site)))
+    for (const EdgePass::What what : {EdgePass::What::Send, EdgePass::What::Add})
+      passes.add({fusion.head, EdgePass{what, fusion.add, addend(site), dy}});
+  if (!site.reads_data()) {
+    passes.add({fusion.head, reduction(group, sums)});
+    kernel.kind = BatchNormBackward;
+    reads = {x, dy, site.tensor(Sums), sums, site.parameter(What::Scale)};
+    if (kernel.activation) reads.push_back(site.output());
+    passes.add(site.run(kernel, std::move(reads), {site.input_gradient()}));
+    passes.add(site.send(0, site.input_gradient()));
+    passes.add(site.add(0, site.input_gradient()));
+  }
+  for (const What what : {What::Scale, What::Shift})
+    passes.add({fusion.head, GradientPass{site.parameter_gradient(what)}});
+}
+
+}  // namespace
+
+const LayerFamily normalization{forward, backward};
+
+}  // namespace stratplan::layers

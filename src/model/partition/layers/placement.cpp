@@ -1,0 +1,45 @@
+// Layers that put their inputs somewhere in their output: concatenation and zero padding. Forward,
+// zeros fill what no input covers; backward, each input takes the gradient of its place. A rank
+// whose block holds nothing of an input has nothing to copy.
+#include "model/partition/layer_family.hpp"
+
+namespace stratplan::layers {
+namespace {
+
+void forward(const Site& site, PassSink& passes) {
+  const Layer& layer = site.head();
+  const Region home = site.home();
+  std::int64_t placed = 0;
+  for (std::size_t input = 0; input < layer.inputs.size(); ++input)
+    placed += site.needed(input).elements();
+  if (placed < home.elements())
+    passes.add(site.run(site.kernel(KernelKind::Fill, home.shape()), {}, {site.output()}));
+  for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+    const Region region = site.needed(input);
+    if (region.empty()) continue;
+    passes.add(site.run(copy_kernel(region, region, home, moved(region, layer.origin(input)),
+                                    site.execution.precision.activations),
+                        {site.input(input)}, {site.output()}));
+  }
+}
+
+void backward(const Site& site, PassSink& passes) {
+  const Layer& layer = site.head();
+  for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+    if (site.reads_data(input)) continue;
+    const Region region = site.needed(input);
+    const Use dx = site.input_gradient(input);
+    if (!region.empty())
+      passes.add(site.run(copy_kernel(site.home(), moved(region, layer.origin(input)), region,
+                                      region, site.execution.precision.activations),
+                          {site.output_gradient()}, {dx}));
+    passes.add(site.send(input, dx));
+    passes.add(site.add(input, dx));
+  }
+}
+
+}  // namespace
+
+const LayerFamily placement{forward, backward};
+
+}  // namespace stratplan::layers
