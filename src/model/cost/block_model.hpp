@@ -1,7 +1,8 @@
 #pragma once
-// What a block costs in closed form: the kernels and collectives that lower() would make for rank 0, which has the longest blocks, without making a program.
-// Nothing here depends on where in the machine a grid's digits lie, so it is worked out once for all grids with the same parts per dimension; what does,
-// the way of a collective, is priced for each grid from GroupShape. tests/model/cost/block_model_test.cpp holds it equal to the lowered program.
+// What a block costs in closed form: the sum of the prices of its passes (partition/pass.hpp), without
+// making a program. Nothing here depends on where in the machine a grid's digits lie, so it is worked
+// out once for all grids with the same parts per dimension; what does, the transport of a collective,
+// is priced for each grid from GroupShape. What the interior/boundary split hides is left out.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -48,15 +49,11 @@ class BlockModel {
  public:
   /// All must outlive this.
   BlockModel(const Network& network, const Block& block, const Execution& execution,
-             const MachineProfile& machine)
-      : network_(network),
-        block_(block),
-        execution_(execution),
-        machine_(machine),
-        recomputation_(network, execution.recompute) {}
+             const MachineProfile& machine);
 
-  /// Requires that the decomposition is legal. Safe to call from several threads.
-  BlockPieces pieces(const Decomposition& root) const;
+  /// Of one rank of the decomposition's grid; the first has the longest blocks. Requires that the
+  /// decomposition is legal. Safe to call from several threads.
+  BlockPieces pieces(const Decomposition& root, int rank = 0) const;
 
  private:
   const Network& network_;
@@ -64,6 +61,7 @@ class BlockModel {
   const Execution& execution_;
   const MachineProfile& machine_;
   const Recomputation recomputation_;
+  std::vector<bool> counted_;  ///< by place in the block: consumers keep the layer's output anyway
 };
 
 }  // namespace stratplan

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "model/base/assert.hpp"
+#include "model/partition/local_kernel.hpp"
 
 namespace stratplan {
 namespace {
@@ -49,15 +50,15 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
         (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value *
             static_cast<double>(size_of(type)) / static_cast<double>(large.value));
   };
-  Kernel copy;
-  copy.kind = KernelKind::CopyRegion;
-  copy.type = type;
-  const double start = cost_of(copy, machine).seconds.value;
   constexpr std::int64_t many = std::int64_t{1} << 28;
-  copy.x[Axis::C] = copy.y[Axis::C] = copy.region[Axis::C] = many;
+  const auto seconds_of = [&](std::int64_t elements) {
+    const Region all = flat(elements);
+    return cost_of(copy_kernel(all, all, all, all, type), machine).seconds.value;
+  };
+  const double start = seconds_of(1);
   const auto [far_message, far_element] = rates(outer);
   const auto [near_message, near_element] = rates(inner);
-  const double copied = (cost_of(copy, machine).seconds.value - start) / static_cast<double>(many);
+  const double copied = (seconds_of(many) - start) / static_cast<double>(many);
   // What a rank has itself is copied once, if anything moves at all.
   const auto single = [](double value) { return static_cast<float>(value); };
   return {single(far_message + 2 * start),    single(far_element + 2 * copied),

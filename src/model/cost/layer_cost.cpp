@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/base/assert.hpp"
+#include "model/partition/backward_reads.hpp"
 
 namespace stratplan {
 
@@ -11,7 +12,7 @@ bool kept_by_consumers(const Network& network, const Recomputation& recomputatio
                        LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
   return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
-    return backward_reads_input(network.layer(consumer)) || recomputation.remade(consumer);
+    return backward_reads(network, consumer).inputs || recomputation.remade(consumer);
   });
 }
 

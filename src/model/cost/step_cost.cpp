@@ -5,6 +5,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/cost/collective_cost.hpp"
+#include "model/partition/local_kernel.hpp"
 
 namespace stratplan {
 
@@ -20,13 +21,10 @@ StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
 }
 
 Kernel load_kernel(const LoadStep& load) {
-  Kernel kernel;
-  kernel.kind = KernelKind::CopyRegion;
-  kernel.type = load.what == LoadStep::What::Labels ? DataType::I32 : DataType::F32;
-  Shape shape = load.region.shape();
-  if (load.what == LoadStep::What::Labels) shape[Axis::C] = 1;
-  kernel.x = kernel.y = kernel.region = shape;
-  return kernel;
+  const bool labels = load.what == LoadStep::What::Labels;
+  Region all = whole(load.region.shape());
+  if (labels) all[Axis::C] = {0, 1};
+  return copy_kernel(all, all, all, all, labels ? DataType::I32 : DataType::F32);
 }
 
 Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,

@@ -21,7 +21,7 @@ struct Precision {
   DataType activations = DataType::F32;
   DataType weights = DataType::F32;    ///< parameters as they are kept and updated; F32
   DataType gradients = DataType::F32;  ///< of parameters, and what the optimizer keeps; F32
-  /// Gradients in F16 need a scaled loss (lowering_loss_scale.cpp); BF16 has the range of F32.
+  /// Gradients in F16 need a scaled loss (parameter_schedule.hpp); BF16 has the range of F32.
   bool scales_loss() const { return activations == DataType::F16; }
   friend bool operator==(const Precision&, const Precision&) = default;
 };

@@ -1,5 +1,7 @@
 #include "model/partition/local_kernel.hpp"
 
+#include "model/base/assert.hpp"
+
 namespace stratplan {
 
 Kernel local_kernel(const Network& network, LayerIndex index,
@@ -84,6 +86,31 @@ StatisticsGroup statistics_group(const Network& network, LayerIndex index,
           first,
           last,
           false};
+}
+
+Region flat(std::int64_t elements) {
+  Shape shape;
+  shape[Axis::C] = elements;
+  return whole(shape);
+}
+
+Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
+                   const Region& to, DataType type, bool accumulate) {
+  SP_ASSERT(source.contains(from) && destination.contains(to), "{} of {} -> {} of {}",
+            to_string(from), to_string(source), to_string(to), to_string(destination));
+  SP_ASSERT(from.shape() == to.shape(), "{} -> {}", to_string(from), to_string(to));
+  Kernel kernel;
+  kernel.kind = KernelKind::CopyRegion;
+  kernel.type = type;
+  kernel.accumulate = accumulate;
+  kernel.x = source.shape();
+  kernel.y = destination.shape();
+  kernel.region = to.shape();
+  for (const Axis axis : all_axes) {
+    kernel.from[static_cast<std::size_t>(axis)] = from[axis].begin - source[axis].begin;
+    kernel.to[static_cast<std::size_t>(axis)] = to[axis].begin - destination[axis].begin;
+  }
+  return kernel;
 }
 
 }  // namespace stratplan

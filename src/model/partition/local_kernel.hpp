@@ -21,4 +21,11 @@ struct StatisticsGroup {
 StatisticsGroup statistics_group(const Network& network, LayerIndex layer,
                                  const LayerDistributions& distributions, int rank);
 
+/// The region of a flat tensor: axis C alone.
+Region flat(std::int64_t elements);
+
+/// Copies `region` of a tensor to a place of the same shape in another.
+Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
+                   const Region& to, DataType type, bool accumulate = false);
+
 }  // namespace stratplan

@@ -74,8 +74,7 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
                         const Execution& execution, int rank) {
   SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
             "decompositions={} layers={}", decompositions.size(), network.size());
-  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
-  lowering.only_infer();
+  Lowering lowering(network, execution, rank, ranks_of(network, decompositions), true);
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward)
     lowering.place(index, decompositions[static_cast<std::size_t>(index)]);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/partition/lower.hpp"
+#include "model/partition/parameter_schedule.hpp"
 #include "model/partition/recompute.hpp"
 #include "model/partition/site.hpp"
 #include "model/partition/slabs.hpp"
@@ -16,7 +17,9 @@ namespace stratplan {
 
 class Lowering : public PassSink {
  public:
-  Lowering(const Network& network, const Execution& execution, int rank, int ranks);
+  /// `infers`: the forward phase of a trained network.
+  Lowering(const Network& network, const Execution& execution, int rank, int ranks,
+           bool infers = false);
 
   /// Backward of an edge in two halves, so that kernels may run between sending and adding.
   struct PendingEdge {
@@ -37,7 +40,7 @@ class Lowering : public PassSink {
     BufferId home = -1;                     ///< the output
     BufferId output_gradient = -1;          ///< of a fusion's last layer
     std::vector<BufferId> input_gradients;  ///< per input
-    std::vector<BufferId> tensors;          ///< that its passes have declared
+    std::map<Use, BufferId> tensors;        ///< that its passes have declared
     std::vector<PendingEdge> sent;          ///< per input: gradients on their way
     BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
     BufferId moments = -1;                  ///< BatchNorm: what this step adds to them
@@ -53,8 +56,6 @@ class Lowering : public PassSink {
     std::set<std::size_t> brought_again;  ///< which inputs
   };
 
-  /// Lowers the forward phase of a trained network; to be called first.
-  void only_infer() { infers_ = true; }
   void place(LayerIndex layer, const Decomposition& decomposition);
   /// Layers that are placed, to be done together; others are on their own.
   void fuse(const Fusion& fusion);
@@ -102,24 +103,20 @@ class Lowering : public PassSink {
   Program program;
 
  private:
-  struct ReductionGroup {
+  /// A bucket on this rank. What is shared out of it may come and go.
+  struct PlacedBucket {
+    Bucket bucket;
     std::vector<int> ranks;
+    std::int64_t first_of_share = 0;  ///< of the bucket's elements, the first of this rank's share
     BufferId value = -1, gradient = -1, velocity = -1, mean_square = -1;
-    BufferId accumulated =
-        -1;  ///< gradients of the micro-batches before this one, if there is more than one
-    std::int64_t elements = 0;  ///< of all slices; of a bucket with what makes its shares equal
-    std::int64_t filled = 0;    ///< by slices
-    std::int64_t reduced = 0;   ///< elements that collectives cover already
-    std::int64_t complete = 0;  ///< elements whose local gradients are there
+    BufferId value_share = -1, gradient_share = -1, more_gradients = -1;
+    BufferId accumulated = -1;              ///< gradients of the micro-batches before this one
+    BufferId narrow = -1;                   ///< values in the activations' type
+    BufferId narrowed = -1;                 ///< the values that those were made from
+    std::int64_t reduced = 0;               ///< elements that collectives cover already
+    std::int64_t complete = 0;              ///< elements whose local gradients are there
+    std::optional<Phase> gathered{};        ///< the phase whose values are there
     std::vector<std::size_t> parameters{};  ///< in the order of their slices
-    // Of a bucket that is shared out (sharding.hpp); value and gradient may come and go.
-    std::int64_t share = 0, first_of_share = 0;
-    BufferId value_share = -1, gradient_share = -1;
-    std::optional<Phase> gathered{};  ///< the phase whose values are there
-    BufferId
-        narrow = -1,
-        narrowed =
-            -1;  ///< values in the activations' type, where that is another, and those that they were made from
   };
 
   Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads,
@@ -134,7 +131,6 @@ class Lowering : public PassSink {
   /// From one place to another of the same shape, each in the coordinates of its buffer.
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to,
             const Region& destination, bool accumulate);
-  void convert(LayerIndex layer, BufferId from, BufferId to);
   void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region,
             const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
@@ -146,6 +142,7 @@ class Lowering : public PassSink {
   bool happens(Occasion occasion) const;
   /// The buffer of a tensor, which is made when it is first asked for.
   BufferId buffer_of(const Use& use);
+  BufferId layer_buffer(const Use& use);
   std::vector<BufferId> buffers_of(const std::vector<Use>& uses);
   void lower_pass(LayerIndex layer, const KernelPass& pass);
   void lower_pass(LayerIndex layer, const LoadPass& pass);
@@ -160,44 +157,30 @@ class Lowering : public PassSink {
                 BufferId output);
   void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads,
                 BufferId output);
-  void add_running(const std::vector<LayerIndex>& backward_order);
-  void update_running();
   BufferId gradient_of_output(LayerIndex layer);
   void make_ready_for_backward(LayerIndex head);
   std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
-  const ParameterSlice& parameter(LayerIndex layer, ParameterSlice::What what);
-  ReductionGroup& group_of(const std::vector<int>& ranks);
-  void add_group_buffers(ReductionGroup& group, std::int64_t number);
+  PlacedBucket& bucket_of(const std::vector<int>& ranks);
+  PlacedBucket& placed_bucket(std::size_t parameter);
+  void add_buffers(PlacedBucket& placed);
   void add_slices(std::size_t parameter);
-  bool shares(const ReductionGroup& group, int stage) const;
-  void divide(ReductionGroup& group, std::int64_t aligned_elements) const;
-  static std::vector<std::int64_t> kept_by_members(const ReductionGroup& group, std::int64_t first,
-                                                   std::int64_t elements);
-  BufferId slice_of_share(const ReductionGroup& group, BufferId share, std::int64_t first,
-                          const ParameterSlice& slice);
-  void place_slices(const ReductionGroup& group, BufferId all, BufferId ParameterSlice::*part,
+  static std::vector<std::int64_t> kept_by_members(const Bucket& bucket, const BucketSlice& slice);
+  BufferId slice_of_share(const PlacedBucket& placed, BufferId share, std::size_t parameter);
+  void place_slices(const PlacedBucket& placed, BufferId all, BufferId ParameterSlice::*part,
                     const char* prefix);
-  void begin_buckets();
-  BufferId value_of(LayerIndex layer, ParameterSlice::What what);
-  BufferId weights_of(LayerIndex layer);
-  ReductionGroup& group_of(const ParameterSlice& slice);
-  void gather_values(const ReductionGroup& group, BufferId share, LayerIndex layer, Track track);
-  void scatter_when_complete(ReductionGroup& group, const ParameterSlice& slice, std::int64_t end);
-  void scatter_gradients(ReductionGroup& group, LayerIndex layer);
   void keep_shares();
-  void update_share(const ReductionGroup& group);
-  void gradient_complete(const ParameterSlice& parameter);
-  void reduce_up_to(ReductionGroup& group, std::int64_t element, LayerIndex layer);
-  bool scales_loss() const { return !infers_ && execution_.precision.scales_loss(); }
-  void add_loss_scale();
-  void unscale_gradients();
-  void add_update(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
-                  std::vector<BufferId> writes);
-  void adjust_loss_scale();
-  void update_flat(const ReductionGroup& group, BufferId value, BufferId gradient);
-  void update_group(const ReductionGroup& group);
+  /// Index into Program::parameters.
+  std::size_t place_of(LayerIndex layer, ParameterSlice::What what) const;
+  BufferId parameter_buffer(const Use& use);
+  BufferId value_of(std::size_t parameter);
+  BufferId weights_of(LayerIndex layer);
+  void begin_buckets();
+  void gradient_complete(std::size_t parameter);
+  void reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerIndex layer);
   void update_by_tensor();
-  std::vector<BufferId> squared_norms();
+  void squared_norms();
+  void add_running(const std::vector<LayerIndex>& backward_order);
+  void update_running();
   /// Where a region of this micro-batch lies in the step's whole batch.
   Region in_whole_batch(Region region) const;
   bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
@@ -207,10 +190,15 @@ class Lowering : public PassSink {
   Recomputation recomputation_;
   std::vector<std::unique_ptr<State>>
       states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
-  std::vector<ReductionGroup> groups_;
-  std::vector<std::size_t> group_of_parameter_;
-  std::vector<std::int64_t> first_element_;  ///< by parameter: in its group
-  std::vector<BufferId> accumulated_;        ///< by parameter: its slice of the group's
+  bool infers_ = false;
+  ParameterSchedule schedule_;
+  std::vector<PlacedBucket> buckets_;
+  // By parameter, as Program::parameters.
+  std::vector<BucketSlice> slices_;
+  std::vector<int> bucket_of_parameter_;
+  std::vector<BufferId> accumulated_;  ///< its slice of the bucket's
+  std::vector<BufferId> norms_;
+  BufferId all_norms_ = -1;
   std::int64_t micro_batch_ = 0;
   struct RunningGroup {
     std::vector<int> ranks;  ///< whose moments add up
@@ -218,7 +206,6 @@ class Lowering : public PassSink {
     BufferId moments = -1;
   };
   std::vector<RunningGroup> running_groups_;
-  bool infers_ = false;
   BufferId overflows_ = -1;  ///< of this step's gradients, where the loss is scaled
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's steps are appended

@@ -43,14 +43,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   if (state(producer).head == to.head) return;  // done together
   if (layer(producer).kind == LayerKind::Input) {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
-    if (region.empty()) return;
-    BufferId loaded = to.needed[input];
-    const bool narrow = is_narrow(program.buffer(loaded).type);
-    if (narrow)
-      loaded =
-          add_buffer(name + " as loaded", TensorClass::Activation, region, consumer, DataType::F32);
-    load(consumer, LoadStep::What::Samples, loaded, region, needed.tensor, 0);
-    if (narrow) convert(consumer, loaded, to.needed[input]);
+    load_data(network_, execution_, consumer, input, needed, program.rank, *this);
     return;
   }
   producer_ = producer;

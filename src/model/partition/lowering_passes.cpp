@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "model/base/assert.hpp"
 #include "model/partition/layer_family.hpp"
@@ -9,11 +10,14 @@
 
 namespace stratplan {
 
-Lowering::Lowering(const Network& network, const Execution& execution, int rank, int ranks)
+Lowering::Lowering(const Network& network, const Execution& execution, int rank, int ranks,
+                   bool infers)
     : network_(network),
       execution_(execution),
       recomputation_(network, execution.recompute),
-      states_(static_cast<std::size_t>(network.size())) {
+      states_(static_cast<std::size_t>(network.size())),
+      infers_(infers),
+      schedule_(network, execution, infers) {
   program.rank = rank;
   program.ranks = ranks;
 }
@@ -120,14 +124,6 @@ void Lowering::copy(LayerIndex index, BufferId from, const Region& there, Buffer
              {from}, {to});
 }
 
-void Lowering::convert(LayerIndex index, BufferId from, BufferId to) {
-  Kernel kernel;
-  kernel.kind = KernelKind::Convert;
-  kernel.type = program.buffer(to).type;
-  kernel.x = kernel.y = program.buffer(to).region.shape();
-  add_kernel(index, kernel, {from}, {to});
-}
-
 void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const Region& region,
                     const Shape& global, std::int64_t classes) {
   LoadStep load{what, in_whole_batch(region), global, classes};
@@ -174,6 +170,7 @@ bool Lowering::happens(Occasion occasion) const {
     case Occasion::Each: return true;
     case Occasion::First: return micro_batch_ == 0;
     case Occasion::AllButFirst: return micro_batch_ > 0;
+    case Occasion::Between: return micro_batch_ > 0 && !last_micro_batch();
     case Occasion::Last: return last_micro_batch();
   }
   return true;
@@ -200,11 +197,10 @@ void Lowering::layer_backward(LayerIndex index) {
 
 void Lowering::declare(const Use& tensor, const TensorSpec& spec) {
   if (!happens(spec.occasion) || (spec.kept && phase_ == Phase::Backward)) return;
-  if (tensor.role == Use::Role::Output) return void(buffer_of(tensor));
-  std::vector<BufferId>& tensors = state(tensor.layer).tensors;
-  const auto which = static_cast<std::size_t>(tensor.which);
-  if (tensors.size() <= which) tensors.resize(which + 1, -1);
-  tensors[which] = add_buffer(spec.name, spec.tensor_class, spec.region, tensor.layer, spec.type);
+  if (tensor.role != Use::Role::Tensor && tensor.role != Use::Role::Loaded)
+    return void(buffer_of(tensor));
+  state(tensor.layer).tensors[tensor] =
+      add_buffer(spec.name, spec.tensor_class, spec.region, tensor.layer, spec.type);
 }
 
 void Lowering::add(const Pass& pass) {
@@ -212,11 +208,11 @@ void Lowering::add(const Pass& pass) {
   std::visit([&](const auto& body) { lower_pass(pass.layer, body); }, pass.body);
 }
 
-BufferId Lowering::buffer_of(const Use& use) {
+/// Of a layer.
+BufferId Lowering::layer_buffer(const Use& use) {
   using enum Use::Role;
   State& at = state(use.layer);
   const auto which = static_cast<std::size_t>(use.which);
-  const auto what = static_cast<ParameterSlice::What>(use.which);
   switch (use.role) {
     case Input: return at.needed[which];
     case InputGradient:
@@ -231,23 +227,42 @@ BufferId Lowering::buffer_of(const Use& use) {
                              at.distributions.home.owned(program.rank), use.layer);
       return at.home;
     case OutputGradient: return at.output_gradient;
-    case Parameter: return value_of(use.layer, what);
-    case ConvertedWeights: return weights_of(use.layer);
-    case ParameterGradient: return parameter(use.layer, what).gradient;
     case Running:
       SP_ASSERT(at.running >= 0, "layer {}: this network keeps no running statistics",
                 layer(use.layer).name);
       return at.running;
     case Moments: return at.moments;
-    case Loss:
-      if (program.loss < 0)
-        program.loss = add_flat("loss", TensorClass::Statistics, 1, use.layer, DataType::F64);
-      return program.loss;
-    case LossScale: program.buffer(program.loss_scale).persistent = true; return program.loss_scale;
-    case Tensor: return at.tensors[which];
+    case Loaded:
+    case Tensor: return at.tensors.at(use);
+    default: break;
   }
   SP_ASSERT(false, "role={}", static_cast<int>(use.role));
   return -1;
+}
+
+BufferId Lowering::buffer_of(const Use& use) {
+  using enum Use::Role;
+  switch (use.role) {
+    case Input:
+    case InputGradient:
+    case Output:
+    case OutputGradient:
+    case Running:
+    case Moments:
+    case Loaded:
+    case Tensor: return layer_buffer(use);
+    case Loss:
+      if (program.loss < 0) {
+        program.loss = add_flat("loss", TensorClass::Statistics, 1, use.layer, DataType::F64);
+        if (program.loss_scale >= 0) program.buffer(program.loss_scale).persistent = true;
+      }
+      return program.loss;
+    case LossScale: return program.loss_scale;
+    case Overflows: return overflows_;
+    case AllNorms: return all_norms_;
+    case AllMoments: return running_groups_[static_cast<std::size_t>(use.which)].moments;
+    default: return parameter_buffer(use);
+  }
 }
 
 std::vector<BufferId> Lowering::buffers_of(const std::vector<Use>& uses) {
@@ -282,7 +297,7 @@ void Lowering::lower_pass(LayerIndex index, const EdgePass& pass) {
 }
 
 void Lowering::lower_pass(LayerIndex index, const GradientPass& pass) {
-  gradient_complete(parameter(index, static_cast<ParameterSlice::What>(pass.gradient.which)));
+  gradient_complete(place_of(index, static_cast<ParameterSlice::What>(pass.gradient.which)));
 }
 
 void Lowering::lower_pass(LayerIndex, const AliasPass& pass) {
@@ -290,6 +305,14 @@ void Lowering::lower_pass(LayerIndex, const AliasPass& pass) {
 }
 
 std::vector<int> Lowering::ranks_of(LayerIndex index, const CollectivePass& pass) const {
+  const auto which = static_cast<std::size_t>(pass.from.which);
+  if (is_of_bucket(pass.from)) return buckets_[which].ranks;
+  if (pass.from.role == Use::Role::AllMoments) return running_groups_[which].ranks;
+  if (index < 0) {
+    std::vector<int> everyone(static_cast<std::size_t>(program.ranks));
+    std::iota(everyone.begin(), everyone.end(), 0);
+    return everyone;
+  }
   const ProcessGrid& grid = state(index).decomposition.grid;
   if (!pass.blocks) return grid.group(program.rank, pass.dims);
   DimList others;
@@ -307,16 +330,27 @@ std::vector<int> Lowering::ranks_of(LayerIndex index, const CollectivePass& pass
 }
 
 void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
-  const BufferId from = buffer_of(pass.from);
-  CollectiveStep collective{.op = pass.op,
-                            .group = ranks_of(index, pass),
-                            .type = program.buffer(from).type,
-                            .count = program.buffer(from).region.elements(),
-                            .counts = {}};
-  if (pass.op == Collective::ReduceScatter)
-    return reduce_scatter(index, pass, std::move(collective));
-  if (pass.op == Collective::AllGather) return all_gather(index, pass, std::move(collective));
-  add_collective(index, Track::Halo, std::move(collective), from, from);
+  const bool gathers = pass.op == Collective::AllGather,
+             scatters = pass.op == Collective::ReduceScatter;
+  Use longer = gathers && !pass.parts ? pass.to : pass.from;
+  longer.count = -1;  // a run is the collective's business
+  const BufferId all = buffer_of(longer);
+  CollectiveStep collective{
+      .op = pass.op,
+      .group = ranks_of(index, pass),
+      .type = program.buffer(all).type,
+      .begin = pass.from.begin,
+      .count = pass.from.count < 0 ? program.buffer(all).region.elements() : pass.from.count,
+      .counts = {}};
+  if (pass.parts)
+    return scatters ? reduce_scatter(index, pass, std::move(collective))
+                    : all_gather(index, pass, std::move(collective));
+  if (gathers || scatters)  // of equal parts
+    collective.counts.assign(collective.group.size(),
+                             collective.count / std::ssize(collective.group));
+  const BufferId read = gathers ? buffer_of(pass.from) : all,
+                 written = scatters ? buffer_of(pass.to) : all;
+  add_collective(index, pass.track, std::move(collective), read, written);
 }
 
 /// Each member's part is packed on its own.

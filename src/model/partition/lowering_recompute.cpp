@@ -1,5 +1,6 @@
 // What was not kept for the backward phase: made again, by the very steps that made it before, into new buffers. So what backward reads is found where it always
 // is, and lifetimes follow.
+#include "model/partition/backward_reads.hpp"
 #include "model/partition/lowering.hpp"
 
 namespace stratplan {
@@ -31,10 +32,11 @@ void Lowering::make_again(LayerIndex head) {
 
 /// Just before the first step that reads it.
 void Lowering::make_ready_for_backward(LayerIndex head) {
+  if (execution_.recompute.empty()) return;
   const LayerIndex last = state(head).fusion.last();
   for (const LayerIndex index : state(head).fusion.layers())
-    if (backward_reads_input(layer(index))) bring_again(index, 0);
-  if (backward_reads_output(network_, last)) make_again(head);
+    if (backward_reads(network_, index).inputs) bring_again(index, 0);
+  if (backward_reads(network_, last).output) make_again(head);
 }
 
 }  // namespace stratplan

@@ -18,6 +18,7 @@ namespace stratplan {
 struct Use {
   enum class Role : std::uint8_t {
     Input,             ///< what the layer needs of its which-th producer
+    Loaded,            ///< that as it is loaded, where the type of activations is another
     InputGradient,     ///< of that
     Output,            ///< of the layer: the fusion's last
     OutputGradient,    ///< of that: the sum of what consumers give
@@ -29,15 +30,37 @@ struct Use {
     Loss,               ///< F64 scalar, over all micro-batches
     LossScale,          ///< F64, [2]
     Tensor,             ///< the which-th that the layer's own passes have declared
+    // Of a bucket of parameters, the which-th (parameter_schedule.hpp):
+    Values,
+    ValueShare,    ///< what this member updates of the values
+    NarrowValues,  ///< the values in the type of activations
+    Gradients,
+    GradientShare,  ///< what this member updates with
+    MoreGradients,  ///< the share of a further micro-batch's
+    FirstState,
+    SecondState,  ///< what the optimizer keeps: all, or this member's share
+    // Of a parameter, as Parameter:
+    PutAside,    ///< the gradient of the micro-batches before
+    Velocity,    ///< where the optimizer goes by tensors
+    Norms,       ///< F64, [2]: squared, of value and gradient over all ranks
+    AllNorms,    ///< F64: of all parameters
+    Overflows,   ///< F64 scalar: of this step's gradients
+    AllMoments,  ///< F64: of all layers of a group, the which-th
   };
   Role role = Role::Tensor;
   LayerIndex layer = -1;
   int which = 0;
+  std::int64_t begin = 0, count = -1;  ///< of a bucket's elements: a run; all if below zero
   friend auto operator<=>(const Use&, const Use&) = default;
 };
 
-/// In which of an iteration's micro-batches something is done.
-enum class Occasion : std::uint8_t { Each, First, AllButFirst, Last };
+/// A bucket of parameters, or a run of it.
+constexpr bool is_of_bucket(const Use& use) {
+  return use.role >= Use::Role::Values && use.role <= Use::Role::SecondState;
+}
+
+/// In which of an iteration's micro-batches something is done; Between: neither first nor last.
+enum class Occasion : std::uint8_t { Each, First, AllButFirst, Between, Last };
 
 /// A tensor of a layer's own: sums, places of maxima, packed messages.
 struct TensorSpec {
@@ -65,16 +88,19 @@ struct LoadPass {
 };
 
 /// Over the ranks that differ from this one along `dims` alone; with `blocks`, along N those of
-/// these blocks. Nothing where that is this rank alone.
+/// these blocks; of a bucket over those that it is reduced over. Nothing where that is this rank
+/// alone.
 struct CollectivePass {
   Collective op = Collective::AllReduce;
   Use from, to;  ///< AllReduce: the same, in place
   DimList dims{};
   std::optional<std::pair<int, int>> blocks{};  ///< first and last along N
   /// ReduceScatter, AllGather: how the longer tensor is divided among the members, and the tensor
-  /// in which their parts lie one behind the other: each is copied there, or from there.
+  /// in which their parts lie one behind the other: each is copied there, or from there. Buckets
+  /// are such tensors themselves, of equal parts.
   const Distribution* parts = nullptr;
   Use packed{};
+  Track track = Track::Halo;
 };
 
 /// The gradient of an input goes back to whoever made that.

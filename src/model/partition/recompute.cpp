@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "model/partition/backward_reads.hpp"
+
 namespace stratplan {
 namespace {
 
@@ -14,28 +16,14 @@ bool follows(const Network& network, LayerIndex index, LayerIndex consumer) {
          std::ranges::max(next.inputs) == index;
 }
 
-bool reads_data(const Network& network, const Layer& layer) {
-  return network.layer(layer.inputs.front()).kind == LayerKind::Input;
+std::vector<BackwardReads> all_backward_reads(const Network& network) {
+  std::vector<BackwardReads> reads;
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    reads.push_back(backward_reads(network, index));
+  return reads;
 }
 
 }  // namespace
-
-bool backward_reads_input(const Layer& layer) {
-  if (layer.kind == LayerKind::Pointwise) return reads_input(layer.pointwise.function);
-  return is_contraction(layer.kind) || has_statistics(layer.kind) ||
-         layer.kind == LayerKind::PReLU || layer.kind == LayerKind::LocalResponseNorm;
-}
-
-bool backward_reads_output(const Network& network, LayerIndex index) {
-  const Layer& layer = network.layer(index);
-  switch (layer.kind) {
-    case LayerKind::Pointwise:
-      return !reads_input(layer.pointwise.function) && !reads_data(network, layer);
-    case LayerKind::Softmax:
-    case LayerKind::MaxPool: return !reads_data(network, layer);  // to data there is no gradient
-    default: return false;
-  }
-}
 
 /// From the last layer to the first: a layer's consumers have told it by then whether they read it.
 Recomputation::Recomputation(const Network& network, const std::set<std::string>& names) {
@@ -47,8 +35,9 @@ Recomputation::Recomputation(const Network& network, const std::set<std::string>
     const bool next_is_dropped =
         here.consumers == 1 && follows(network, index, here.consumer) && dropped(here.consumer);
     here.dropped = names.contains(layer.name) || next_is_dropped;
-    here.remade = here.dropped && (here.is_read || backward_reads_output(network, index));
-    here.reads_input = here.remade || backward_reads_input(layer);
+    const BackwardReads reads = backward_reads(network, index);
+    here.remade = here.dropped && (here.is_read || reads.output);
+    here.reads_input = here.remade || reads.inputs;
     for (const LayerIndex producer : layer.inputs) {
       Mark& before = marks_[static_cast<std::size_t>(producer)];
       ++before.consumers;
@@ -72,12 +61,13 @@ std::optional<Rejection> check_recompute(const Network& network, LayerIndex inde
 /// A block may make its last output again if no other reads that in its backward phase, nor to make something again in its turn.
 std::vector<LayerIndex> recomputable(const Network& network, const std::vector<Block>& blocks) {
   std::vector<LayerIndex> found(blocks.size(), -1);
+  const std::vector<BackwardReads> reads = all_backward_reads(network);
   std::vector<std::size_t> block_of(network.layers.size());
   for (std::size_t b = 0; b < blocks.size(); ++b)
     for (const LayerIndex layer : blocks[b].layers) block_of[static_cast<std::size_t>(layer)] = b;
   for (std::size_t b = blocks.size(); b-- > 0;) {
     const auto kept_for = [&](LayerIndex consumer) {
-      return backward_reads_input(network.layer(consumer)) ||
+      return reads[static_cast<std::size_t>(consumer)].inputs ||
              found[block_of[static_cast<std::size_t>(consumer)]] >= 0;
     };
     std::vector<LayerIndex> layers = blocks[b].layers;
@@ -88,8 +78,8 @@ std::vector<LayerIndex> recomputable(const Network& network, const std::vector<B
       layers.pop_back();
     const auto is_read = [&](LayerIndex layer) {
       const bool by_next = layer != blocks[b].last() &&
-                           backward_reads_input(network.layer(network.consumers(layer).front()));
-      return by_next || backward_reads_output(network, layer);
+                           reads[static_cast<std::size_t>(network.consumers(layer).front())].inputs;
+      return by_next || reads[static_cast<std::size_t>(layer)].output;
     };
     while (!layers.empty() && !is_read(layers.back())) layers.pop_back();
     if (!layers.empty()) found[b] = layers.back();
@@ -101,12 +91,8 @@ std::set<std::string> layers_to_recompute(const Network& network) {
   std::set<std::string> names;
   for (const LayerIndex layer : recomputable(network, fold(network)))
     if (layer >= 0) names.insert(network.layer(layer).name);
-  const auto reads = [&](LayerIndex consumer) {
-    return backward_reads_input(network.layer(consumer));
-  };
   for (LayerIndex index = 0; index < network.size(); ++index)
-    if (network.layer(index).kind == LayerKind::Input &&
-        std::ranges::any_of(network.consumers(index), reads))
+    if (network.layer(index).kind == LayerKind::Input && output_is_read_backward(network, index))
       names.insert(network.layer(index).name);
   return names;
 }

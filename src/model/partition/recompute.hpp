@@ -46,10 +46,6 @@ class Recomputation {
   std::vector<Mark> marks_;  ///< by layer; empty if nothing is named
 };
 
-/// Whether a layer's gradients are made of its inputs; of its output (or the places of its maxima).
-bool backward_reads_input(const Layer& layer);
-bool backward_reads_output(const Network& network, LayerIndex layer);
-
 /// Nothing if the layer can be made again.
 std::optional<Rejection> check_recompute(const Network& network, LayerIndex layer);
 

@@ -1,6 +1,6 @@
 #include "model/partition/site.hpp"
 
-#include "model/base/assert.hpp"
+#include <fmt/format.h>
 
 namespace stratplan {
 
@@ -28,29 +28,26 @@ void Site::pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) co
   passes.add(add(0, input_gradient()));
 }
 
-Region flat(std::int64_t elements) {
-  Shape shape;
-  shape[Axis::C] = elements;
-  return whole(shape);
-}
-
-Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
-                   const Region& to, DataType type, bool accumulate) {
-  SP_ASSERT(source.contains(from) && destination.contains(to), "{} of {} -> {} of {}",
-            to_string(from), to_string(source), to_string(to), to_string(destination));
-  SP_ASSERT(from.shape() == to.shape(), "{} -> {}", to_string(from), to_string(to));
-  Kernel kernel;
-  kernel.kind = KernelKind::CopyRegion;
-  kernel.type = type;
-  kernel.accumulate = accumulate;
-  kernel.x = source.shape();
-  kernel.y = destination.shape();
-  kernel.region = to.shape();
-  for (const Axis axis : all_axes) {
-    kernel.from[static_cast<std::size_t>(axis)] = from[axis].begin - source[axis].begin;
-    kernel.to[static_cast<std::size_t>(axis)] = to[axis].begin - destination[axis].begin;
+void load_data(const Network& network, const Execution& execution, LayerIndex layer,
+               std::size_t input, const Needed& needed, int rank, PassSink& passes) {
+  const Region region = needed.region(rank);
+  if (region.empty()) return;
+  const DataType stored = execution.precision.activations;
+  const int which = static_cast<int>(input);
+  const Use read{Use::Role::Input, layer, which};
+  Use loaded = read;
+  if (is_narrow(stored)) {
+    loaded.role = Use::Role::Loaded;
+    passes.declare(loaded, {fmt::format("{}->{} as loaded",
+                                        network.layer(network.layer(layer).inputs[input]).name,
+                                        network.layer(layer).name),
+                            TensorClass::Activation, region, DataType::F32});
   }
-  return kernel;
+  passes.add({layer, LoadPass{LoadStep::What::Samples, loaded, region, needed.tensor, 0}});
+  if (!is_narrow(stored)) return;
+  Kernel convert{.kind = KernelKind::Convert, .x = region.shape(), .y = region.shape()};
+  convert.type = stored;
+  passes.add({layer, KernelPass{convert, {loaded}, {read}}});
 }
 
 }  // namespace stratplan

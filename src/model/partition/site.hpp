@@ -71,11 +71,8 @@ struct Site {
   void pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const;
 };
 
-/// The region of a flat tensor: axis C alone.
-Region flat(std::int64_t elements);
-
-/// Copies `region` of a tensor to a place of the same shape in another.
-Kernel copy_kernel(const Region& source, const Region& from, const Region& destination,
-                   const Region& to, DataType type, bool accumulate = false);
+/// What a layer needs of data: loaded, and in the type of activations.
+void load_data(const Network& network, const Execution& execution, LayerIndex layer,
+               std::size_t input, const Needed& needed, int rank, PassSink& passes);
 
 }  // namespace stratplan
