@@ -396,6 +396,27 @@ TEST(Operators, BecomeLayers) {
   }
 }
 
+TEST(Operators, ThatArePointwiseBecomeTheirRowOfTheTable) {
+  for (const PointwiseFunction function : all_pointwise_functions) {
+    const PointwiseRow row = row_of(function);
+    if (row.onnx.empty()) continue;
+    const std::string op(row.onnx);
+    OnnxModel model(20);
+    model.input("x", image);
+    std::vector<Attribute> attributes;
+    if (!row.onnx_mode.attribute.empty())
+      attributes.emplace_back(std::string(row.onnx_mode.attribute),
+                              std::string(row.onnx_mode.value));
+    model.node(op.c_str(), {"x"}, {"y"}, attributes).output("y");
+    const Json layer = imported(model).network["layers"][1];
+    EXPECT_EQ(layer["kind"], row.name) << op;
+    for (const auto& constant : row.constants)
+      EXPECT_FLOAT_EQ(layer[std::string(constant.name)].get<float>(),
+                      static_cast<float>(constant.usual))
+          << op;
+  }
+}
+
 TEST(Operators, WithNothingToDoMakeNoLayer) {
   const Case table[] = {
       {"", 13, "Identity", {}, image, {}, ""},

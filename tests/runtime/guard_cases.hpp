@@ -103,7 +103,9 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
     case LayerKind::AveragePool: y = net.pool(type.kind, probe, windows); break;
     case LayerKind::GlobalAveragePool: y = net.global_average_pool(probe); break;
     case LayerKind::BatchNorm: y = net.batch_norm(probe); break;
-    case LayerKind::Pointwise: y = net.pointwise(tested(type.function), probe); break;
+    case LayerKind::Pointwise:
+      y = net.pointwise(tested(type.function), into_domain(net, type.function, probe));
+      break;
     case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;

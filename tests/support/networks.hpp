@@ -7,6 +7,7 @@
 //   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after = 1}));
 //   Network network = net.finish_with_loss(y);
 #include <array>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -247,6 +248,11 @@ inline Network activated_contractions(std::int64_t batch, bool bias) {
   return net.finish();
 }
 
+/// A layer whose outputs the function has values for: `from`, or a sigmoid of it.
+inline LayerIndex into_domain(NetworkBuilder& net, PointwiseFunction function, LayerIndex from) {
+  return std::isfinite(row_of(function).domain) ? net.sigmoid(from) : from;
+}
+
 /// With the usual constants, or with limits that some elements lie beyond.
 inline Activation tested(PointwiseFunction function) {
   if (function == PointwiseFunction::Clip) return {function, {-0.3, 0.6}};
@@ -274,7 +280,9 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
     case LayerKind::AveragePool: y = net.pool(type.kind, x, windows); break;
     case LayerKind::GlobalAveragePool: y = net.global_average_pool(x); break;
     case LayerKind::BatchNorm: y = net.batch_norm(x); break;
-    case LayerKind::Pointwise: y = net.pointwise(tested(type.function), x); break;
+    case LayerKind::Pointwise:
+      y = net.pointwise(tested(type.function), into_domain(net, type.function, x));
+      break;
     case LayerKind::Add: y = net.add({x, x}); break;
     case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
     case LayerKind::Dropout: y = net.dropout(x); break;

@@ -24,7 +24,7 @@ using test::RecordingBackend;
 
 /// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of what they made) -> chain -> loss.
 struct Case {
-  const char* name;
+  std::string name;
   std::array<std::int64_t, 4> extents;  ///< C, D, H, W of a sample
   std::function<LayerIndex(NetworkBuilder&, const std::vector<LayerIndex>&)>
       chain;  ///< of the last layer; a loss is the end
@@ -139,13 +139,7 @@ const Case cases[] = {
     {"group norm, one group", {18, 3, 4, 5}, one([](auto& net, auto x) {
        return net.group_norm(x, 1);
      })},
-    {"relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.relu(x); })},
-    {"leaky relu", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.leaky_relu(x); })},
-    {"sigmoid", {5, 1, 7, 8}, one([](auto& net, auto x) { return net.sigmoid(x); })},
-    {"tanh", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.tanh(x); })},
-    {"elu", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.elu(x); })},
     {"prelu", {21, 2, 7, 8}, one([](auto& net, auto x) { return net.prelu(x); })},
-    {"clip", {5, 2, 7, 8}, one([](auto& net, auto x) { return net.clip(x, -0.5, 1); })},
     {"softmax", {11, 2, 3, 4}, one([](auto& net, auto x) { return net.softmax(x); })},
     {"local response norm", {11, 1, 5, 4}, one([](auto& net, auto x) {
        return net.local_response_norm(x, {.size = 5, .alpha = 0.5, .beta = 0.75, .k = 2});
@@ -174,6 +168,17 @@ const Case cases[] = {
        return net.relu(net.batch_norm(net.convolution(x, 4, odd)));
      })},
 };
+
+/// And one of each pointwise function.
+std::vector<Case> all_cases() {
+  std::vector<Case> all(std::begin(cases), std::end(cases));
+  for (const PointwiseFunction function : all_pointwise_functions)
+    all.push_back({std::string(name_of(function)), {5, 2, 7, 8}, one([=](auto& net, auto x) {
+                     return net.pointwise(test::tested(function),
+                                          test::into_domain(net, function, x));
+                   })});
+  return all;
+}
 
 Network network_of(const Case& described) {
   NetworkBuilder net(described.batch, described.statistics_samples);
@@ -316,7 +321,7 @@ int write_cases(const std::filesystem::path& folder) {
   Json descriptions = Json::array(), names = Json::array();
   std::vector<NamedTensor> tensors;
   for (const auto& backend : backends) names.push_back(backend->name());
-  for (const Case& described : cases) {
+  for (const Case& described : all_cases()) {
     const Network network = network_of(described);
     const std::size_t behind_probes =
         network.layers.size() - 1 - static_cast<std::size_t>(described.probes);

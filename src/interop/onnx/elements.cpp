@@ -99,9 +99,13 @@ std::vector<Tensor> all_alike(const Operation& op) {
 
 /// The row whose ONNX operator the node is.
 std::optional<PointwiseFunction> pointwise_function(const Node& node) {
-  const auto* const found =
-      std::ranges::find(all_pointwise_functions, node.op(),
-                        [](PointwiseFunction function) { return row_of(function).onnx; });
+  const auto is_row = [&](PointwiseFunction function) {
+    const PointwiseRow row = row_of(function);
+    const auto& [attribute, usual, value] = row.onnx_mode;
+    return !row.onnx.empty() && row.onnx == node.op() &&
+           (attribute.empty() || node.text(std::string(attribute), std::string(usual)) == value);
+  };
+  const auto* const found = std::ranges::find_if(all_pointwise_functions, is_row);
   return found == all_pointwise_functions.end() ? std::nullopt : std::optional(*found);
 }
 
@@ -109,7 +113,7 @@ void pointwise(const Operation& op) {
   const PointwiseFunction function = *pointwise_function(op.node);
   Json attributes = Json::object();
   for (const auto& [name, onnx, usual, least] : row_of(function).constants) {
-    const double value = tidy(op.node.number(std::string(onnx).c_str(), usual));
+    const double value = tidy(op.node.number(std::string(onnx), usual));
     need(value >= least, fmt::format("an {} of {}", onnx, value));
     attributes[std::string(name)] = value;
   }

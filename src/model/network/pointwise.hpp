@@ -7,6 +7,7 @@
 //
 //   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
 //   onnx         ONNX's operator; empty where importing one takes more than its constants
+//   onnx_mode    optional: an attribute with which the operator is this function, not another row's
 //   constants    numbers that a layer may set, two at most: their names in network.json and in
 //                ONNX, their usual values there, the least that is allowed
 //   reads        what `gradient` is given: the function's Input x or its Output y. Output saves
@@ -17,6 +18,7 @@
 //   fused_slope  optional, of functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
 //                layer in front may do those as it writes its output (partition/fusion.hpp)
 //   homogeneous  optional: f(a x) = a f(x) for each a > 0
+//   domain       optional: the least x that f has a value for
 //   value        f(x)
 //   gradient     dx, of the Input or Output and of dy
 //
@@ -49,6 +51,11 @@ struct ConstantName {
 template <class T>
 using Constants = std::array<T, 2>;
 
+/// Its value where a model leaves it out, and the one that is meant.
+struct OnnxMode {
+  std::string_view attribute, usual, value;
+};
+
 struct Jumps {
   double low = -std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();
@@ -61,12 +68,14 @@ struct Operations {
 /// What a row has unless it says otherwise.
 struct Row {
   static constexpr std::string_view onnx{};
+  static constexpr OnnxMode onnx_mode{};
   static constexpr std::array<ConstantName, 0> constants{};
   static constexpr bool stored_constants = false;
   static constexpr Operations operations{};
   static constexpr Jumps jumps(const Constants<double>&) { return {}; }
   static constexpr std::optional<double> fused_slope(const Constants<double>&) { return {}; }
   static constexpr bool homogeneous = false;
+  static constexpr double domain = -std::numeric_limits<double>::infinity();
 };
 
 struct Relu : Row {
@@ -168,10 +177,187 @@ struct Clip : Row {
   }
 };
 
+struct Silu : Row {
+  static constexpr std::string_view name = "silu";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{22, 25};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x / (1 + Math::exp(-x));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T sigmoid = 1 / (1 + Math::exp(-x));
+    return dy * sigmoid * (1 + x * (1 - sigmoid));
+  }
+};
+
+struct HardSwish : Row {
+  static constexpr std::string_view name = "hard_swish", onnx = "HardSwish";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{5, 5};
+  static constexpr Jumps jumps(const Constants<double>&) { return {-3, 3}; }
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    const T gate = x / 6 + T(0.5), above = gate < 0 ? T(0) : gate;
+    return x * (above > 1 ? T(1) : above);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T between = dy * (x / 3 + T(0.5));
+    return x > -3 ? (x < 3 ? between : dy) : T(0);
+  }
+};
+
+struct HardSigmoid : Row {
+  static constexpr std::string_view name = "hard_sigmoid", onnx = "HardSigmoid";
+  static constexpr std::array constants{ConstantName{"alpha", "alpha", 0.2, 0},
+                                        ConstantName{"beta", "beta", 0.5, 0}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{4, 3};
+  static constexpr Jumps jumps(const Constants<double>&) { return {0, 1}; }
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    const T line = c[0] * x + c[1], above = line < 0 ? T(0) : line;
+    return above > 1 ? T(1) : above;
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    const T below = y < 1 ? c[0] * dy : T(0);
+    return y > 0 ? below : T(0);
+  }
+};
+
+struct Softplus : Row {
+  static constexpr std::string_view name = "softplus", onnx = "Softplus";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{42, 22};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return (x > 0 ? x : T(0)) + Math::log1p(Math::exp(x > 0 ? -x : x));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return -dy * Math::expm1(-y);
+  }
+};
+
+struct Mish : Row {
+  static constexpr std::string_view name = "mish", onnx = "Mish";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{63, 90};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x * Math::tanh(Softplus::value<Math>(x, Constants<T>{}));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T tanh = Math::tanh(Softplus::value<Math>(x, Constants<T>{}));
+    return dy * (tanh + x * (1 - tanh * tanh) / (1 + Math::exp(-x)));
+  }
+};
+
+struct Selu : Row {
+  static constexpr std::string_view name = "selu", onnx = "Selu";
+  static constexpr std::array constants{
+      ConstantName{"alpha", "alpha", 1.67326319217681884765625, 0},
+      ConstantName{"gamma", "gamma", 1.05070102214813232421875, 0}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{22, 3};
+  static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return c[1] * (x > 0 ? x : c[0] * Math::expm1(x > 0 ? T(0) : x));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    return dy * (y > 0 ? c[1] : y + c[0] * c[1]);
+  }
+};
+
+struct Celu : Row {
+  static constexpr std::string_view name = "celu", onnx = "Celu";
+  static constexpr std::array constants{
+      ConstantName{"alpha", "alpha", 1, std::numeric_limits<float>::min()}};
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{23, 3};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>& c) {
+    return x > 0 ? x : c[0] * Math::expm1((x > 0 ? T(0) : x) / c[0]);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>& c) {
+    return y > 0 ? dy : dy * (y / c[0] + 1);
+  }
+};
+
+struct Abs : Row {
+  static constexpr std::string_view name = "abs", onnx = "Abs";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Jumps jumps(const Constants<double>&) { return {.low = 0}; }
+  static constexpr bool homogeneous = true;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x < 0 ? -x : x;
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T below = x < 0 ? -dy : T(0);
+    return x > 0 ? dy : below;
+  }
+};
+
+struct Exp : Row {
+  static constexpr std::string_view name = "exp", onnx = "Exp";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{20, 1};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return Math::exp(x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return dy * y;
+  }
+};
+
+struct Sqrt : Row {
+  static constexpr std::string_view name = "sqrt", onnx = "Sqrt";
+  static constexpr Reads reads = Reads::Output;
+  static constexpr Operations operations{4, 4};
+  static constexpr double domain = 0;
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return Math::sqrt(x);
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T y, T dy, const Constants<T>&) {
+    return dy / (2 * y);
+  }
+};
+
+struct Square : Row {
+  static constexpr std::string_view name = "square";
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{1, 2};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x * x;
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    return 2 * x * dy;
+  }
+};
+
 }  // namespace pointwise
 
-#define SP_POINTWISE_FUNCTIONS(ROW) \
-  ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip)
+// clang-format off
+#define SP_POINTWISE_FUNCTIONS(ROW)                                                         \
+  ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip) ROW(Silu)              \
+  ROW(HardSwish) ROW(HardSigmoid) ROW(Softplus) ROW(Mish) ROW(Selu) ROW(Celu) ROW(Abs)      \
+  ROW(Exp) ROW(Sqrt) ROW(Square)
+// clang-format on
 
 #define SP_POINTWISE_ENUMERATOR(Function) Function,
 enum class PointwiseFunction : std::uint8_t { SP_POINTWISE_FUNCTIONS(SP_POINTWISE_ENUMERATOR) };
@@ -194,16 +380,19 @@ constexpr decltype(auto) visit_row(PointwiseFunction function, Visit&& visit) {
 /// A row's columns but for those that depend on constants.
 struct PointwiseRow {
   std::string_view name, onnx;
+  pointwise::OnnxMode onnx_mode;
   std::span<const pointwise::ConstantName> constants;
   bool stored_constants;
   pointwise::Reads reads;
   pointwise::Operations operations;
   bool homogeneous;
+  double domain;
 };
 constexpr PointwiseRow row_of(PointwiseFunction function) {
   return visit_row(function, []<class Row>(Row) {
-    return PointwiseRow{Row::name,  Row::onnx,       Row::constants,  Row::stored_constants,
-                        Row::reads, Row::operations, Row::homogeneous};
+    return PointwiseRow{
+        Row::name,  Row::onnx,       Row::onnx_mode,   Row::constants, Row::stored_constants,
+        Row::reads, Row::operations, Row::homogeneous, Row::domain};
   });
 }
 constexpr std::string_view name_of(PointwiseFunction function) { return row_of(function).name; }
