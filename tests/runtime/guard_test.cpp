@@ -6,11 +6,17 @@
 //   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "model/partition/block.hpp"
 #include "model/partition/lower.hpp"
+#include "model/partition/lowering.hpp"
 #include "model/partition/transfer.hpp"
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
@@ -148,13 +154,17 @@ struct Recording {
 /// Each layer's own kernels are looked at, so none are fused: fusion_test compares with these.
 const Execution unfused{.precision = {}, .fuse = false};
 
-Recording execute(const Network& network, const LayerDecompositions& decompositions) {
+/// Makes a rank's program.
+using Lower = std::function<Program(int rank)>;
+
+Recording execute(const Network& network, const LayerDecompositions& decompositions,
+                  const Lower& lower_rank) {
   Recording run;
   const int ranks = decompositions.back().grid.ranks();
   for (int rank = 0; rank < ranks; ++rank) {
     run.ranks.push_back(std::make_unique<RankRun>());
     RankRun& mine = *run.ranks.back();
-    mine.program = lower(network, decompositions, unfused, rank);
+    mine.program = lower_rank(rank);
     mine.backend = std::make_unique<RecordingBackend>(*mine.reference, mine.program);
   }
   run_loopback(ranks, [&](Communicator& inner) {
@@ -171,6 +181,11 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
     if (inner.rank() == 0) run.gathered = std::move(gathered);
   });
   return run;
+}
+
+Recording execute(const Network& network, const LayerDecompositions& decompositions) {
+  return execute(network, decompositions,
+                 [&](int rank) { return lower(network, decompositions, unfused, rank); });
 }
 
 // ---------------------------------------------------------------- priced and sent
@@ -334,7 +349,8 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions,
                              const Recording& run, const Recording& undivided) {
   const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
-  if (!kernels) return;
+  const bool reads_probe = at.network.layer(at.tested).inputs[0] == at.probe;
+  if (!kernels || !reads_probe) return;
   const Distribution iteration =
       distribute(at.network.layer(at.tested), decompositions[static_cast<std::size_t>(at.tested)])
           .inputs[0]
@@ -450,6 +466,93 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
     SCOPED_TRACE(std::to_string(row.batch) + " in sets of " + std::to_string(row.samples) + " on " +
                  row.grid);
     guard(at, undivided, Decomposition::parse(row.grid), {row.ranks}, random);
+  }
+}
+
+// ---------------------------------------------------------------- each pass is needed
+
+/// Leaves one of a layer's passes out.
+class Forgetful : public Lowering {
+ public:
+  Forgetful(const Network& network, int rank, int ranks, LayerIndex layer, int pass)
+      : Lowering(network, unfused, rank, ranks), layer_(layer), pass_(pass) {}
+  void add(const Pass& pass) override {
+    const bool counts = pass.layer == layer_ && !std::holds_alternative<AliasPass>(pass.body);
+    if (counts && seen++ == pass_) return;
+    Lowering::add(pass);
+  }
+  int seen = 0;
+
+ private:
+  LayerIndex layer_;
+  int pass_;
+};
+
+/// Whether a check fails: in a process of its own, for it may abort or wait for ever.
+bool fails(const std::function<void()>& check) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    try {
+      check();
+    } catch (...) {
+      _exit(1);
+    }
+    _exit(testing::Test::HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return status != 0;
+}
+
+bool same_steps(const Program& a, const Program& b) {
+  return a.steps.size() == b.steps.size() && a.buffers.size() == b.buffers.size();
+}
+
+/// Numbers, bytes or an assertion show that a pass is missing, unless it does nothing here.
+void expect_each_pass_is_needed(const Case& at, const LayerDecompositions& decompositions,
+                                const Recording& undivided) {
+  const int ranks = decompositions.back().grid.ranks();
+  const auto lower_without = [&](int rank, int pass, int* passes = nullptr) {
+    Forgetful lowering(at.network, rank, ranks, at.tested, pass);
+    Program program = lower_with(lowering, at.network, decompositions, unfused);
+    if (passes) *passes = lowering.seen;
+    return program;
+  };
+  int passes = 0;
+  const Program whole = lower_without(0, -1, &passes);
+  ASSERT_GT(passes, 0);
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto check = [&] {
+      bool nothing = true;
+      for (int rank = 0; rank < ranks; ++rank)
+        nothing = nothing && same_steps(lower_without(rank, -1), lower_without(rank, pass));
+      if (nothing) _exit(1);  // what it does shows on no rank
+      const Recording run =
+          execute(at.network, decompositions, [&](int rank) { return lower_without(rank, pass); });
+      expect_priced_is_sent(at.network, decompositions, run);
+      expect_undivided_numbers(at, run, undivided);
+    };
+    EXPECT_TRUE(fails(check)) << "without pass " << pass << " of " << passes;
+  }
+}
+
+TEST_P(Guard, EachPassIsNeeded) {
+  Random random(0);
+  const Case at = make_case(GetParam(), 0, random);
+  const Recording undivided = execute(at.network, LayerDecompositions(at.network.layers.size()));
+  for (const Decomposition& tested : legal_decompositions(at.network.layer(at.tested), {2})) {
+    LayerDecompositions decompositions(at.network.layers.size());
+    for (LayerIndex i = 1; i < at.network.size(); ++i)
+      decompositions[static_cast<std::size_t>(i)] =
+          i == at.tested
+              ? tested
+              : nearest_legal(at.network.layer(i), Decomposition::parse("N2")).decomposition;
+    SCOPED_TRACE(tested.text());
+    expect_each_pass_is_needed(at, decompositions, undivided);
   }
 }
 

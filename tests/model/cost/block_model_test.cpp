@@ -107,5 +107,62 @@ TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
     }
 }
 
+void expect_equal(const Priced& a, const Priced& b, const std::string& where) {
+  EXPECT_NEAR(a.forward, b.forward, 1e-12) << where;
+  EXPECT_NEAR(a.backward, b.backward, 1e-12) << where;
+  EXPECT_NEAR(a.update, b.update, 1e-12) << where;
+  EXPECT_NEAR(a.communication, b.communication, 1e-12) << where;
+  EXPECT_NEAR(a.gradients, b.gradients, 1e-6 * a.gradients) << where;
+}
+
+/// Decompositions of one layer on two and on four ranks.
+constexpr std::array few_grids{"N1", "N2", "F2",    "C2",    "C2 all-reduce", "H2",
+                               "W2", "R2", "N2 H2", "F2 C2", "N2 | C2",       "H2 W2"};
+
+TEST(BlockModel, IsTheLoweredProgramOfEveryKindOfLayer) {
+  const MachineProfile machine = round_machine();
+  for (const LayerType type : test::computing_types)
+    for (const OptimizerKind optimizer : {OptimizerKind::Momentum, OptimizerKind::Adam})
+      for (const std::int64_t micro_batches : {1, 3})
+        for (const DataType stored : {DataType::F32, DataType::F16}) {
+          test::LayerCase one = test::single_layer(type, 4, {4, 1, 6, 6});
+          one.network.training.optimizer = optimizer;
+          if (type.kind != LayerKind::DiceLoss) one.network.training.micro_batches = micro_batches;
+          const Execution execution{.precision = {.activations = stored}};
+          for (const char* text : few_grids)
+            for (const Block& block : fold(one.network)) {
+              const Decomposition root = Decomposition::parse(text);
+              if (check(one.network, block, root)) continue;
+              expect_equal(lowered(one.network, block, root, execution, machine),
+                           closed(one.network, block, root, execution, machine),
+                           one.network.layer(block.root()).name + " on " + text);
+            }
+        }
+}
+
+/// The closed form prices the first rank's blocks, which are the longest. Others may have halos on
+/// both sides, or less padding, but no more outputs.
+TEST(BlockModel, NoOtherRankTakesMuchLongerThanTheFirst) {
+  const MachineProfile machine = round_machine();
+  const Execution execution;
+  double worst = 1;
+  for (const LayerType type : test::computing_types) {
+    const test::LayerCase one = test::single_layer(type, 7, {5, 1, 9, 7});
+    for (const char* text : {"N3", "H4", "W3", "H3 W2", "N2 H3", "F3", "C3", "N4 | H2"})
+      for (const Block& block : fold(one.network)) {
+        const Decomposition root = Decomposition::parse(text);
+        if (check(one.network, block, root)) continue;
+        const BlockModel model(one.network, block, execution, machine);
+        const auto seconds = [&](int rank) {
+          const BlockPieces pieces = model.pieces(root, rank);
+          return (pieces.forward + pieces.backward + pieces.update).value;
+        };
+        for (int rank = 1; rank < root.grid.ranks(); ++rank)
+          worst = std::max(worst, seconds(rank) / seconds(0));
+      }
+  }
+  EXPECT_LE(worst, 1.1);
+}
+
 }  // namespace
 }  // namespace stratplan
