@@ -57,7 +57,7 @@ Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
   Json layers = Json::array();
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
-    if (planned.network.layer(i).kind == LayerKind::Input) continue;
+    if (planned.network.layer(i).is_data()) continue;
     layers.push_back({{"name", planned.network.layer(i).name},
                       {"predicted", times_to_json(comparison.predicted[index])},
                       {"measured", times_to_json(comparison.measured[index])}});

@@ -23,10 +23,10 @@ struct ExplainOptions {
 
 LayerIndex layer_called(const std::string& name, const Network& network) {
   const auto found = network.find(name);
-  if (found && network.layer(*found).kind != LayerKind::Input) return *found;
+  if (found && !network.layer(*found).is_data()) return *found;
   std::vector<std::string> known;
   for (const Layer& layer : network.layers)
-    if (layer.kind != LayerKind::Input) known.push_back(layer.name);
+    if (!layer.is_data()) known.push_back(layer.name);
   throw UsageError(fmt::format("{} {} \"{}\"{}", network.name,
                                found ? "decides nothing about its input" : "has no layer", name,
                                suggestion(name, known)));

@@ -54,8 +54,8 @@ Plan uniform(const PlanOptions& options, const Network& network, const MachinePr
   Plan plan = uniform_plan(network, wanted);
   bool some = only_repeats(wanted);
   for (LayerIndex i = 0; i < network.size(); ++i)
-    some = some || (network.layer(i).kind != LayerKind::Input &&
-                    !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
+    some = some ||
+           (!network.layer(i).is_data() && !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
   if (!some)
     throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
                                       options.uniform, plan.adjustments.front()));
@@ -90,7 +90,7 @@ Plan baseline(const std::string& name, const PlanningResult& result) {
 Json layers_to_json(const Plan& plan, const Network& network) {
   Json layers = Json::array();
   for (LayerIndex i = 0; i < network.size(); ++i)
-    if (network.layer(i).kind != LayerKind::Input)
+    if (!network.layer(i).is_data())
       layers.push_back({{"name", network.layer(i).name},
                         {"decomposition", plan.layers[static_cast<std::size_t>(i)].text()}});
   return layers;

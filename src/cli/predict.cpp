@@ -31,7 +31,7 @@ Json layer_to_json(const Layer& layer, const Decomposition& decomposition,
 Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
   Json layers = Json::array();
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
-    if (planned.network.layer(i).kind == LayerKind::Input) continue;
+    if (planned.network.layer(i).is_data()) continue;
     const auto index = static_cast<std::size_t>(i);
     layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
                                    prediction.layers[index]));
@@ -51,7 +51,7 @@ Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& predictio
       {{"layer", Left}, {"decomposition", Left}, {"ms"}, {"compute"}, {"exchange"}, {"collective"}},
       {}};
   for (LayerIndex i = 0; i < planned.network.size(); ++i) {
-    if (planned.network.layer(i).kind == LayerKind::Input) continue;
+    if (planned.network.layer(i).is_data()) continue;
     const auto index = static_cast<std::size_t>(i);
     const LayerTimes& times = prediction.layers[index];
     table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(),

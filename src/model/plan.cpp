@@ -250,7 +250,7 @@ class Reader {
 
   Decomposition read_layer(const std::string& name, const Json& json, const Layer& layer) const {
     const std::string pointer = pointer_to_layer(name);
-    if (layer.kind == LayerKind::Input) {
+    if (layer.is_data()) {
       fail(pointer, "an input layer has no decomposition: its readers load what they need");
     }
     Decomposition decomposition = parse(pointer + "/grid", json["grid"].get<std::string>());
@@ -283,7 +283,7 @@ class Reader {
       return;
     }
     for (std::size_t i = 0; i < given.size(); ++i) {
-      if (!given[i] && network_.layers[i].kind != LayerKind::Input) {
+      if (!given[i] && !network_.layers[i].is_data()) {
         fail(document_.contains("layers") ? "/layers" : "",
              fmt::format("layer {} has no decomposition: expected it under \"layers\", or a "
                          "\"decomposition\" for all others",
@@ -342,7 +342,7 @@ Json to_json(const Plan& plan, const Network& network, const Provenance& provena
   }
   Json& layers = document["layers"] = Json::object();
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    if (network.layers[i].kind != LayerKind::Input) {
+    if (!network.layers[i].is_data()) {
       layers[network.layers[i].name] = to_json(plan.layers[i]);
     }
   }

@@ -44,9 +44,8 @@ class Collection {
         machine_(machine),
         execution_(execution),
         topology_(machine.topology(ranks)) {
-    const auto input =
-        std::find_if(network.layers.begin(), network.layers.end(),
-                     [](const Layer& layer) { return layer.kind == LayerKind::Input; });
+    const auto input = std::find_if(network.layers.begin(), network.layers.end(),
+                                    [](const Layer& layer) { return layer.is_data(); });
     sample_ = input->output;
   }
 
@@ -84,7 +83,7 @@ class Collection {
     const Decomposition samples{along(topology_, Dim::N), {}},
         filters{along(topology_, Dim::F), {}};
     add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) {
-          return layer.kind == LayerKind::FullyConnected ? filters : samples;
+          return is_fully_connected(layer.kind) ? filters : samples;
         }));
   }
 

@@ -200,8 +200,7 @@ class Explaining {
     for (LayerIndex consumer = 0; consumer < network_.size(); ++consumer) {
       const auto& inputs = network_.layer(consumer).inputs;
       for (std::size_t input = 0; input < inputs.size(); ++input)
-        if (network_.layer(inputs[input]).kind != LayerKind::Input &&
-            inside(inputs[input]) != inside(consumer))
+        if (!network_.layer(inputs[input]).is_data() && inside(inputs[input]) != inside(consumer))
           edges.push_back({inputs[input], consumer, input});
     }
     return edges;

@@ -67,7 +67,7 @@ std::vector<std::string> names_of(const Network& network, const Block& block, La
   if (remade >= 0) names.push_back(network.layer(remade).name);
   for (const LayerIndex layer : block.layers)
     for (const LayerIndex input : network.layer(layer).inputs)
-      if (network.layer(input).kind == LayerKind::Input && all.contains(network.layer(input).name))
+      if (network.layer(input).is_data() && all.contains(network.layer(input).name))
         names.push_back(network.layer(input).name);
   return names;
 }

@@ -109,7 +109,7 @@ void MemoryChoices::add_variants() {
 
 /// Ranks that share a sample divide it in space, or its filters. Fewer parts of samples than there are samples.
 void MemoryChoices::add_uniform_layouts(Variant& variant) const {
-  const auto input = std::ranges::find(variant.network.layers, LayerKind::Input, &Layer::kind);
+  const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
   const auto in_filters = [](int parts) { return ProcessGrid::Factors{1, parts, 1, 1, 1, 1, 1}; };
   for (int sharing = 1; sharing <= ranks_; ++sharing) {

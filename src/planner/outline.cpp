@@ -17,7 +17,7 @@ Outline outline_of(const Plan& plan, const Network& network, const MachineProfil
   for (LayerIndex consumer = 0; consumer < network.size(); ++consumer) {
     const std::vector<LayerIndex>& inputs = network.layer(consumer).inputs;
     for (std::size_t input = 0; input < inputs.size(); ++input) {
-      if (network.layer(inputs[input]).kind == LayerKind::Input) continue;
+      if (network.layer(inputs[input]).is_data()) continue;
       sum.step += edge_cost(rates, made(inputs[input]).home, made(consumer).inputs[input]) *
                   static_cast<double>(network.training.micro_batches);
     }

@@ -35,7 +35,7 @@ Table table_of(const Network& network, const Comparison& comparison,
 std::vector<LayerIndex> layers_that_work(const Network& network) {
   std::vector<LayerIndex> layers;
   for (LayerIndex i = 0; i < network.size(); ++i)
-    if (network.layer(i).kind != LayerKind::Input) layers.push_back(i);
+    if (!network.layer(i).is_data()) layers.push_back(i);
   return layers;
 }
 

@@ -131,9 +131,7 @@ LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {
   return result;
 }
 
-bool works(const Network& network, LayerIndex layer) {
-  return network.layer(layer).kind != LayerKind::Input;
-}
+bool works(const Network& network, LayerIndex layer) { return !network.layer(layer).is_data(); }
 
 Json to_json(const PlanSide& side) {
   return {{"name", side.planned.plan.name},

@@ -60,7 +60,7 @@ LayerTimes sum(const std::vector<LayerTimes>& layers) {
 std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers) {
   std::vector<LayerRun> runs;
   for (LayerIndex i = 0; i < network.size(); ++i) {
-    if (network.layer(i).kind == LayerKind::Input) continue;
+    if (network.layer(i).is_data()) continue;
     const std::string text = layers[static_cast<std::size_t>(i)].text();
     if (runs.empty() || runs.back().decomposition != text) runs.push_back({i, i, 0, text});
     runs.back().last = i;

@@ -34,7 +34,7 @@ std::vector<LayerPoint> layers_of(const Plan& plan, const Network& network,
   std::vector<LayerPoint> layers;
   for (LayerIndex i = 0; i < network.size(); ++i) {
     const auto index = static_cast<std::size_t>(i);
-    if (network.layer(i).kind != LayerKind::Input)
+    if (!network.layer(i).is_data())
       layers.push_back(
           {network.layer(i).name, plan.layers[index].text(), prediction.layers[index].total(), 0});
   }

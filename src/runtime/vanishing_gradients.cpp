@@ -8,33 +8,6 @@
 namespace stratplan {
 namespace {
 
-bool normalizes_each_channel(LayerKind kind) {
-  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm;
-}
-
-bool passes_shifts(LayerKind kind) {
-  return kind == LayerKind::MaxPool || kind == LayerKind::GlobalAveragePool ||
-         kind == LayerKind::Upsample || kind == LayerKind::Add || kind == LayerKind::Concat;
-}
-
-/// Each channel of the output is of one channel of the input, and proportional to it.
-bool passes_scales(const Layer& layer) {
-  switch (layer.kind) {
-    case LayerKind::Convolution:
-    case LayerKind::TransposedConvolution: return layer.groups == layer.input[Axis::C];
-    case LayerKind::Pointwise: return row_of(layer.pointwise.function).homogeneous;
-    case LayerKind::PReLU:
-    case LayerKind::MaxPool:
-    case LayerKind::AveragePool:
-    case LayerKind::GlobalAveragePool:
-    case LayerKind::Upsample:
-    case LayerKind::Pad:
-    case LayerKind::Dropout:
-    case LayerKind::Concat: return true;
-    default: return false;
-  }
-}
-
 using What = ParameterSlice::What;
 
 /// Of the parameters whose gradients the kernel sums up, the place of the gradient of the layer's output among what it reads.
@@ -75,7 +48,7 @@ bool scales_vanish(const Network& network, LayerIndex layer) {
   return std::ranges::all_of(network.consumers(layer), [&](LayerIndex reader) {
     const Layer& behind = network.layer(reader);
     return normalizes_each_channel(behind.kind) ||
-           (passes_scales(behind) && scales_vanish(network, reader));
+           (behind.passes_scales() && scales_vanish(network, reader));
   });
 }
 

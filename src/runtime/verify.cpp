@@ -14,26 +14,6 @@
 namespace stratplan {
 namespace {
 
-/// Terms of the longest sum among a layer's output, input gradient and parameter gradients.
-double longest_sum(const Layer& layer) {
-  const Shape& iterated =
-      layer.kind == LayerKind::TransposedConvolution ? layer.input : layer.output;
-  const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);
-  if (is_contraction(layer.kind)) {
-    const Shape weights = layer.weights();
-    const double by_filter = static_cast<double>(weights.elements() / weights[Axis::N]);
-    const double by_channel =
-        static_cast<double>(weights.elements() / weights[Axis::C] / layer.groups);
-    return std::max({positions, by_filter, by_channel});
-  }
-  if (layer.kind == LayerKind::Softmax) return static_cast<double>(layer.input[Axis::C]);
-  if (layer.kind == LayerKind::LocalResponseNorm) return static_cast<double>(layer.response.size);
-  return has_statistics(layer.kind) || layer.kind == LayerKind::PReLU ||
-                 layer.kind == LayerKind::DiceLoss
-             ? positions
-             : 1;
-}
-
 double norm_of_difference(const std::vector<float>& a, const std::vector<float>& b) {
   SP_ASSERT(a.size() == b.size(), "{} and {} elements", a.size(), b.size());
   std::vector<float> difference(a.size());
@@ -230,7 +210,7 @@ bool agreed(bool mine, Communicator& communicator) {
 
 double verification_tolerance(const Network& network, const Precision& precision) {
   double terms = 0;
-  for (const Layer& layer : network.layers) terms += longest_sum(layer);
+  for (const Layer& layer : network.layers) terms += layer.longest_sum();
   const double stored = precision.activations == DataType::BF16  ? 0x1p-8
                         : precision.activations == DataType::F16 ? 0x1p-11
                                                                  : 0;

@@ -370,7 +370,7 @@ class Inference {
 void check_running_statistics(const PlanAndNetwork& planned) {
   const Network& network = planned.network;
   const bool normalizes = std::ranges::any_of(
-      network.layers, [](const Layer& layer) { return layer.kind == LayerKind::BatchNorm; });
+      network.layers, [](const Layer& layer) { return takes_batch_statistics(layer.kind); });
   if (normalizes && network.running_momentum == 0)
     throw InputError(planned.plan.network_source, "/running_momentum",
                      "evaluation needs the running statistics that a network keeps if this is set, "

@@ -64,7 +64,7 @@ std::string describe(const Network& network, const Recomputation& recomputation,
                       layer.pointwise.constants[1], layer.groups, layer.response.size,
                       layer.response.alpha, layer.response.beta, layer.response.k);
   for (const LayerIndex input : layer.inputs)
-    text += fmt::format(" {}{}", network.layer(input).kind == LayerKind::Input ? "data" : "layer",
+    text += fmt::format(" {}{}", network.layer(input).is_data() ? "data" : "layer",
                         recomputation.dropped(input) ? " again" : "");
   text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "",
                       recomputation.remade(index) ? "remade" : "");

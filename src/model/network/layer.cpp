@@ -104,6 +104,40 @@ double Layer::fan_in() const {
   return products;
 }
 
+bool Layer::passes_scales() const {
+  switch (kind) {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution: return groups == input[Axis::C];
+    case LayerKind::Pointwise: return row_of(pointwise.function).homogeneous;
+    case LayerKind::PReLU:
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool:
+    case LayerKind::GlobalAveragePool:
+    case LayerKind::Upsample:
+    case LayerKind::Pad:
+    case LayerKind::Dropout:
+    case LayerKind::Concat: return true;
+    default: return false;
+  }
+}
+
+double Layer::longest_sum() const {
+  const Shape& iterated = kind == LayerKind::TransposedConvolution ? input : output;
+  const double positions = static_cast<double>(iterated.elements() / iterated[Axis::C]);
+  if (is_contraction(kind)) {
+    const Shape of_weights = weights();
+    const double by_filter = static_cast<double>(of_weights.elements() / of_weights[Axis::N]);
+    const double by_channel =
+        static_cast<double>(of_weights.elements() / of_weights[Axis::C] / groups);
+    return std::max({positions, by_filter, by_channel});
+  }
+  if (kind == LayerKind::Softmax) return static_cast<double>(input[Axis::C]);
+  if (kind == LayerKind::LocalResponseNorm) return static_cast<double>(response.size);
+  const bool sums_positions =
+      has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::DiceLoss;
+  return sums_positions ? positions : 1;
+}
+
 Flops Layer::forward_flops() const {
   if (!is_contraction(kind)) {
     return {0};

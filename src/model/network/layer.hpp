@@ -71,6 +71,8 @@ constexpr bool has_window(LayerKind kind) {
   return is_convolution(kind) || kind == LayerKind::MaxPool || kind == LayerKind::AveragePool ||
          kind == LayerKind::Pad;
 }
+/// Reads its whole input at each of its outputs.
+constexpr bool is_fully_connected(LayerKind kind) { return kind == LayerKind::FullyConnected; }
 /// Compares with one label per sample and position.
 constexpr bool has_labels(LayerKind kind) {
   return kind == LayerKind::SoftmaxCrossEntropy || kind == LayerKind::DiceLoss;
@@ -82,6 +84,17 @@ constexpr bool is_loss(LayerKind kind) {
 constexpr bool has_statistics(LayerKind kind) {
   return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm ||
          kind == LayerKind::GroupNorm;
+}
+/// Normalizes by what other samples have, too; inference needs running statistics instead.
+constexpr bool takes_batch_statistics(LayerKind kind) { return kind == LayerKind::BatchNorm; }
+/// Takes away what each channel of its input has been shifted by, and scaled.
+constexpr bool normalizes_each_channel(LayerKind kind) {
+  return kind == LayerKind::BatchNorm || kind == LayerKind::InstanceNorm;
+}
+/// Shifts its output by what its input is shifted by, channel by channel.
+constexpr bool passes_shifts(LayerKind kind) {
+  return kind == LayerKind::MaxPool || kind == LayerKind::GlobalAveragePool ||
+         kind == LayerKind::Upsample || kind == LayerKind::Add || kind == LayerKind::Concat;
 }
 /// Reads all channels of a position at once: they cannot be split.
 constexpr bool joins_channels(LayerKind kind) {
@@ -133,6 +146,11 @@ struct Layer {
   LayerType type() const {
     return kind == LayerKind::Pointwise ? LayerType(pointwise.function) : LayerType(kind);
   }
+  bool is_data() const { return kind == LayerKind::Input; }
+  /// Each channel of the output is of one channel of the input, and proportional to it.
+  bool passes_scales() const;
+  /// Terms of the longest sum among output, input gradient and parameter gradients.
+  double longest_sum() const;
   /// Every output channel is a sum over all input channels: a contraction of one group. Where not, F and C split the same thing.
   bool mixes_channels() const { return is_contraction(kind) && groups == 1; }
   /// A contraction whose filters read their own group of channels each.

@@ -44,9 +44,14 @@ void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fu
 
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank) {
+  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
+  return lower_with(lowering, network, decompositions, execution);
+}
+
+Program lower_with(Lowering& lowering, const Network& network,
+                   const LayerDecompositions& decompositions, const Execution& execution) {
   SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
             "decompositions={} layers={}", decompositions.size(), network.size());
-  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward)
     lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
@@ -89,11 +94,6 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
   plan_buffers(lowering.program);
   take_ways(lowering.program, execution.ways);
   return std::move(lowering.program);
-}
-
-Program lower_layer(const Network& network, LayerIndex index, const Decomposition& decomposition,
-                    const Execution& execution, int rank) {
-  return lower_fusion(network, {index}, decomposition, execution, rank);
 }
 
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,

@@ -19,13 +19,9 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank);
 
-/// The steps of one layer alone (its kernels in both directions, landing, statistics, gradient
-/// reduction, update), its needed inputs given: what a candidate's own cost is made of. Buffers are
-/// not placed. Not in slabs, which a layer has only behind an edge.
-Program lower_layer(const Network& network, LayerIndex layer, const Decomposition& decomposition,
-                    const Execution& execution, int rank);
-
-/// The same of layers that are fused; each but the head has the decomposition that it inherits.
+/// The steps of layers that are fused, alone: kernels in both directions, sums over ranks, gradient
+/// reduction, update, their needed inputs given. Each but the head has the decomposition that it
+/// inherits. Buffers are not placed. Not in slabs, which a layer has only behind an edge.
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 

@@ -1,6 +1,6 @@
 #pragma once
 // How lower() works: one object appends the steps of layers and edges to one rank's program. Not for use outside partition;
-// call lower(), lower_layer() or lower_edge().
+// call lower(), lower_fusion() or lower_edge().
 #include <map>
 #include <memory>
 #include <optional>
@@ -210,5 +210,9 @@ class Lowering : public PassSink {
   Phase phase_ = Phase::Forward;
   LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
 };
+
+/// What lower() does with an object that has lowered nothing yet: tests give one of their own.
+Program lower_with(Lowering& lowering, const Network& network,
+                   const LayerDecompositions& decompositions, const Execution& execution);
 
 }  // namespace stratplan

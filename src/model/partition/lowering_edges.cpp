@@ -118,6 +118,7 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
 }
 
 void Lowering::finish_edge_backward(const PendingEdge& edge) {
+  SP_ASSERT(edge.producer >= 0, "nothing has been sent: consumer={}", edge.consumer);
   producer_ = edge.producer;
   State& producer = state(edge.producer);
   const Region home = producer.distributions.home.owned(program.rank);

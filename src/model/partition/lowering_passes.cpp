@@ -143,6 +143,7 @@ void Lowering::begin_micro_batch(std::int64_t micro_batch) {
   for (const auto& at : states_) {
     if (!at) continue;
     at->contributions.clear();
+    at->sent.clear();
     at->made_again = false;
     at->brought_again.clear();
   }
@@ -282,18 +283,16 @@ void Lowering::lower_pass(LayerIndex index, const LoadPass& pass) {
   load(index, pass.what, buffer_of(pass.into), pass.region, pass.global, pass.classes);
 }
 
-void Lowering::lower_pass(LayerIndex index, const EdgePass& pass) {
+void Lowering::lower_pass(LayerIndex, const EdgePass& pass) {
   State& at = state(pass.layer);
   const LayerIndex producer = layer(pass.layer).inputs[pass.input];
   if (!state(producer).placed) return;
-  producer_ = -1;
   at.sent.resize(at.needed.size());
+  PendingEdge& edge = at.sent[pass.input];
   if (pass.what == EdgePass::What::Send)
-    at.sent[pass.input] =
-        begin_edge_backward(producer, pass.layer, pass.input, buffer_of(pass.gradient));
+    edge = begin_edge_backward(producer, pass.layer, pass.input, buffer_of(pass.gradient));
   else
-    finish_edge_backward(at.sent[pass.input]);
-  (void)index;
+    finish_edge_backward(edge);
 }
 
 void Lowering::lower_pass(LayerIndex index, const GradientPass& pass) {

@@ -203,7 +203,7 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
       SCOPED_TRACE(testing::Message() << c.batch << " in sets of " << c.samples << " on " << c.grid
                                       << ", rank " << rank);
       const Rank& expected = c.ranks[static_cast<std::size_t>(rank)];
-      const Program program = lower_layer(network, norm, Decomposition::parse(c.grid), {}, rank);
+      const Program program = lower_fusion(network, {norm}, Decomposition::parse(c.grid), {}, rank);
       std::vector<int> group;
       for (const Step& step : program.steps) {
         const auto* compute = std::get_if<ComputeStep>(&step.body);
@@ -247,7 +247,7 @@ TEST(
     test::LayerCase one = test::single_layer(row.kind, 8, {4, 1, 4, 4});
     one.network.local_statistics = row.local;
     const Program program =
-        lower_layer(one.network, one.index, Decomposition::parse(row.grid), {}, 0);
+        lower_fusion(one.network, {one.index}, Decomposition::parse(row.grid), {}, 0);
     int collectives = 0;
     for (const Step& step : program.steps) {
       const auto* compute = std::get_if<ComputeStep>(&step.body);

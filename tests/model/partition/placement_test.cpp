@@ -48,7 +48,8 @@ TEST(
       {"F3", 2, {"0+3>0"}, {"0+3>0"}},
   };
   for (const Case& c : cases) {
-    const Program program = lower_layer(network, joined, Decomposition::parse(c.grid), {}, c.rank);
+    const Program program =
+        lower_fusion(network, {joined}, Decomposition::parse(c.grid), {}, c.rank);
     EXPECT_EQ(own_steps(program, Phase::Forward), c.forward) << c.grid << ", rank " << c.rank;
     EXPECT_EQ(own_steps(program, Phase::Backward), c.backward) << c.grid << ", rank " << c.rank;
   }
@@ -88,7 +89,7 @@ TEST(Placement,
   const Network network = net.finish_with_loss(padded);
   EXPECT_TRUE(check(network.layer(padded), Decomposition::parse("H5")));
   for (int rank = 0; rank < 3; ++rank) {  // 4, 3 and 3 rows
-    const Program program = lower_layer(network, padded, Decomposition::parse("H3"), {}, rank);
+    const Program program = lower_fusion(network, {padded}, Decomposition::parse("H3"), {}, rank);
     const std::vector<std::string> copied{"0+2>0"}, filled{"fill", "0+2>0"};
     EXPECT_EQ(own_steps(program, Phase::Forward), rank == 1 ? copied : filled) << rank;
     EXPECT_EQ(own_steps(program, Phase::Backward), copied) << rank;

@@ -31,7 +31,7 @@ inline Kernel bare(Kernel kernel) {
 inline void add_convolutions(const Network& network, LayerIndex layer,
                              const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    for (const Step& step : lower_layer(network, layer, decomposition, {}, rank).steps)
+    for (const Step& step : lower_fusion(network, {layer}, decomposition, {}, rank).steps)
       if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body);
           compute != nullptr && is_contraction(compute->kernel.kind))
         kernels.insert(bare(compute->kernel));

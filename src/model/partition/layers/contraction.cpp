@@ -1,12 +1,78 @@
 // Contractions: convolutions, transposed ones, fully connected layers. A fully connected layer is a
 // convolution whose kernel is the whole image (iteration_windows()).
-#include "model/partition/layer_family.hpp"
+#include <fmt/format.h>
+
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
 using What = ParameterSlice::What;
+
+/// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that what
+/// stands behind inherits them: they must end where groups do, and then so do those of channels.
+std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
+                             (dim == Dim::C ? grid.parts(Dim::C) : 1),
+                     filters = layer.filters / layer.groups;
+  if (parts > layer.groups)
+    return fmt::format("{} splits {} groups of channels", factor_text(dim, grid), layer.groups);
+  if (filters == 1 || layer.groups % parts == 0) return {};
+  return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups",
+                     factor_text(dim, grid), layer.groups, filters);
+}
+
+std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  const bool along_space = dim == Dim::D || dim == Dim::H || dim == Dim::W;
+  if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C))
+    return why_not_groups(layer, dim, grid);
+  if (dim == Dim::F) return too_many(dim, grid, layer.filters, "filters");
+  if (layer.kind == LayerKind::FullyConnected && along_space)
+    return "the kernel of a fully connected layer is the whole spatial extent, which " +
+           factor_text(dim, grid) + " would split";
+  return why_not_alike(layer, dim, grid);
+}
+
+/// Those of a transposed convolution have the input channels outside, the filters inside. Where
+/// there are groups, F and C both split them.
+Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
+  const Shape shape = layer.weights();
+  if (!layer.mixes_channels()) {
+    Distribution grouped =
+        distribution(shape, grid, {{{Dim::F, Dim::C}, {}, {}, {}, {}}}, Role::Gathered);
+    grouped.splits[static_cast<std::size_t>(Axis::N)].quantum = shape[Axis::N] / layer.groups;
+    return grouped;
+  }
+  const bool transposed = layer.kind == LayerKind::TransposedConvolution;
+  const Dim outer = transposed ? Dim::C : Dim::F, inner = transposed ? Dim::F : Dim::C;
+  return distribution(shape, grid, {{{outer}, {inner}, {}, {}, {}}}, Role::Gathered);
+}
+
+/// The sum over the C ranks lands on all of them, or on each with channels of its own. After an
+/// all-reduce each has the complete gradient of the output, hence of the bias.
+LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
+  const ProcessGrid& grid = decomposition.grid;
+  const bool mixes = layer.mixes_channels(),
+             reduces_all = mixes && decomposition.landing == Landing::AllReduce;
+  const DimList landed = reduces_all ? DimList{Dim::F} : DimList{Dim::F, Dim::C};
+  Shape work = layer.output;
+  work[Axis::C] = layer.input[Axis::C];
+  Distribution iteration =
+      split(work, grid, mixes ? DimList{Dim::C} : DimList{Dim::F, Dim::C}, Role::Gathered);
+  if (layer.contracts_in_groups())
+    iteration.splits[static_cast<std::size_t>(Axis::C)].quantum =
+        layer.input[Axis::C] / layer.groups;
+  LayerDistributions made;
+  made.inputs = needed_inputs(layer, iteration);
+  made.raw = split(layer.output, grid, mixes ? DimList{Dim::F} : landed, Role::Redundant);
+  if (mixes) set_roles(made.raw, {Dim::C}, Role::Partial);
+  made.home = split(layer.output, grid, landed, Role::Redundant);
+  made.weights = weights_distribution(layer, grid);
+  if (layer.bias) made.channels = channel_distribution(layer, grid, landed);
+  if (layer.bias && reduces_all) set_roles(*made.channels, {Dim::C}, Role::Redundant);
+  return made;
+}
 
 enum Tensors { Partial, Packed, Gathered, PartialGradient };
 
@@ -121,6 +187,6 @@ void backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily contraction{forward, backward};
+const LayerFamily contraction{why_not, distribute, forward, backward};
 
 }  // namespace stratplan::layers

@@ -1,6 +1,6 @@
 // Layers that compute each element on its own, or each run of channels: pointwise functions, PReLU,
 // dropout, softmax, local response normalization, sums of tensors.
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
@@ -48,6 +48,14 @@ void dropout_backward(const Site& site, PassSink& passes) {
   site.pass_back(passes, site.kernel(Dropout), {site.output_gradient()});
 }
 
+std::optional<std::string> why_not_across_channels(const Layer& layer, Dim dim,
+                                                   const ProcessGrid& grid) {
+  return why_not_but_channels(layer, dim, grid,
+                              layer.kind == LayerKind::Softmax
+                                  ? "the softmax runs over all channels"
+                                  : "the sum of squares runs across neighbouring channels");
+}
+
 void across_channels_forward(const Site& site, PassSink& passes) {
   const bool softmax = site.head().kind == LayerKind::Softmax;
   passes.add(site.run(site.kernel(softmax ? SoftmaxForward : LocalResponseForward), {site.input()},
@@ -80,10 +88,11 @@ void add_backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily pointwise{pointwise_forward, pointwise_backward};
-const LayerFamily prelu{prelu_forward, prelu_backward};
-const LayerFamily dropout{dropout_forward, dropout_backward};
-const LayerFamily across_channels{across_channels_forward, across_channels_backward};
-const LayerFamily addition{add_forward, add_backward};
+const LayerFamily pointwise{why_not_alike, distribute_alike, pointwise_forward, pointwise_backward};
+const LayerFamily prelu{why_not_alike, distribute_with_channels, prelu_forward, prelu_backward};
+const LayerFamily dropout{why_not_alike, distribute_alike, dropout_forward, dropout_backward};
+const LayerFamily across_channels{why_not_across_channels, distribute_alike,
+                                  across_channels_forward, across_channels_backward};
+const LayerFamily addition{why_not_alike, distribute_alike, add_forward, add_backward};
 
 }  // namespace stratplan::layers

@@ -1,12 +1,20 @@
 // Losses: what they compare with, their value on every rank, and the gradient of what they read, all
 // in the forward phase.
 #include "model/base/assert.hpp"
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
+
+std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  if (layer.kind == LayerKind::MeanSquaredError) return why_not_alike(layer, dim, grid);
+  return why_not_but_channels(layer, dim, grid,
+                              layer.kind == LayerKind::DiceLoss
+                                  ? "a label stands for one of all channels"
+                                  : "the softmax runs over all channels");
+}
 
 enum Tensors { Gradient, Wanted, Sum, ClassSums };
 
@@ -89,6 +97,6 @@ void backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily loss{forward, backward};
+const LayerFamily loss{why_not, distribute_alike, forward, backward};
 
 }  // namespace stratplan::layers

@@ -1,13 +1,32 @@
 // Normalizations by mean and variance: of batches, instances, groups of channels. Instance and group
 // normalization are batch normalization in sets of one sample, which no rank shares but with those
 // that hold other positions.
-#include "model/partition/layer_family.hpp"
+#include <fmt/format.h>
+
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
 using What = ParameterSlice::What;
+
+/// Blocks of channels must be whole groups: the statistics of one that is cut would need a sum over
+/// the ranks of its own.
+std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomposition) {
+  if (layer.kind != LayerKind::GroupNorm) return {};
+  const ProcessGrid& grid = decomposition.grid;
+  const std::int64_t group = layer.input[Axis::C] / layer.groups;
+  const Distribution home = distribute_with_channels(layer, decomposition).home;
+  std::array<int, dim_count> at{};
+  int &f = at[static_cast<std::size_t>(Dim::F)], &c = at[static_cast<std::size_t>(Dim::C)];
+  for (f = 0; f < grid.parts(Dim::F); ++f)
+    for (c = 0; c < grid.parts(Dim::C); ++c)
+      if (home.owned(Axis::C, grid.rank_at(at)).begin % group != 0)
+        return Illegal{grid.parts(Dim::C) > 1 ? Dim::C : Dim::F,
+                       fmt::format("{} cuts groups of {} channels", decomposition.text(), group)};
+  return {};
+}
 
 enum Tensors { Sums, MoreMoments, GradientSums };
 
@@ -140,6 +159,7 @@ void backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily normalization{forward, backward};
+const LayerFamily normalization{why_not_alike, distribute_with_channels, forward, backward,
+                                first_cut};
 
 }  // namespace stratplan::layers

@@ -1,7 +1,7 @@
 // Layers that put their inputs somewhere in their output: concatenation and zero padding. Forward,
 // zeros fill what no input covers; backward, each input takes the gradient of its place. A rank
 // whose block holds nothing of an input has nothing to copy.
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
@@ -40,6 +40,6 @@ void backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily placement{forward, backward};
+const LayerFamily placement{why_not_alike, distribute_alike, forward, backward};
 
 }  // namespace stratplan::layers

@@ -1,10 +1,33 @@
 // Poolings over windows and over all positions, and enlargements.
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
 namespace {
 
 using enum KernelKind;
+
+/// A mean over all positions is a sum over those of the input.
+std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
+  if (layer.kind != LayerKind::GlobalAveragePool) return why_not_alike(layer, dim, grid);
+  switch (dim) {
+    case Dim::D: return too_many(dim, grid, layer.input[Axis::D], "input positions");
+    case Dim::H: return too_many(dim, grid, layer.input[Axis::H], "input positions");
+    case Dim::W: return too_many(dim, grid, layer.input[Axis::W], "input positions");
+    default: return why_not_alike(layer, dim, grid);
+  }
+}
+
+LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
+  if (layer.kind != LayerKind::GlobalAveragePool) return distribute_alike(layer, decomposition);
+  const ProcessGrid& grid = decomposition.grid;
+  const DimList channels{Dim::F, Dim::C};
+  LayerDistributions made;
+  made.inputs = needed_inputs(layer, split(layer.input, grid, channels, Role::Gathered));
+  made.raw = made.home =
+      distribution(layer.output, grid, {{{Dim::N}, channels, {}, {}, {}}}, Role::Redundant);
+  set_roles(made.raw, {Dim::D, Dim::H, Dim::W}, Role::Partial);
+  return made;
+}
 
 enum Tensors { Places };  ///< of the maxima
 
@@ -46,6 +69,6 @@ void backward(const Site& site, PassSink& passes) {
 
 }  // namespace
 
-const LayerFamily pooling{forward, backward};
+const LayerFamily pooling{why_not, distribute, forward, backward};
 
 }  // namespace stratplan::layers
