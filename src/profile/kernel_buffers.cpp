@@ -135,7 +135,8 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
     case PreluBackward:
     case SoftmaxBackward:
     case LocalResponseBackward:
-    case BatchNormBackwardSums: return {{1, true}};       // dy
+    case BatchNormBackwardSums: return {{1, true}};                            // dy
+    case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
     case PreluGradient: return {{0, false}, {1, false}};  // both, for the other gradient
     case DiceLoss: return {{0, false}};                   // labels, for the sums
     case SgdMomentum:

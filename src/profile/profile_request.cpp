@@ -107,6 +107,7 @@ namespace {
 
 constexpr int count_of(KernelKind) { return kernel_kind_count; }
 constexpr int count_of(PointwiseFunction) { return std::ssize(all_pointwise_functions); }
+constexpr int count_of(BinaryFunction) { return std::ssize(all_binary_functions); }
 constexpr int count_of(DataType) { return data_type_count; }
 constexpr int count_of(Collective) { return collective_count; }
 

@@ -94,7 +94,8 @@ inline void check_shapes(const Kernel& kernel) {
   using enum KernelKind;
   const KernelKind kind = kernel.kind;
   const bool two_shapes = kind <= SpatialMeanBackward || kind == CopyRegion ||
-                          kind == UpsampleForward || kind == UpsampleBackward;
+                          kind == UpsampleForward || kind == UpsampleBackward ||
+                          kind == BinaryForward || kind == BinaryBackward;
   SP_ASSERT(two_shapes || kernel.x == kernel.y, "{}", kernel.key());
 }
 

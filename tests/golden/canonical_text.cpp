@@ -151,8 +151,8 @@ constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
 /// The key, and whatever else is not what it usually is.
 std::string text_of(const Kernel& kernel) {
   const auto& [kind, x, y, windows, bias, count_padding, accumulate, inputs, groups, type, scalar,
-               sets, region, from, to, pointwise, response, scales, activation, addend, scaled] =
-      kernel;
+               sets, region, from, to, pointwise, binary, response, scales, activation, addend,
+               scaled] = kernel;
   std::string text =
       fmt::format("{} | {} x {} y {}", kernel.key(), word(type), text_of(x), text_of(y));
   const auto say = [&](const char* name, const auto& value, const auto& expected) {
@@ -175,6 +175,7 @@ std::string text_of(const Kernel& kernel) {
   say("from", from, usual.from);
   say("to", to, usual.to);
   say("maximum", second, 0.0);
+  say("second", binary.second, usual.binary.second);
   say("response", response, usual.response);
   if (activation) {
     text += fmt::format(" activation {}", word(activation->function));

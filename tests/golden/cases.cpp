@@ -55,6 +55,7 @@ constexpr std::array network_rows{
     NetworkRow{"wideresnet", 12, 40},
     NetworkRow{"every_kind", 12, 2},
     NetworkRow{"dice", 12, 2},
+    NetworkRow{"gates", 12, 2},
 };
 
 /// Read once.
@@ -316,12 +317,16 @@ Text text_of_lines(std::string title, const std::vector<std::string>& lines) {
   return text;
 }
 
-/// A default kernel of each kind, and of each pointwise function in both directions.
+/// A default kernel of each kind, and of each function in both directions.
 std::vector<Kernel> kinds_of_kernels() {
   std::vector<Kernel> kernels;
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
     const Kernel kernel{.kind = static_cast<KernelKind>(kind)};
-    if (kernel.kind != KernelKind::PointwiseForward && kernel.kind != KernelKind::PointwiseBackward)
+    if (kernel.kind == KernelKind::BinaryForward || kernel.kind == KernelKind::BinaryBackward)
+      for (const BinaryFunction function : all_binary_functions)
+        kernels.push_back({.kind = kernel.kind, .binary = {.function = function}});
+    else if (kernel.kind != KernelKind::PointwiseForward &&
+             kernel.kind != KernelKind::PointwiseBackward)
       kernels.push_back(kernel);
     else
       for (const PointwiseFunction function : all_pointwise_functions)
@@ -620,7 +625,7 @@ std::vector<std::string> left_out() {
     if (!seen.kernels.contains(static_cast<KernelKind>(kind)))
       missing.push_back(
           fmt::format("no program has a kernel {}", name_of(static_cast<KernelKind>(kind))));
-  for (int kind = 0; kind <= static_cast<int>(LayerKind::TransposedConvolution); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(LayerKind::Binary); ++kind)
     if (!seen.layers.contains(static_cast<LayerKind>(kind)))
       missing.push_back(fmt::format("no network has a {}", name_of(static_cast<LayerKind>(kind))));
   for (const std::size_t count : {seen.collectives.size(), seen.precisions.size()})

@@ -417,6 +417,53 @@ TEST(Operators, ThatArePointwiseBecomeTheirRowOfTheTable) {
   }
 }
 
+TEST(Operators, OfTwoComputedTensorsRepeatWhatHasOneElement) {
+  struct Row {
+    const char* between;  ///< makes b of x
+    Integers b, y;
+  };
+  const Row rows[] = {{"GlobalAveragePool", {2, 3, 1, 1}, {2, 3, 9, 8}},
+                      {"Sigmoid", {2, 3, 9, 8}, {2, 3, 9, 8}}};
+  for (const BinaryFunction function : all_binary_functions)
+    for (const Row& row : rows)
+      for (const bool swapped : {false, true}) {
+        const std::string op(row_of(function).onnx), a = swapped ? "b" : "r",
+                                                     b = swapped ? "r" : "b";
+        OnnxModel model(20);
+        model.input("x", image).node("Relu", {"x"}, {"r"}).node(row.between, {"x"}, {"b"});
+        model.node(op.c_str(), {a, b}, {"y"}).output("y");
+        const ImportedModel read = imported(model);
+        const Json layer = read.network["layers"][3];
+        EXPECT_EQ(layer["kind"], row_of(function).name) << op;
+        EXPECT_EQ(layer["inputs"], Json({a, b})) << op;
+        const Shape output = read_imported(read, "model.onnx").layer(3).output;
+        EXPECT_EQ(output, (Shape{{row.y[0], row.y[1], 1, row.y[2], row.y[3]}})) << op;
+      }
+}
+
+TEST(Operators, OfTwoTensorsWhoseAxesDoNotCorrespondAreRefused) {
+  OnnxModel model(20);
+  model.input("x", {2, 4, 3, 4}).node("GlobalAveragePool", {"x"}, {"g"});
+  model.node("Flatten", {"g"}, {"b"}).node("Sub", {"x", "b"}, {"y"}).output("y");
+  try {
+    imported(model);
+    ADD_FAILURE() << "imported";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("axes do not correspond: (2, 4, 3, 4) and (2, 4)"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Operators, OfPowersThatAreFunctionsMakeThose) {
+  for (const auto& [exponent, kind] : {std::pair{2.0F, "square"}, {0.5F, "sqrt"}}) {
+    OnnxModel model(20);
+    model.input("x", image).floats("e", {}, {exponent});
+    model.node("Pow", {"x", "e"}, {"y"}).output("y");
+    EXPECT_EQ(imported(model).network["layers"][1]["kind"], kind);
+  }
+}
+
 TEST(Operators, WithNothingToDoMakeNoLayer) {
   const Case table[] = {
       {"", 13, "Identity", {}, image, {}, ""},

@@ -85,6 +85,19 @@ inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
                                     random.number(0, 1) == 1);
 }
 
+/// The probe and another tensor, in either order: of its shape, a vector of channels for each
+/// sample, a map of positions, or a single row.
+inline LayerIndex binary(NetworkBuilder& net, BinaryFunction function, LayerIndex x,
+                         LayerIndex probe, const Extents& extents, unsigned seed, Random& random) {
+  LayerIndex other = net.convolution(x, seed % 4 == 2 ? 1 : extents.channels, Window{});
+  if (seed % 4 == 1) other = net.global_average_pool(other);
+  if (seed % 4 == 3)
+    other = net.pool(LayerKind::AveragePool, other,
+                     {Window{}, {.kernel = extents.height, .stride = 1}, Window{}});
+  return random.number(0, 1) == 1 ? net.binary(function, other, probe)
+                                  : net.binary(function, probe, other);
+}
+
 inline Case make_case(LayerType type, unsigned seed, Random& random) {
   const std::int64_t batch = random.number(2, 7);
   const Extents extents = extents_of(type.kind, seed, random);
@@ -107,6 +120,7 @@ inline Case make_case(LayerType type, unsigned seed, Random& random) {
       y = net.pointwise(tested(type.function), into_domain(net, type.function, probe));
       break;
     case LayerKind::Add: y = net.add({probe, net.convolution(x, channels, Window{})}); break;
+    case LayerKind::Binary: y = binary(net, type.binary, x, probe, extents, seed, random); break;
     case LayerKind::FullyConnected: y = net.fully_connected(probe, filters); break;
     case LayerKind::Dropout: y = net.dropout(probe); break;
     case LayerKind::PReLU: y = net.prelu(probe); break;

@@ -285,17 +285,21 @@ std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTens
   return own;
 }
 
-/// The layer's output as the loss reads it, its input gradient as the probe reads it, and its parameters' gradients.
+/// The layer's output as the loss reads it, its input gradients as the convolutions in front read
+/// them, and its parameters' gradients.
 void expect_undivided_numbers(const Case& at, const Recording& run, const Recording& undivided) {
   const RecordingBackend& whole = *undivided.ranks[0]->backend;
   for (const auto& rank : run.ranks) {
     expect_part(rank->backend->find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0),
                 whole.find(at.loss, Phase::Forward, loss_kernel(at), Operand::Read, 0), "output");
-    expect_part(rank->backend->find(at.probe, Phase::Backward,
-                                    KernelKind::ConvolutionBackwardFilter, Operand::Read, 1),
-                whole.find(at.probe, Phase::Backward, KernelKind::ConvolutionBackwardFilter,
-                           Operand::Read, 1),
-                "input gradient");
+    for (LayerIndex before = 1; before < at.tested; ++before) {
+      if (at.network.layer(before).kind != LayerKind::Convolution) continue;
+      const auto gradient = [&](const RecordingBackend& backend) {
+        return backend.find(before, Phase::Backward, KernelKind::ConvolutionBackwardFilter,
+                            Operand::Read, 1);
+      };
+      expect_part(gradient(*rank->backend), gradient(whole), "input gradient");
+    }
   }
   const VerificationResult verification =
       compare(own_tensors(at, undivided.gathered), own_tensors(at, run.gathered), 1e-5);

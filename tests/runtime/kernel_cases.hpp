@@ -116,6 +116,29 @@ inline std::vector<Kernel> pointwise_kernels(KernelKind kind) {
   return kernels;
 }
 
+/// Every function of two tensors: of one shape, with a vector of channels for each sample, a map of
+/// positions, a row of each map, and both of them repeated.
+inline std::vector<Kernel> binary_kernels(KernelKind kind) {
+  const auto one_along = [](Shape shape, std::initializer_list<Axis> axes) {
+    for (const Axis axis : axes) shape[axis] = 1;
+    return shape;
+  };
+  std::vector<Kernel> kernels;
+  for (const BinaryFunction function : all_binary_functions)
+    for (const Shape& y : odd_shapes) {
+      const Shape vector = one_along(y, {Axis::D, Axis::H, Axis::W}), map = one_along(y, {Axis::C}),
+                  rows = one_along(y, {Axis::H});
+      const std::pair<Shape, Shape> shapes[] = {{y, y},   {y, vector}, {vector, y},  {y, map},
+                                                {map, y}, {rows, y},   {vector, map}};
+      for (const auto& [first, second] : shapes)
+        for (const int of : {0, 1}) {
+          if (kind == BinaryForward && of == 1) continue;
+          kernels.push_back({.kind = kind, .x = first, .y = y, .binary = {function, second, of}});
+        }
+    }
+  return kernels;
+}
+
 /// AlexNet's exponent and another one; windows up to wider than all channels.
 inline std::vector<Kernel> local_responses(KernelKind kind) {
   std::vector<Kernel> kernels;
@@ -241,6 +264,8 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case Lars:
     case Unscale:
     case AdjustLossScale: return of_one_shape(kind, 0);
+    case BinaryForward:
+    case BinaryBackward: return binary_kernels(kind);
     case Convert: return conversions();
     case CopyRegion: return copies();
     case UpsampleForward:
@@ -325,6 +350,9 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case MaxPoolBackward:
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
+    case BinaryBackward:
+      return 8 + kernel.y.elements() /
+                     std::max<std::int64_t>(1, kernel.differentiated().elements());
     case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     case UpsampleBackward:

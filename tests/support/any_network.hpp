@@ -32,7 +32,12 @@ inline Network any_network() {
   LayerIndex x = net.relu(net.convolution(net.input({3, 1, 6, 4}), channels, same, true));
   for (int blocks = any_int(1, 4); blocks > 0; --blocks) {
     const LayerIndex before = x;
-    switch (any_int(0, 4)) {
+    switch (any_int(0, 5)) {
+      case 5:  // a gate for each channel, or for each position
+        x = net.binary(BinaryFunction::Subtract, x,
+                       any_int(0, 1) ? net.fully_connected(net.global_average_pool(x), channels)
+                                     : net.convolution(x, 1, same));
+        break;
       case 0:
         x = any_point_wise(net, net.convolution(x, channels, same, any_int(0, 1) > 0), before);
         break;

@@ -6,6 +6,7 @@
 //   const LayerIndex x = net.input({3, 1, 8, 8});           // C, D, H, W
 //   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after = 1}));
 //   Network network = net.finish_with_loss(y);
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <string>
@@ -136,8 +137,19 @@ class NetworkBuilder {
     layer.inputs = from;
     layer.output[Axis::C] = 0;
     for (const LayerIndex input : from) {
-      layer.channels.push_back(network_.layer(input).output[Axis::C]);
-      layer.output[Axis::C] += layer.channels.back();
+      layer.input_shapes.push_back(network_.layer(input).output);
+      layer.output[Axis::C] += layer.input_shapes.back()[Axis::C];
+    }
+    return push(layer);
+  }
+  LayerIndex binary(BinaryFunction function, LayerIndex first, LayerIndex second) {
+    Layer layer = reading(LayerKind::Binary, std::string(name_of(function)), first);
+    layer.binary = function;
+    layer.inputs = {first, second};
+    for (const LayerIndex input : layer.inputs) {
+      layer.input_shapes.push_back(network_.layer(input).output);
+      for (const Axis axis : all_axes)
+        layer.output[axis] = std::max(layer.output[axis], layer.input_shapes.back()[axis]);
     }
     return push(layer);
   }
@@ -284,6 +296,7 @@ inline LayerCase single_layer(LayerType type, std::int64_t batch,
       y = net.pointwise(tested(type.function), into_domain(net, type.function, x));
       break;
     case LayerKind::Add: y = net.add({x, x}); break;
+    case LayerKind::Binary: y = net.binary(type.binary, x, x); break;
     case LayerKind::FullyConnected: y = net.fully_connected(x, filters); break;
     case LayerKind::Dropout: y = net.dropout(x); break;
     case LayerKind::PReLU: y = net.prelu(x); break;

@@ -378,6 +378,28 @@ inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& b
   }
 }
 
+/// Backward it reads what its row of the table says, and the gradient.
+inline void ProgramRun::run_binary(int rank, const Step& step, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(step.layer);
+  const auto& [function, second, of] = kernel.binary;
+  expect(kernel.x == here.inputs[0].region(rank).shape() &&
+             second == here.inputs[1].region(rank).shape() &&
+             kernel.y == here.home.owned(rank).shape(),
+         "the kernel has other shapes than its layer");
+  if (kernel.kind == KernelKind::BinaryForward) {
+    for (const std::size_t input : {0U, 1U})
+      expect_input(rank, step.layer, input, step.reads.at(input));
+    return write_output(rank, step.layer, step.writes.at(0));
+  }
+  const auto which = static_cast<std::size_t>(of);
+  const binary::Reads reads = row_of(function).reads[which];
+  std::size_t next = 0;
+  if (reads.first) expect_input(rank, step.layer, 0, step.reads.at(next++));
+  if (reads.second) expect_input(rank, step.layer, 1, step.reads.at(next++));
+  expect_gradient(rank, step.layer, step.reads.at(next), here.home.owned(rank));
+  write_contribution(rank, step.layer, step.writes.at(0), which);
+}
+
 inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep& compute) {
   const Kernel& kernel = compute.kernel;
   expect_operands(rank, step.reads, kernel.operands().reads);
@@ -440,6 +462,8 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
       expect_input(rank, layer, 0, step.reads.at(0));
       expect_gradient(rank, layer, step.reads.at(1), home());
       return write_contribution(rank, layer, step.writes.at(0));
+    case KernelKind::BinaryForward:
+    case KernelKind::BinaryBackward: return run_binary(rank, step, kernel);
     case KernelKind::Dropout: return run_dropout(rank, step, compute);
     case KernelKind::Add: return run_add(rank, step, kernel);
     case KernelKind::SoftmaxCrossEntropy:

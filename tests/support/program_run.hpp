@@ -319,9 +319,10 @@ class ProgramRun {
     write(rank, id, values_.of(layer).raw.owned(rank),
           [&](const Element& element) { return values_.part_value(layer, rank, element); });
   }
-  void write_contribution(int rank, LayerIndex layer, BufferId id) {
-    write(rank, id, values_.of(layer).inputs[0].region(rank),
-          [&](const Element& element) { return values_.contribution(layer, 0, rank, element); });
+  void write_contribution(int rank, LayerIndex layer, BufferId id, std::size_t input = 0) {
+    write(rank, id, values_.of(layer).inputs[input].region(rank), [&](const Element& element) {
+      return values_.contribution(layer, input, rank, element);
+    });
   }
 
   /// Of kernels that are the same in both directions: whether this one is a layer's forward one, perhaps made again in the backward phase.
@@ -334,6 +335,7 @@ class ProgramRun {
   void expect_operands(int rank, const std::vector<BufferId>& buffers,
                        const std::vector<Operand>& operands) const;
   void run_pool(int rank, const Step& step, const Kernel& kernel);
+  void run_binary(int rank, const Step& step, const Kernel& kernel);
   void run_dropout(int rank, const Step& step, const ComputeStep& compute);
   void run_add(int rank, const Step& step, const Kernel& kernel);
   void run_convolution(int rank, const Step& step, const Kernel& kernel);

@@ -85,7 +85,10 @@ class SymbolicValues {
   double contribution(LayerIndex consumer, std::size_t input, int rank,
                       const Element& element) const {
     const Layer& layer = network_.layer(consumer);
-    if (is_point_wise(layer.kind) && !is_loss(layer.kind)) return gradient(consumer, element);
+    const bool repeats =
+        std::ranges::any_of(all_axes, [&](Axis axis) { return layer.repeats(input, axis); });
+    if (is_point_wise(layer.kind) && !is_loss(layer.kind) && !repeats)
+      return gradient(consumer, element);
     if (places_inputs(layer.kind))
       return gradient(consumer, translated(element, layer.origin(input), 1));
     return made_up(consumer * 16 + static_cast<int>(input),

@@ -125,6 +125,7 @@ KINDS = {
     "softmax": lambda a, x, p, run: torch.softmax(x[0], 1),
     "local_response_norm": local_response_norm,
     "add": lambda a, x, p, run: sum(x),
+    "subtract": lambda a, x, p, run: x[0] - x[1],
     "dropout": dropout,
     "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),
     "mean_squared_error": lambda a, x, p, run: F.mse_loss(x[0], run["wanted"]),
@@ -156,13 +157,13 @@ def parameters_of(layer, run):
 def judged(case, run):
     """Pairs (name, expected) for one case: what torch makes of the recorded inputs."""
     run["statistics_samples"] = case["statistics_samples"]
-    inputs = [run[name].requires_grad_() for name in sorted(name for name in run if name.startswith("x"))]
-    values, parameters = inputs, {}
+    inputs = [run[f"x{i}"].requires_grad_() for i in range(len(case["probes"]))]
+    values, parameters = dict(zip(case["probes"], inputs)), {}
     for layer in case["layers"]:
         own = parameters_of(layer, run)
-        values = [KINDS[layer["kind"]](layer, values, own, run)]
+        y = KINDS[layer["kind"]](layer, [values[name] for name in layer["inputs"]], own, run)
+        values[layer["name"]] = y
         parameters.update({layer["name"] + "." + name: tensor for name, tensor in own.items()})
-    (y,) = values
     y.backward(run.get("dy"))  # of a loss: 1
     yield ("y" if "y" in run else "d loss", y.detach())
     for i, x in enumerate(inputs):

@@ -169,7 +169,8 @@ const Case cases[] = {
      })},
 };
 
-/// And one of each pointwise function.
+/// And one of each pointwise function, and of each of two tensors: of one shape, with a vector of
+/// channels for each sample, and with a map of positions in front.
 std::vector<Case> all_cases() {
   std::vector<Case> all(std::begin(cases), std::end(cases));
   for (const PointwiseFunction function : all_pointwise_functions)
@@ -177,6 +178,22 @@ std::vector<Case> all_cases() {
                      return net.pointwise(test::tested(function),
                                           test::into_domain(net, function, x));
                    })});
+  for (const BinaryFunction function : all_binary_functions) {
+    const std::string name(name_of(function));
+    const std::array<std::int64_t, 4> extents{21, 2, 7, 8};
+    all.push_back({name, extents,
+                   [=](auto& net, const auto& x) { return net.binary(function, x[0], x[1]); }, 2});
+    all.push_back({name + " by channels", extents,
+                   [=](auto& net, const auto& x) {
+                     return net.binary(function, x[0], net.global_average_pool(x[1]));
+                   },
+                   2});
+    all.push_back({name + " by positions", extents,
+                   [=](auto& net, const auto& x) {
+                     return net.binary(function, net.convolution(x[0], 1, Window{}), x[1]);
+                   },
+                   2});
+  }
   return all;
 }
 
@@ -192,7 +209,9 @@ Network network_of(const Case& described) {
 
 // ---------------------------------------------------------------- descriptions
 
-Json describe(const Layer& layer) {
+Json describe(const Network& network, const Layer& layer) {
+  Json inputs = Json::array();
+  for (const LayerIndex input : layer.inputs) inputs.push_back(network.layer(input).name);
   Json windows = Json::array();
   for (const Window& w : layer.windows)
     windows.push_back({{"kernel", w.kernel},
@@ -204,6 +223,7 @@ Json describe(const Layer& layer) {
   const LocalResponse& response = layer.response;
   return {{"name", layer.name},
           {"kind", name_of(layer.type())},
+          {"inputs", inputs},
           {"windows", windows},
           {"count_padding", layer.count_padding},
           {"epsilon", layer.epsilon},
@@ -222,10 +242,13 @@ Json describe(const Layer& layer) {
 
 /// The chain's layers, without the loss that was put behind them: `count` of them.
 Json describe(const Case& described, const Network& network, std::size_t count) {
-  Json chain = Json::array();
+  const auto first = 1 + static_cast<std::size_t>(described.probes);
+  Json chain = Json::array(), probes = Json::array();
+  for (std::size_t i = 1; i < first; ++i) probes.push_back(network.layers[i].name);
   for (std::size_t i = 0; i < count; ++i)
-    chain.push_back(describe(network.layers[1 + static_cast<std::size_t>(described.probes) + i]));
+    chain.push_back(describe(network, network.layers[first + i]));
   return {{"name", described.name},
+          {"probes", probes},
           {"statistics_samples", network.statistics_samples},
           {"layers", chain}};
 }

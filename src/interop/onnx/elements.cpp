@@ -84,6 +84,40 @@ Constant mapped(const Constant& values, float (*map)(float)) {
   });
 }
 
+/// The layer's extents as the model's axes have them, if each of those is one of the layer's.
+std::optional<Shape> axis_by_axis(const Operation& op, const Tensor& x) {
+  if (x.dims.size() < 2 || x.dims.size() > axis_count) return {};
+  Shape shape;
+  shape[Axis::N] = op.graph.shape(x)[Axis::N];
+  std::size_t axis = axis_count;
+  for (std::size_t i = x.dims.size(); i-- > 1;)
+    (i == op.channel_axis(x) ? shape[Axis::C] : shape.extent[--axis]) = x.dims[i];
+  return shape == op.graph.shape(x) ? std::optional(shape) : std::nullopt;
+}
+
+/// A layer of both tensors; either may have one element along some axes where the other has more.
+void of_two(const Operation& op, BinaryFunction function) {
+  const Tensor a = op.tensor(0), b = op.tensor(1);
+  const std::optional<Shape> of_a = axis_by_axis(op, a), of_b = axis_by_axis(op, b);
+  const bool alike = a.dims == b.dims && op.graph.shape(a) == op.graph.shape(b);
+  need(a.channels_last == b.channels_last && a.dims.size() == b.dims.size() &&
+           (alike || (of_a && of_b)),
+       fmt::format("tensors whose axes do not correspond: ({}) and ({})", fmt::join(a.dims, ", "),
+                   fmt::join(b.dims, ", ")));
+  Tensor made = a;
+  for (std::size_t i = 0; i < a.dims.size(); ++i) {
+    need(a.dims[i] == b.dims[i] || (i > 0 && std::min(a.dims[i], b.dims[i]) == 1),
+         fmt::format("extents of {} and {}", a.dims[i], b.dims[i]));
+    made.dims[i] = std::max(a.dims[i], b.dims[i]);
+  }
+  Shape output = op.graph.shape(a);
+  for (const Axis axis : all_axes) output[axis] = std::max(output[axis], op.graph.shape(b)[axis]);
+  Draft draft{op.node.name(), function, {a.draft, b.draft}, output, Json::object(), {}};
+  made.draft = op.graph.add(std::move(draft), 2).draft;
+  made.alone = true;
+  op.output(made);
+}
+
 std::vector<Tensor> all_alike(const Operation& op) {
   std::vector<Tensor> inputs;
   for (int i = 0; i < op.node.inputs(); ++i) inputs.push_back(op.tensor(i));
@@ -179,7 +213,7 @@ void add(const Operation& op) {
 
 void subtract(const Operation& op) {
   const auto side = constant_side(op);
-  need(side.has_value(), "a difference of two tensors that are computed");
+  if (!side) return of_two(op, BinaryFunction::Subtract);
   const Tensor x = op.tensor(1 - *side);
   const Constant values = per_channel(op, op.constant(*side), x);
   if (*side == 0) return affine(op, x, constant_of_channels(op, x, -1), values);
@@ -191,6 +225,15 @@ void multiply(const Operation& op) {
   need(side.has_value(), "a product of two tensors that are computed");
   const Tensor x = op.tensor(1 - *side);
   affine(op, x, per_channel(op, op.constant(*side), x), {});
+}
+
+void power(const Operation& op) {
+  const std::optional<double> exponent = op.scalar("", 1);
+  need(exponent && (*exponent == 2 || *exponent == 1 || *exponent == 0.5),
+       "a power other than 2, 1 and 0.5");
+  if (*exponent == 1) return identity(op);
+  op.point_wise(*exponent == 2 ? PointwiseFunction::Square : PointwiseFunction::Sqrt,
+                {op.tensor(0)});
 }
 
 void divide(const Operation& op) {

@@ -30,6 +30,7 @@ Translation translation_of(const Node& node) {
       {"Sub", subtract},
       {"Mul", multiply},
       {"Div", divide},
+      {"Pow", power},
       {"Concat", concat},
       {"Gemm", gemm},
       {"MatMul", matrix_product},

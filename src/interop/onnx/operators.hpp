@@ -43,6 +43,7 @@ void add(const Operation& op);
 void subtract(const Operation& op);
 void multiply(const Operation& op);
 void divide(const Operation& op);
+void power(const Operation& op);
 void concat(const Operation& op);
 /// Of an unknown operator that the user asked to take for one: passes its inputs on, or their sum.
 void element_wise(const Operation& op);

@@ -51,13 +51,14 @@ std::string describe(const Network& network, const Recomputation& recomputation,
   const Layer& layer = network.layer(index);
   std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind),
                                  layer.filters, layer.bias, layer.count_padding, layer.epsilon,
-                                 layer.probability, static_cast<int>(layer.pointwise.function));
+                                 layer.probability, name_of(layer.type()));
   for (const Window& window : layer.windows)
     text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation,
                         window.pad_before, window.pad_after);
   for (const Scale& scale : layer.scales)
     text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
-  for (const std::int64_t channels : layer.channels) text += fmt::format(" c{}", channels);
+  for (const Shape& shape : layer.input_shapes)
+    text += fmt::format(" i{}", fmt::join(shape.extent, "."));
   for (const Axis axis : all_axes)
     text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
   text += fmt::format(" {} {} g{} {} {} {} {}", layer.pointwise.constants[0],

@@ -202,9 +202,12 @@ Shape output_shape(const Layer& layer) {
     }
   }
   if (layer.kind == LayerKind::Concat) {
-    output[Axis::C] =  // two billion inputs of two billion channels would not overflow
-        std::accumulate(layer.channels.begin(), layer.channels.end(), std::int64_t{0});
+    output[Axis::C] = 0;  // two billion inputs of two billion channels would not overflow
+    for (const Shape& input : layer.input_shapes) output[Axis::C] += input[Axis::C];
   }
+  if (layer.kind == LayerKind::Binary)
+    for (const Axis axis : all_axes)
+      output[axis] = std::max(layer.input_shapes[0][axis], layer.input_shapes[1][axis]);
   if (layer.kind == LayerKind::GlobalAveragePool || layer.kind == LayerKind::FullyConnected) {
     output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
   }
@@ -241,12 +244,31 @@ void check_attributes(const Layer& layer) {
   }
 }
 
+/// Whether the layer can read both tensors, of which the first is that of its first producer.
+bool fit_together(LayerKind kind, const Shape& first, const Shape& other) {
+  return std::ranges::all_of(all_axes, [&](Axis axis) {
+    const std::int64_t least = std::min(first[axis], other[axis]);
+    const bool free = (kind == LayerKind::Concat && axis == Axis::C) ||
+                      (kind == LayerKind::Binary && axis != Axis::N && least == 1);
+    return free || first[axis] == other[axis];
+  });
+}
+
+const char* what_fits_together(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::Concat: return "one shape (N, C, D, H, W) but for C";
+    case LayerKind::Binary: return "one shape (N, C, D, H, W) but for extents of 1 behind N";
+    default: return "one shape (N, C, D, H, W)";
+  }
+}
+
 void check_inputs(const Network& network, const Layer& layer) {
   const std::size_t least = layer.kind == LayerKind::Input ? 0 : joins(layer.kind) ? 2 : 1;
   const std::size_t count = layer.inputs.size();
-  if (count < least || (count > least && !joins(layer.kind))) {
-    throw Complaint{fmt::format("expected {}{} inputs, found {}",
-                                joins(layer.kind) ? "at least " : "", least, count)};
+  const bool any_number = joins(layer.kind) && layer.kind != LayerKind::Binary;
+  if (count < least || (count > least && !any_number)) {
+    throw Complaint{
+        fmt::format("expected {}{} inputs, found {}", any_number ? "at least " : "", least, count)};
   }
   for (const LayerIndex producer : layer.inputs) {
     const Layer& first = network.layer(layer.inputs.front());
@@ -254,15 +276,10 @@ void check_inputs(const Network& network, const Layer& layer) {
     if (is_loss(other.kind)) {
       throw Complaint{fmt::format("reads {}, a loss: a loss has no readers", other.name)};
     }
-    Shape expected = first.output;
-    if (layer.kind == LayerKind::Concat) {
-      expected[Axis::C] = other.output[Axis::C];
-    }
-    if (other.output != expected) {
-      const char* what = layer.kind == LayerKind::Concat ? "one shape (N, C, D, H, W) but for C"
-                                                         : "one shape (N, C, D, H, W)";
-      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}", what,
-                                  first.name, fmt::join(first.output.extent, " x "), other.name,
+    if (!fit_together(layer.kind, first.output, other.output)) {
+      throw Complaint{fmt::format("expected inputs of {}, found {} of {} and {} of {}",
+                                  what_fits_together(layer.kind), first.name,
+                                  fmt::join(first.output.extent, " x "), other.name,
                                   fmt::join(other.output.extent, " x "))};
     }
   }
@@ -277,12 +294,10 @@ void infer_shape(const Network& network, Layer& layer, std::int64_t& total) {
   } else {
     layer.input = network.layer(layer.inputs.front()).output;
     check_attributes(layer);
-    if (layer.kind == LayerKind::Concat) {
-      layer.channels.clear();
-      for (const LayerIndex producer : layer.inputs) {
-        layer.channels.push_back(network.layer(producer).output[Axis::C]);
-      }
-    }
+    layer.input_shapes.clear();
+    if (joins(layer.kind) && layer.kind != LayerKind::Add)
+      for (const LayerIndex producer : layer.inputs)
+        layer.input_shapes.push_back(network.layer(producer).output);
     layer.output = output_shape(layer);
   }
   total += elements_of(layer.output, "outputs");

@@ -1,7 +1,6 @@
 #include "model/network/layer.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 namespace stratplan {
 
@@ -28,15 +27,20 @@ constexpr std::array<std::string_view, layer_kind_count> kind_names{"input",
                                                                     "concat",
                                                                     "pad",
                                                                     "upsample",
-                                                                    "transposed_convolution"};
+                                                                    "transposed_convolution",
+                                                                    "binary"};
 
 constexpr auto layer_types = [] {
-  std::array<LayerType, layer_kind_count - 1 + all_pointwise_functions.size()> types;
+  std::array<LayerType,
+             layer_kind_count - 2 + all_pointwise_functions.size() + all_binary_functions.size()>
+      types;
   auto next = types.begin();
   for (int i = 0; i < layer_kind_count; ++i) {
     const auto kind = static_cast<LayerKind>(i);
     if (kind == LayerKind::Pointwise)
       next = std::copy(all_pointwise_functions.begin(), all_pointwise_functions.end(), next);
+    else if (kind == LayerKind::Binary)
+      next = std::copy(all_binary_functions.begin(), all_binary_functions.end(), next);
     else
       *next++ = kind;
   }
@@ -48,8 +52,11 @@ constexpr auto layer_types = [] {
 std::span<const LayerType> all_layer_types() { return layer_types; }
 
 std::string_view name_of(LayerType type) {
-  return type.kind == LayerKind::Pointwise ? name_of(type.function)
-                                           : kind_names[static_cast<std::size_t>(type.kind)];
+  switch (type.kind) {
+    case LayerKind::Pointwise: return name_of(type.function);
+    case LayerKind::Binary: return name_of(type.binary);
+    default: return kind_names[static_cast<std::size_t>(type.kind)];
+  }
 }
 
 Shape Layer::weights() const {
@@ -66,19 +73,13 @@ Shape Layer::weights() const {
 }
 
 Shape Layer::input_shape(std::size_t index) const {
-  Shape shape = input;
-  if (kind == LayerKind::Concat) {
-    shape[Axis::C] = channels[index];
-  }
-  return shape;
+  return input_shapes.empty() ? input : input_shapes[index];
 }
 
 std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
   std::int64_t channel = 0;
-  if (kind == LayerKind::Concat) {
-    channel = std::accumulate(channels.begin(),
-                              channels.begin() + static_cast<std::ptrdiff_t>(index), channel);
-  }
+  if (kind == LayerKind::Concat)
+    for (std::size_t before = 0; before < index; ++before) channel += input_shapes[before][Axis::C];
   return {0, channel, windows[0].pad_before, windows[1].pad_before, windows[2].pad_before};
 }
 
@@ -133,6 +134,9 @@ double Layer::longest_sum() const {
   }
   if (kind == LayerKind::Softmax) return static_cast<double>(input[Axis::C]);
   if (kind == LayerKind::LocalResponseNorm) return static_cast<double>(response.size);
+  if (kind == LayerKind::Binary)
+    return static_cast<double>(output.elements() /
+                               std::min(input_shapes[0].elements(), input_shapes[1].elements()));
   const bool sums_positions =
       has_statistics(kind) || kind == LayerKind::PReLU || kind == LayerKind::DiceLoss;
   return sums_positions ? positions : 1;

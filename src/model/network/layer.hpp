@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/network/binary.hpp"
 #include "model/network/local_response.hpp"
 #include "model/network/pointwise.hpp"
 #include "model/network/scale.hpp"
@@ -38,19 +39,22 @@ enum class LayerKind : int {
   Pad,
   Upsample,
   TransposedConvolution,
+  Binary,
 };
 
-inline constexpr int layer_kind_count = static_cast<int>(LayerKind::TransposedConvolution) + 1;
+inline constexpr int layer_kind_count = static_cast<int>(LayerKind::Binary) + 1;
 
-/// What network.json calls a kind of layer: a LayerKind, or one of the pointwise functions.
+/// What network.json calls a kind of layer: a LayerKind, or a function of one tensor or of two.
 struct LayerType {
   LayerKind kind = LayerKind::Input;
   PointwiseFunction function = {};  ///< of LayerKind::Pointwise
+  BinaryFunction binary = {};       ///< of LayerKind::Binary
 
   constexpr LayerType() = default;
   constexpr LayerType(LayerKind layer_kind) : kind(layer_kind) {}
   constexpr LayerType(PointwiseFunction pointwise)
       : kind(LayerKind::Pointwise), function(pointwise) {}
+  constexpr LayerType(BinaryFunction of_two) : kind(LayerKind::Binary), binary(of_two) {}
   friend constexpr bool operator==(const LayerType&, const LayerType&) = default;
 };
 /// In the order of LayerKind.
@@ -104,14 +108,17 @@ constexpr bool joins_channels(LayerKind kind) {
 constexpr bool places_inputs(LayerKind kind) {
   return kind == LayerKind::Concat || kind == LayerKind::Pad;
 }
-/// Reads any number of producers, two or more (Add, Concat).
-constexpr bool joins(LayerKind kind) { return kind == LayerKind::Add || kind == LayerKind::Concat; }
-/// Each output element needs just the input elements at its own index (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
+/// Reads several producers: two (Binary), or any number from two on (Add, Concat).
+constexpr bool joins(LayerKind kind) {
+  return kind == LayerKind::Add || kind == LayerKind::Concat || kind == LayerKind::Binary;
+}
+/// Each output element needs just the elements at its own index of inputs that have the output's
+/// shape (statistics of BatchNorm and InstanceNorm apart), however those are split. Not GroupNorm:
 /// some splits of channels cut its groups.
 constexpr bool is_point_wise(LayerKind kind) {
   return kind == LayerKind::BatchNorm || kind == LayerKind::Pointwise || kind == LayerKind::Add ||
          kind == LayerKind::Dropout || kind == LayerKind::MeanSquaredError ||
-         kind == LayerKind::PReLU || kind == LayerKind::InstanceNorm;
+         kind == LayerKind::PReLU || kind == LayerKind::InstanceNorm || kind == LayerKind::Binary;
 }
 
 using LayerIndex = int;
@@ -120,7 +127,7 @@ struct Layer {
   std::string name;
   LayerKind kind = LayerKind::Input;
   std::vector<LayerIndex>
-      inputs;  ///< producers; Add and Concat have two or more, Input none, all others one
+      inputs;  ///< producers; Input has none, what joins() several, all others one
 
   std::array<Window, 3>
       windows{};  ///< convolutions, MaxPool, AveragePool, Pad: along D, H, W; a transposed convolution's slide over its output
@@ -131,11 +138,12 @@ struct Layer {
   double epsilon =
       1e-5;  ///< BatchNorm, InstanceNorm, GroupNorm: added to the variance; DiceLoss: to numerator and denominator
   Activation pointwise;      ///< Pointwise
+  BinaryFunction binary{};   ///< Binary
   double probability = 0.5;  ///< Dropout: of an element being dropped
 
-  Shape input;                         ///< of the first producer; of Input: the same as output
-  std::vector<std::int64_t> channels;  ///< Concat: of each producer
-  Shape output;                        ///< of a loss: the input's shape (its gradient's home)
+  Shape input;                      ///< of the first producer; of Input: the same as output
+  std::vector<Shape> input_shapes;  ///< Concat, Binary: of each producer
+  Shape output;                     ///< of a loss: the input's shape (its gradient's home)
 
   std::int64_t groups =
       1;  ///< convolutions: each group of F / groups filters reads its own C / groups channels; GroupNorm: of channels
@@ -144,6 +152,7 @@ struct Layer {
   LocalResponse response;  ///< LocalResponseNorm
 
   LayerType type() const {
+    if (kind == LayerKind::Binary) return binary;
     return kind == LayerKind::Pointwise ? LayerType(pointwise.function) : LayerType(kind);
   }
   bool is_data() const { return kind == LayerKind::Input; }
@@ -158,8 +167,12 @@ struct Layer {
   /// Shape of the weights, (F, C / groups, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none. Those of a transposed
   /// convolution are those of the convolution whose gradient it is: (C, F / groups, kD, kH, kW).
   Shape weights() const;
-  /// Shape of what the input-th producer makes: that of the first, but for the channels of a Concat.
+  /// Shape of what the input-th producer makes.
   Shape input_shape(std::size_t input) const;
+  /// Whether an input of Binary is read at several places along an axis.
+  bool repeats(std::size_t which, Axis axis) const {
+    return kind == LayerKind::Binary && input_shape(which)[axis] < output[axis];
+  }
   /// Where its first element lies in the output of a layer that places its inputs: behind the channels of the producers before it, or behind padding.
   std::array<std::int64_t, axis_count> origin(std::size_t input) const;
   /// Products that are added up to one output element, away from the borders; of a transposed convolution: on average.

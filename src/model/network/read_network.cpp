@@ -42,7 +42,8 @@ Keys keys_of(LayerType type) {
       return keys;
     }
     case LayerKind::Add:
-    case LayerKind::Concat: return {{"inputs"}, {}};
+    case LayerKind::Concat:
+    case LayerKind::Binary: return {{"inputs"}, {}};
     case LayerKind::Pad: return {{"padding"}, {"input"}};
     case LayerKind::Upsample: return {{"scale"}, {"input", "mode"}};
     case LayerKind::FullyConnected: return {{"filters"}, {"input", "bias"}};
@@ -185,6 +186,7 @@ class Reader {
     const LayerType type = *std::ranges::find(all_layer_types(), json["kind"].get<std::string>(),
                                               [](LayerType each) { return name_of(each); });
     layer.kind = type.kind;
+    layer.binary = type.binary;
     check_keys(json, type);
     if (layer.kind == LayerKind::Pointwise) layer.pointwise = read_pointwise(json, type.function);
     layer.inputs = read_inputs(json, layer.kind, index);

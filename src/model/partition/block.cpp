@@ -16,7 +16,7 @@ std::vector<Block> fold(const Network& network) {
     int home = -1;
     if (is_point_wise(layer.kind)) {
       const LayerIndex latest = *std::max_element(layer.inputs.begin(), layer.inputs.end());
-      if (network.consumers(latest).size() == 1)
+      if (network.layer(latest).output == layer.output && network.consumers(latest).size() == 1)
         home = block_of_layer[static_cast<std::size_t>(latest)];
     }
     if (home < 0) {

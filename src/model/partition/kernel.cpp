@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
     "upsample_forward", "upsample_backward",
     "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars",
     "batch_norm_moments", "running_average", "batch_norm_inference",
-    "convert", "unscale", "adjust_loss_scale"};
+    "convert", "unscale", "adjust_loss_scale", "binary_forward", "binary_backward"};
 // clang-format on
 
 std::int64_t positions(const Shape& shape) {
@@ -75,6 +75,16 @@ std::string copy_key(const Kernel& kernel) {
 std::string fused_key(const Kernel& kernel) {
   return std::string(kernel.addend ? " add" : "") +
          (kernel.activation ? fmt::format(" {}", name_of(kernel.activation->function)) : "");
+}
+
+/// Where the inputs have fewer elements than y, those: "x" and "of" which.
+std::string binary_key(const Kernel& kernel) {
+  std::string key =
+      fmt::format(" n{} c{} p{}", kernel.y[Axis::N], kernel.y[Axis::C], positions(kernel.y));
+  for (const auto& [name, shape] : {std::pair{"a", kernel.x}, {"b", kernel.binary.second}})
+    if (shape != kernel.y) key += fmt::format(" {}{}.{}", name, shape[Axis::C], positions(shape));
+  if (kernel.kind == KernelKind::BinaryBackward) key += kernel.binary.of == 0 ? " of a" : " of b";
+  return key;
 }
 
 /// What decides the time of this kind, behind its name.
@@ -151,9 +161,22 @@ std::string details(const Kernel& kernel) {
     case Convert:
     case Unscale: return fmt::format(" e{}", y.elements());
     case AdjustLossScale: return "";
+    case BinaryForward:
+    case BinaryBackward: return binary_key(kernel);
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
   return "";
+}
+
+/// Reads what the gradient depends on, and dy.
+Operands binary_backward_operands(const Kernel& kernel) {
+  const binary::Reads reads =
+      row_of(kernel.binary.function).reads[static_cast<std::size_t>(kernel.binary.of)];
+  Operands operands{{}, {{kernel.type, kernel.differentiated().elements()}}};
+  if (reads.first) operands.reads.push_back({kernel.type, kernel.x.elements()});
+  if (reads.second) operands.reads.push_back({kernel.type, kernel.binary.second.elements()});
+  operands.reads.push_back({kernel.type, kernel.y.elements()});
+  return operands;
 }
 
 Operands with_read(Operands operands, bool is_there, const Operand& read) {
@@ -226,9 +249,13 @@ bool is_update(KernelKind kind) {
 
 std::string Kernel::name() const {
   using enum KernelKind;
-  if (kind != PointwiseForward && kind != PointwiseBackward) return std::string(name_of(kind));
-  return fmt::format("{}_{}", name_of(pointwise.function),
-                     kind == PointwiseForward ? "forward" : "backward");
+  switch (kind) {
+    case PointwiseForward: return fmt::format("{}_forward", name_of(pointwise.function));
+    case PointwiseBackward: return fmt::format("{}_backward", name_of(pointwise.function));
+    case BinaryForward: return fmt::format("{}_forward", name_of(binary.function));
+    case BinaryBackward: return fmt::format("{}_backward", name_of(binary.function));
+    default: return std::string(name_of(kind));
+  }
 }
 
 std::string Kernel::key() const {
@@ -314,6 +341,8 @@ Operands Kernel::operands() const {
     case Convert: return {{{DataType::F32, x.elements()}}, {output}};
     case Unscale: return {{output, scaling, overflows}, {output, overflows}};
     case AdjustLossScale: return {{scaling, overflows}, {scaling}};
+    case BinaryForward: return {{input, {type, binary.second.elements()}}, {output}};
+    case BinaryBackward: return binary_backward_operands(*this);
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
   return {};
@@ -335,6 +364,8 @@ Flops Kernel::flops() const {
     case SpatialMeanBackward: return {static_cast<double>(x.elements())};
     case PointwiseForward: return {outputs * row_of(pointwise.function).operations.forward};
     case PointwiseBackward: return {outputs * row_of(pointwise.function).operations.backward};
+    case BinaryForward: return {outputs * row_of(binary.function).operations.forward};
+    case BinaryBackward: return {outputs * row_of(binary.function).operations.backward};
     case Add: return {outputs * (inputs - 1)};
     case LocalResponseForward: return {outputs * static_cast<double>(20 + 2 * response.size)};
     case LocalResponseBackward: return {outputs * static_cast<double>(25 + 3 * response.size)};

@@ -23,6 +23,8 @@
 //   BatchNormBackward           x, dy, sums, gradient_sums, scale      dx
 //   PointwiseForward            x                                      y: of each element (network/pointwise.hpp)
 //   PointwiseBackward           x or y, dy                             dx
+//   BinaryForward               a, b                                   y: of each pair of elements (network/binary.hpp)
+//   BinaryBackward              [a], [b], dy                           the gradient of the input `binary.of`
 //   Add                         x0, x1, ...                            y (may be one of the reads)
 //   Dropout                     x                                      y: zero or x / (1 - p), by global element index; backward: the same on dy
 //   SoftmaxCrossEntropy         x, labels (I32, one per sample and position)   loss (F64 scalar: local sum / terms), dx (of the mean loss)
@@ -73,6 +75,7 @@
 #include <vector>
 
 #include "model/base/fields.hpp"
+#include "model/network/binary.hpp"
 #include "model/network/local_response.hpp"
 #include "model/network/pointwise.hpp"
 #include "model/network/scale.hpp"
@@ -129,8 +132,10 @@ enum class KernelKind : int {
   Convert,
   Unscale,
   AdjustLossScale,
+  BinaryForward,
+  BinaryBackward,
 };
-inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::AdjustLossScale) + 1;
+inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BinaryBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
 /// Whether activations or their gradients are among what such kernels read or write: Kernel::type is then theirs.
@@ -171,6 +176,20 @@ struct StatisticsSets {
   friend auto operator<=>(const StatisticsSets&, const StatisticsSets&) = default;
 };
 
+/// A function of two tensors, of which the first has shape Kernel::x. Extents of 1 are read again
+/// along y's.
+struct Binary {
+  BinaryFunction function{};
+  Shape second{};  ///< local
+  int of = 0;      ///< BinaryBackward: which input's gradient it makes
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"function", &Binary::function}, Field{"second", &Binary::second},
+                      Field{"of", &Binary::of});
+  }
+  friend auto operator<=>(const Binary&, const Binary&) = default;
+};
+
 /// One buffer that a kernel reads or writes.
 struct Operand {
   DataType type = DataType::F32;
@@ -208,6 +227,7 @@ struct Kernel {
   std::array<std::int64_t, axis_count> from{};  ///< CopyRegion: start in the source
   std::array<std::int64_t, axis_count> to{};    ///< CopyRegion: start in the destination
   Activation pointwise{};                       ///< Pointwise
+  Binary binary{};                              ///< Binary
   LocalResponse response{};                     ///< LocalResponse
   std::array<Scale, 3> scales{};                ///< Upsample: along D, H, W, with local phases
   /// BatchNorm, ConvolutionForward, BiasAdd, BiasGradient: what is done to the result before it is
@@ -218,9 +238,11 @@ struct Kernel {
 
   /// Factor of negative results where the activation is fused; 1 without one.
   double activation_slope() const { return activation ? *activation->fused_slope() : 1; }
+  /// Of the input that BinaryBackward makes the gradient of.
+  const Shape& differentiated() const { return binary.of == 0 ? x : binary.second; }
   /// The buffers of the table above, in order.
   Operands operands() const;
-  /// That of its kind, but "relu_forward" of a pointwise function: the first word of its key.
+  /// That of its kind, but "relu_forward" of a function: the first word of its key.
   std::string name() const;
   /// The key under which its time is stored: everything that decides how long it takes, nothing else:
   /// "conv_forward n4 c64 f32 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1".
@@ -230,16 +252,16 @@ struct Kernel {
   Bytes bytes() const;
   static constexpr auto fields() {
     using K = Kernel;
-    return std::tuple(Field{"kind", &K::kind}, Field{"x", &K::x}, Field{"y", &K::y},
-                      Field{"windows", &K::windows}, Field{"bias", &K::bias},
-                      Field{"count_padding", &K::count_padding},
-                      Field{"accumulate", &K::accumulate}, Field{"inputs", &K::inputs},
-                      Field{"groups", &K::groups}, Field{"type", &K::type},
-                      Field{"scalar", &K::scalar}, Field{"sets", &K::sets},
-                      Field{"region", &K::region}, Field{"from", &K::from}, Field{"to", &K::to},
-                      Field{"pointwise", &K::pointwise}, Field{"response", &K::response},
-                      Field{"scales", &K::scales}, Field{"activation", &K::activation},
-                      Field{"addend", &K::addend}, Field{"scaled", &K::scaled});
+    return std::tuple(
+        Field{"kind", &K::kind}, Field{"x", &K::x}, Field{"y", &K::y},
+        Field{"windows", &K::windows}, Field{"bias", &K::bias},
+        Field{"count_padding", &K::count_padding}, Field{"accumulate", &K::accumulate},
+        Field{"inputs", &K::inputs}, Field{"groups", &K::groups}, Field{"type", &K::type},
+        Field{"scalar", &K::scalar}, Field{"sets", &K::sets}, Field{"region", &K::region},
+        Field{"from", &K::from}, Field{"to", &K::to}, Field{"pointwise", &K::pointwise},
+        Field{"binary", &K::binary}, Field{"response", &K::response}, Field{"scales", &K::scales},
+        Field{"activation", &K::activation}, Field{"addend", &K::addend},
+        Field{"scaled", &K::scaled});
   }
   friend auto operator<=>(const Kernel&, const Kernel&) = default;
 };

@@ -22,6 +22,7 @@ const LayerFamily& family_of(LayerKind kind) {
     case LayerKind::Softmax:
     case LayerKind::LocalResponseNorm: return layers::across_channels;
     case LayerKind::Add: return layers::addition;
+    case LayerKind::Binary: return layers::binary;
     case LayerKind::Concat:
     case LayerKind::Pad: return layers::placement;
     case LayerKind::SoftmaxCrossEntropy:

@@ -31,7 +31,7 @@ const LayerFamily& family_of(LayerKind kind);
 namespace layers {
 
 extern const LayerFamily contraction, normalization, pooling, pointwise, prelu, dropout,
-    across_channels, addition, placement, loss;
+    across_channels, addition, binary, placement, loss;
 
 }  // namespace layers
 

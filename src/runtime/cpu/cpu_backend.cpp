@@ -28,6 +28,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::BatchNormBackward: return batch_norm_backward;
     case KernelKind::PointwiseForward: return pointwise_forward;
     case KernelKind::PointwiseBackward: return pointwise_backward;
+    case KernelKind::BinaryForward: return binary_forward;
+    case KernelKind::BinaryBackward: return binary_backward;
     case KernelKind::Add: return add;
     case KernelKind::Dropout: return dropout;
     case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;

@@ -89,6 +89,8 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call);
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call);
 void pointwise_forward(const Kernel& kernel, const KernelCall& call);
 void pointwise_backward(const Kernel& kernel, const KernelCall& call);
+void binary_forward(const Kernel& kernel, const KernelCall& call);
+void binary_backward(const Kernel& kernel, const KernelCall& call);
 void add(const Kernel& kernel, const KernelCall& call);
 void dropout(const Kernel& kernel, const KernelCall& call);
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call);

@@ -25,6 +25,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
     case KernelKind::BatchNormBackward: return batch_norm_backward;
     case KernelKind::PointwiseForward: return pointwise_forward;
     case KernelKind::PointwiseBackward: return pointwise_backward;
+    case KernelKind::BinaryForward: return binary_forward;
+    case KernelKind::BinaryBackward: return binary_backward;
     case KernelKind::Add: return add;
     case KernelKind::Dropout: return dropout;
     case KernelKind::SoftmaxCrossEntropy: return softmax_cross_entropy;
@@ -72,6 +74,7 @@ Bytes workspace_of(const Kernel& kernel) {
     case AveragePoolBackward:
     case SpatialMeanForward:
     case PreluGradient:
+    case BinaryBackward:
     case UpsampleBackward: return {kernel.operands().writes[0].elements * size_of(DataType::F64)};
     default: return {0};
   }

@@ -275,7 +275,8 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
       {"name": "n", "kind": "upsample", "scale": [3, 1]},
       {"name": "l", "kind": "upsample", "scale": 2, "mode": "linear"})" +
            loss);
-  EXPECT_EQ(network.layer(2).channels, (std::vector<std::int64_t>{5, 3, 5}));
+  for (const std::size_t i : {0, 1, 2})
+    EXPECT_EQ(network.layer(2).input_shape(i)[Axis::C], (i == 1 ? 3 : 5));
   EXPECT_EQ(network.layer(2).output, (Shape{{8, 13, 1, 9, 12}}));
   EXPECT_EQ(network.layer(2).input_shape(1), (Shape{{8, 3, 1, 9, 12}}));
   EXPECT_EQ(network.layer(2).origin(2), (std::array<std::int64_t, 5>{0, 8, 0, 0, 0}));
@@ -285,6 +286,35 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   EXPECT_EQ(network.layer(4).scales, (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
   EXPECT_EQ(network.layer(5).output, (Shape{{8, 13, 1, 72, 36}}));
   EXPECT_EQ(network.layer(5).scales[2], (Scale{.factor = 2, .linear = true}));
+}
+
+TEST(ReadNetwork, RepeatsWhatHasOneElementAlongAnAxis) {
+  const std::string
+      mean = R"({"name": "mean", "kind": "global_average_pool", "input": "data"},)",
+      map =
+          R"({"name": "map", "kind": "convolution", "input": "data", "filters": 1, "kernel": 1},)";
+  struct Row {
+    std::string layers;
+    const char* inputs;
+    std::array<bool, 2> along_channels, along_height;  ///< of each input
+  };
+  const Row rows[] = {{mean, R"("data", "mean")", {false, false}, {false, true}},
+                      {mean, R"("mean", "data")", {false, false}, {true, false}},
+                      {map, R"("map", "data")", {true, false}, {false, false}},
+                      {mean + map, R"("map", "mean")", {true, false}, {false, true}}};
+  for (const Row& row : rows) {
+    const Network network =
+        read(data + row.layers + R"({"name": "s", "kind": "subtract", "inputs": [)" + row.inputs +
+             "]}" + loss);
+    const Layer& layer = network.layer(network.size() - 2);
+    EXPECT_EQ(layer.output, (Shape{{8, 3, 1, 9, 12}})) << row.inputs;
+    EXPECT_EQ(layer.type(), BinaryFunction::Subtract);
+    for (const std::size_t input : {0, 1}) {
+      EXPECT_EQ(layer.repeats(input, Axis::C), row.along_channels[input]) << row.inputs;
+      EXPECT_EQ(layer.repeats(input, Axis::H), row.along_height[input]) << row.inputs;
+      EXPECT_FALSE(layer.repeats(input, Axis::D)) << row.inputs;
+    }
+  }
 }
 
 TEST(Network, MicroBatchesDivideTheBatchAndHoldWholeSets) {
@@ -446,6 +476,13 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
            loss),
        "at /layers/1: layer c: expected a dilated window along H from 1 to 2147483647, found "
        "4000000001"},
+      {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 1},)" +
+                R"({"name": "s", "kind": "subtract", "inputs": ["data", "a"]})" + loss),
+       "at /layers/2: layer s: expected inputs of one shape (N, C, D, H, W) but for extents of 1 "
+       "behind N, found data of 8 x 3 x 1 x 9 x 12 and a of 8 x 2 x 1 x 9 x 12"},
+      {document(data + R"({"name": "s", "kind": "subtract", "inputs": ["data", "data", "data"]})" +
+                loss),
+       "at /layers/1: layer s: expected 2 inputs, found 3"},
       {document(data + R"({"name": "g", "kind": "group_norm", "groups": 2})" + loss),
        "at /layers/1: layer g: expected a number of groups that divides the 3 channels, found 2"},
       {document(data + R"({"name": "l", "kind": "local_response_norm", "local_size": 4})" + loss),

@@ -1,5 +1,7 @@
 // Layers that compute each element on its own, or each run of channels: pointwise functions, PReLU,
-// dropout, softmax, local response normalization, sums of tensors.
+// dropout, softmax, local response normalization, sums of tensors, functions of two tensors.
+#include <algorithm>
+
 #include "model/partition/layers/splitting.hpp"
 
 namespace stratplan::layers {
@@ -86,6 +88,55 @@ void add_backward(const Site& site, PassSink& passes) {
   }
 }
 
+/// An input that is read at several places of an axis is needed whole by all who split it.
+LayerDistributions distribute_binary(const Layer& layer, const Decomposition& decomposition) {
+  LayerDistributions made = distribute_alike(layer, decomposition);
+  for (std::size_t input = 0; input < layer.inputs.size(); ++input) {
+    Distribution& iteration = made.inputs[input].iteration;
+    for (const Axis axis : all_axes) {
+      if (!layer.repeats(input, axis)) continue;
+      Split& split = iteration.splits[static_cast<std::size_t>(axis)];
+      set_roles(iteration, split.by, Role::Gathered);
+      split = {};
+      iteration.shape[axis] = 1;
+    }
+  }
+  return made;
+}
+
+Kernel binary_kernel(const Site& site, KernelKind kind) {
+  Kernel kernel = site.kernel(kind);
+  kernel.binary = {site.head().binary, site.needed(1).shape()};
+  return kernel;
+}
+
+void binary_forward(const Site& site, PassSink& passes) {
+  passes.add(site.run(binary_kernel(site, BinaryForward), {site.input(0), site.input(1)},
+                      {site.output()}));
+}
+
+void binary_backward(const Site& site, PassSink& passes) {
+  for (std::size_t input = 0; input < 2; ++input) {
+    if (site.reads_data(input)) continue;
+    const BinaryRow row = row_of(site.head().binary);
+    const bool repeats =
+        std::ranges::any_of(all_axes, [&](Axis axis) { return site.head().repeats(input, axis); });
+    Use gradient = site.output_gradient();
+    if (repeats || input > 0 || !row.passes_on) {
+      Kernel kernel = binary_kernel(site, BinaryBackward);
+      kernel.binary.of = static_cast<int>(input);
+      std::vector<Use> reads;
+      if (row.reads[input].first) reads.push_back(site.input(0));
+      if (row.reads[input].second) reads.push_back(site.input(1));
+      reads.push_back(gradient);
+      gradient = site.input_gradient(input);
+      passes.add(site.run(std::move(kernel), std::move(reads), {gradient}));
+    }
+    passes.add(site.send(input, gradient));
+    passes.add(site.add(input, gradient));
+  }
+}
+
 }  // namespace
 
 const LayerFamily pointwise{why_not_alike, distribute_alike, pointwise_forward, pointwise_backward};
@@ -94,5 +145,6 @@ const LayerFamily dropout{why_not_alike, distribute_alike, dropout_forward, drop
 const LayerFamily across_channels{why_not_across_channels, distribute_alike,
                                   across_channels_forward, across_channels_backward};
 const LayerFamily addition{why_not_alike, distribute_alike, add_forward, add_backward};
+const LayerFamily binary{why_not_alike, distribute_binary, binary_forward, binary_backward};
 
 }  // namespace stratplan::layers

@@ -44,10 +44,8 @@ Distribution channel_distribution(const Layer& layer, const ProcessGrid& grid,
 LayerDistributions distribute_alike(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const DimList channels{Dim::F, Dim::C};
-  Shape work = layer.output;
-  if (layer.kind != LayerKind::Concat) work[Axis::C] = layer.input[Axis::C];
   LayerDistributions made;
-  made.inputs = needed_inputs(layer, split(work, grid, channels, Role::Gathered));
+  made.inputs = needed_inputs(layer, split(layer.output, grid, channels, Role::Gathered));
   made.raw = made.home = split(layer.output, grid, channels, Role::Redundant);
   return made;
 }
@@ -73,10 +71,7 @@ std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const Proc
   switch (dim) {
     case Dim::N: return too_many(dim, grid, layer.output[Axis::N], "samples");
     case Dim::F:
-    case Dim::C: {
-      const Shape& work = layer.kind == LayerKind::Concat ? layer.output : layer.input;
-      return too_many(dim, grid, work[Axis::C], "channels");
-    }
+    case Dim::C: return too_many(dim, grid, layer.output[Axis::C], "channels");
     case Dim::D: return too_many(dim, grid, layer.output[Axis::D], "output positions");
     case Dim::H: return too_many(dim, grid, layer.output[Axis::H], "output positions");
     case Dim::W: return too_many(dim, grid, layer.output[Axis::W], "output positions");

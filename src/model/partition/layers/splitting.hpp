@@ -21,7 +21,7 @@ std::vector<Needed> needed_inputs(const Layer& layer, const Distribution& iterat
 Distribution channel_distribution(const Layer& layer, const ProcessGrid& grid,
                                   const DimList& channels);
 
-/// Work over the output's positions and the input's channels: the output lies as it is computed.
+/// Work over the output's elements, which lie as they are computed.
 LayerDistributions distribute_alike(const Layer& layer, const Decomposition& decomposition);
 /// The same, with parameters for each channel.
 LayerDistributions distribute_with_channels(const Layer& layer, const Decomposition& decomposition);
@@ -31,8 +31,8 @@ std::string factor_text(Dim dim, const ProcessGrid& grid);
 /// Nothing if there are as many as parts.
 std::optional<std::string> too_many(Dim dim, const ProcessGrid& grid, std::int64_t extent,
                                     const char* what);
-/// Every dimension may be split, into at most as many parts as there are samples, channels of the
-/// input, output positions.
+/// Every dimension may be split, into at most as many parts as the output has samples, channels,
+/// positions.
 std::optional<std::string> why_not_alike(const Layer& layer, Dim dim, const ProcessGrid& grid);
 /// The same but for channels, of which all are read at once, for this reason.
 std::optional<std::string> why_not_but_channels(const Layer& layer, Dim dim,

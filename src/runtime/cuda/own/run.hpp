@@ -5,6 +5,7 @@
 #include "runtime/cuda/own/activations.hpp"
 #include "runtime/cuda/own/batch_norm.hpp"
 #include "runtime/cuda/own/bias.hpp"
+#include "runtime/cuda/own/binary.hpp"
 #include "runtime/cuda/own/element_wise.hpp"
 #include "runtime/cuda/own/local_response.hpp"
 #include "runtime/cuda/own/loss.hpp"
@@ -37,6 +38,8 @@ void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case BatchNormBackward: return batch_norm_backward<T>(kernel, call, launch);
     case PointwiseForward: return pointwise_forward<T>(kernel, call, launch);
     case PointwiseBackward: return pointwise_backward<T>(kernel, call, launch);
+    case BinaryForward: return binary_forward<T>(kernel, call, launch);
+    case BinaryBackward: return binary_backward<T>(kernel, call, launch);
     case Add: return add<T>(kernel, call, launch);
     case Dropout: return dropout<T>(kernel, call, launch);
     case SoftmaxCrossEntropy: return softmax_cross_entropy<T>(kernel, call, launch);
@@ -102,6 +105,7 @@ inline Bytes workspace(const Kernel& kernel) {
     case SquaredNorms: return SumPlan(one_set(kernel.y.elements()), 1, 2).workspace();
     case Unscale: return SumPlan(one_set(kernel.y.elements()), 1, 1).workspace();
     case LocalResponseBackward: return local_response_workspace(kernel);
+    case BinaryBackward: return RepeatedSum(kernel).workspace();
     default: return {0};
   }
 }
