@@ -455,6 +455,33 @@ TEST(Operators, OfTwoTensorsWhoseAxesDoNotCorrespondAreRefused) {
   }
 }
 
+TEST(Operators, OfProductsThatAreFunctionsMakeThose) {
+  struct Row {
+    std::vector<std::pair<const char*, std::vector<Attribute>>> of_x;
+    const char* kind;
+  };
+  const Row rows[] = {{{}, "square"},
+                      {{{"Sigmoid", {}}}, "silu"},
+                      {{{"HardSigmoid", {{"alpha", 1.0F / 6}}}}, "hard_swish"},
+                      {{{"HardSigmoid", {}}}, "multiply"},
+                      {{{"Softplus", {}}, {"Tanh", {}}}, "mish"},
+                      {{{"Tanh", {}}}, "multiply"}};
+  for (const Row& row : rows)
+    for (const bool swapped : {false, true}) {
+      OnnxModel model(20);
+      model.input("x", image).node("Relu", {"x"}, {"r"});
+      std::string gate = "r";
+      for (const auto& [op, attributes] : row.of_x) {
+        model.node(op, {gate}, {gate + op}, attributes);
+        gate += op;
+      }
+      model.node("Mul", {swapped ? gate : "r", swapped ? "r" : gate}, {"y"}).output("y");
+      const Json layers = imported(model).network["layers"];
+      EXPECT_EQ(layers[layers.size() - 2]["kind"], row.kind);
+      if (std::string(row.kind) != "multiply") EXPECT_EQ(layers.size(), 4) << row.kind;
+    }
+}
+
 TEST(Operators, OfPowersThatAreFunctionsMakeThose) {
   for (const auto& [exponent, kind] : {std::pair{2.0F, "square"}, {0.5F, "sqrt"}}) {
     OnnxModel model(20);

@@ -125,6 +125,7 @@ KINDS = {
     "softmax": lambda a, x, p, run: torch.softmax(x[0], 1),
     "local_response_norm": local_response_norm,
     "add": lambda a, x, p, run: sum(x),
+    "multiply": lambda a, x, p, run: x[0] * x[1],
     "subtract": lambda a, x, p, run: x[0] - x[1],
     "dropout": dropout,
     "softmax_cross_entropy": lambda a, x, p, run: F.cross_entropy(x[0], run["wanted"][:, 0].long()),

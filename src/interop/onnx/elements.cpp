@@ -220,9 +220,48 @@ void subtract(const Operation& op) {
   affine(op, x, {}, mapped(values, [](float value) { return -value; }));
 }
 
+namespace {
+
+/// A pointwise function that models spell as x times something of x.
+struct Gated {
+  PointwiseFunction function;
+  std::vector<LayerType> of_x;  ///< the last first
+};
+
+/// The functions are those of x that lead to `gate`, with their usual constants but for these.
+bool leads_to(const Graph& graph, const Tensor& x, const Tensor& gate, const Gated& gated) {
+  std::size_t at = gate.draft;
+  for (const LayerType& type : gated.of_x) {
+    const Draft& draft = graph.drafts[at];
+    if (draft.type != type || draft.inputs.size() != 1) return false;
+    const bool sixth = std::abs(draft.attributes.value("alpha", 0.0) - 1.0 / 6) < 1e-6;
+    if (type == PointwiseFunction::HardSigmoid && !sixth) return false;
+    at = draft.inputs[0];
+  }
+  return at == x.draft && x.dims == gate.dims;
+}
+
+std::optional<PointwiseFunction> gated_function(const Graph& graph, const Tensor& x,
+                                                const Tensor& gate) {
+  using enum PointwiseFunction;
+  static const std::vector<Gated> all{
+      {Square, {}}, {Silu, {Sigmoid}}, {HardSwish, {HardSigmoid}}, {Mish, {Tanh, Softplus}}};
+  for (const Gated& gated : all)
+    if (leads_to(graph, x, gate, gated)) return gated.function;
+  return {};
+}
+
+}  // namespace
+
 void multiply(const Operation& op) {
   const auto side = constant_side(op);
-  need(side.has_value(), "a product of two tensors that are computed");
+  if (!side) {
+    const Tensor a = op.tensor(0), b = op.tensor(1);
+    for (const auto& [x, gate] : {std::pair{a, b}, {b, a}})
+      if (const auto function = gated_function(op.graph, x, gate))
+        return op.point_wise(*function, {x});
+    return of_two(op, BinaryFunction::Multiply);
+  }
   const Tensor x = op.tensor(1 - *side);
   affine(op, x, per_channel(op, op.constant(*side), x), {});
 }

@@ -61,9 +61,26 @@ struct Subtract : Row {
   }
 };
 
+struct Multiply : Row {
+  static constexpr std::string_view name = "multiply", onnx = "Mul";
+  static constexpr Reads first_reads{.second = true}, second_reads{.first = true};
+  template <class T>
+  static constexpr T value(T a, T b) {
+    return a * b;
+  }
+  template <class T>
+  static constexpr T first_gradient(T, T b, T dy) {
+    return dy * b;
+  }
+  template <class T>
+  static constexpr T second_gradient(T a, T, T dy) {
+    return dy * a;
+  }
+};
+
 }  // namespace binary
 
-#define SP_BINARY_FUNCTIONS(ROW) ROW(Subtract)
+#define SP_BINARY_FUNCTIONS(ROW) ROW(Subtract) ROW(Multiply)
 
 #define SP_BINARY_NAME(Function) Function,
 enum class BinaryFunction : std::uint8_t { SP_BINARY_FUNCTIONS(SP_BINARY_NAME) };
