@@ -81,6 +81,11 @@ const std::map<std::string_view, std::function<double(double, pointwise::Constan
         {"abs", [](double x, auto) { return std::fabs(x); }},
         {"exp", [](double x, auto) { return std::exp(x); }},
         {"sqrt", [](double x, auto) { return std::pow(x, 0.5); }},
+        {"gelu", [](double x, auto) { return x * std::erfc(-x * M_SQRT1_2) / 2; }},
+        {"gelu_tanh",
+         [](double x, auto) {
+           return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * std::pow(x, 3))));
+         }},
         {"square", [](double x, auto) { return std::pow(x, 2); }},
     };
 

@@ -120,6 +120,8 @@ KINDS = {
     "exp": lambda a, x, p, run: torch.exp(x[0]),
     "sqrt": lambda a, x, p, run: torch.sqrt(x[0]),
     "square": lambda a, x, p, run: torch.square(x[0]),
+    "gelu": lambda a, x, p, run: F.gelu(x[0]),
+    "gelu_tanh": lambda a, x, p, run: F.gelu(x[0], approximate="tanh"),
     "prelu": lambda a, x, p, run: F.prelu(x[0], p["slope"]),
     "clip": lambda a, x, p, run: torch.clamp(x[0], *a["constants"]),
     "softmax": lambda a, x, p, run: torch.softmax(x[0], 1),

@@ -350,13 +350,48 @@ struct Square : Row {
   }
 };
 
+struct Gelu : Row {
+  static constexpr std::string_view name = "gelu", onnx = "Gelu";
+  static constexpr OnnxMode onnx_mode{"approximate", "none", "none"};
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{24, 47};
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x / 2 * (1 + Math::erf(x * T(0.70710678118654752)));  // 1 / sqrt(2)
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T density = Math::exp(-x * x / 2) * T(0.39894228040143268);  // 1 / sqrt(2 pi)
+    return dy * ((1 + Math::erf(x * T(0.70710678118654752))) / 2 + x * density);
+  }
+};
+
+/// Gelu as Hendrycks and Gimpel approximate it (arXiv 1606.08415, section 2).
+struct GeluTanh : Row {
+  static constexpr std::string_view name = "gelu_tanh", onnx = "Gelu";
+  static constexpr OnnxMode onnx_mode{"approximate", "none", "tanh"};
+  static constexpr Reads reads = Reads::Input;
+  static constexpr Operations operations{28, 36};
+  static constexpr double factor = 0.79788456080286536, cubic = 0.044715;  // sqrt(2 / pi)
+  template <class Math, class T>
+  static constexpr T value(T x, const Constants<T>&) {
+    return x / 2 * (1 + Math::tanh(T(factor) * (x + T(cubic) * x * x * x)));
+  }
+  template <class Math, class T>
+  static constexpr T gradient(T x, T dy, const Constants<T>&) {
+    const T tanh = Math::tanh(T(factor) * (x + T(cubic) * x * x * x)),
+            slope = T(factor) * (1 + 3 * T(cubic) * x * x);
+    return dy / 2 * (1 + tanh + x * (1 - tanh * tanh) * slope);
+  }
+};
+
 }  // namespace pointwise
 
 // clang-format off
 #define SP_POINTWISE_FUNCTIONS(ROW)                                                         \
   ROW(Relu) ROW(LeakyRelu) ROW(Sigmoid) ROW(Tanh) ROW(Elu) ROW(Clip) ROW(Silu)              \
   ROW(HardSwish) ROW(HardSigmoid) ROW(Softplus) ROW(Mish) ROW(Selu) ROW(Celu) ROW(Abs)      \
-  ROW(Exp) ROW(Sqrt) ROW(Square)
+  ROW(Exp) ROW(Sqrt) ROW(Square) ROW(Gelu) ROW(GeluTanh)
 // clang-format on
 
 #define SP_POINTWISE_ENUMERATOR(Function) Function,
