@@ -16,6 +16,7 @@
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"
 #include "report/memory_report.hpp"
+#include "report/objective.hpp"
 
 namespace stratplan {
 namespace {
@@ -35,7 +36,10 @@ struct PlanOptions {
 
 Decomposition parse_decomposition(const std::string& text) {
   try {
-    return Decomposition::parse(text);
+    const Decomposition parsed = Decomposition::parse(text);
+    if (parsed.ranks != Ranks())
+      throw std::invalid_argument(fmt::format("\"{}\": a plan lies on all of its ranks", text));
+    return parsed;
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--uniform: {}", error.what()));
   }
@@ -125,6 +129,7 @@ Json to_json(const Plan& plan, const Network& network, const PlanningResult* res
   for (const Considered& considered : result->baselines)
     baselines.push_back(considered_to_json(considered));
   document["optimal"] = result->optimal;
+  document["objective_seconds"] = result->objective.value;
   document["gap"] = result->gap;
   document["candidates"] = result->candidates;
   document["search_seconds"] = result->search_seconds.value;
@@ -181,11 +186,10 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
     return;
   }
   fmt::print("{}\n", to_text(baseline_table(plan, *result)));
-  fmt::print("{} decompositions of {} blocks considered; {}\n", result->candidates, result->blocks,
-             result->optimal ? "proven best for the sum of costs"
-             : result->objective.value == 0
-                 ? "none that a search found fits"
-                 : fmt::format("at most {:.2f} % from the best sum of costs", 100 * result->gap));
+  fmt::print(
+      "{} decompositions of {} blocks considered\nobjective  {}\nstep       {} ms simulated\n",
+      result->candidates, result->blocks, objective_text(*result),
+      milliseconds(plan.prediction->step));
   if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
   if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
   if (!result->front.empty())

@@ -9,6 +9,7 @@
 #include "model/base/shell.hpp"
 #include "model/base/text.hpp"
 #include "model/timings.hpp"
+#include "report/objective.hpp"
 
 namespace stratplan {
 namespace {
@@ -100,12 +101,9 @@ std::string section_of_machine(const AutotuneResult& result, const AutotuneReque
 
 std::string section_of_search(const PlanningResult& planning) {
   std::string section = fmt::format(
-      "{} decompositions of {} blocks were considered ({} more were illegal); the search's choice "
-      "is {}.\n",
-      planning.candidates, planning.blocks, planning.rejections,
-      planning.optimal
-          ? "proven best for the sum of costs"
-          : fmt::format("at most {:.2f} % from the best sum of costs", 100 * planning.gap));
+      "{} decompositions of {} blocks were considered ({} more were illegal); the objective of the "
+      "search's choice is {}.\n",
+      planning.candidates, planning.blocks, planning.rejections, objective_text(planning));
   if (!planning.reranking.empty()) section += "\n" + planning.reranking + "\n";
   return section;
 }
