@@ -4,9 +4,9 @@
 //   - messages, bytes and collectives that pass are those of the program's steps, and those that Traffic states in closed form
 //   - what the layer makes and the gradients that it passes back equal the undivided run's, element by element
 //   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
-#include <gtest/gtest.h>
-
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,7 +135,7 @@ void set_integer_parameters(const Program& program, Executor& executor) {
                    for (std::int64_t i = 0; i < count; ++i)
                      values[static_cast<std::size_t>(local + i)] = small_integer(salt, global + i);
                  });
-    executor.upload(slice.value, values.data());
+    upload_block(program, slice, ParameterPart::Value, values, executor);
   }
 }
 
@@ -148,7 +148,7 @@ struct RankRun {
 
 struct Recording {
   std::vector<std::unique_ptr<RankRun>> ranks;
-  std::vector<NamedTensor> gathered;  ///< loss and parameter gradients
+  std::vector<NamedTensor> gathered;  ///< loss, parameter gradients, running statistics
 };
 
 /// Each layer's own kernels are looked at, so none are fused: fusion_test compares with these.
@@ -172,12 +172,15 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
     CountingCommunicator communicator(inner);
     IntegerData data;
     Executor executor(network, mine.program, *mine.backend, communicator, data,
-                      {.learning_rate = 0});
+                      {.learning_rate = 0, .loss_scale = {.initial = 8}});
     set_integer_parameters(mine.program, executor);
     executor.poison();
+    executor.set_loss_scaling({executor.settings().loss_scale.initial, 0});
     executor.run(0);
     mine.counts = communicator.counts();
-    auto gathered = gather_iteration(network, mine.program, executor, communicator);
+    auto gathered = gather_iteration(network, mine.program, executor, inner);
+    for (NamedTensor& tensor : gather_running_statistics(network, mine.program, executor, inner))
+      gathered.push_back(std::move(tensor));
     if (inner.rank() == 0) run.gathered = std::move(gathered);
   });
   return run;
@@ -472,6 +475,118 @@ TEST(GuardOfStatistics, OneSetSeveralPerRankAndStraddlingOnes) {
     guard(at, undivided, Decomposition::parse(row.grid), {row.ranks}, random);
   }
 }
+
+// ---------------------------------------------------------------- each option of execution
+
+/// One way to execute the same: the numbers are those of an undivided run in the same precision.
+struct Option {
+  const char* name;
+  void (*set)(const Network&, const LayerDecompositions&, Execution&);
+  int micro_batches = 1;
+};
+
+std::set<std::string> all_names(const Network& network) {
+  std::set<std::string> names;
+  for (const Layer& layer : network.layers)
+    if (!layer.is_data()) names.insert(layer.name);
+  return names;
+}
+
+const Option options[] = {
+    {"fused", [](auto&, auto&, Execution&) {}},
+    {"small buckets", [](auto&, auto&, Execution& e) { e.bucket_bytes = {64}; }},
+    {"one bucket", [](auto&, auto&, Execution& e) { e.bucket_bytes = {1 << 30}; }},
+    {"tracks", [](auto&, auto&, Execution& e) { e.concurrent_tracks = true; }},
+    {"slabs", [](const Network& network, const LayerDecompositions& layers,
+                 Execution& e) { e.slabs = layers_for_slabs(network, layers); }},
+    {"slabs on tracks",
+     [](const Network& network, const LayerDecompositions& layers, Execution& e) {
+       e.slabs = layers_for_slabs(network, layers);
+       e.concurrent_tracks = true;
+     }},
+    {"recomputed",
+     [](const Network& network, auto&, Execution& e) { e.recompute = all_names(network); }},
+    {"sharding 1", [](auto&, auto&, Execution& e) { e.sharding = 1; }},
+    {"sharding 2", [](auto&, auto&, Execution& e) { e.sharding = 2; }},
+    {"sharding 3, small buckets",
+     [](auto&, auto&, Execution& e) {
+       e.sharding = 3;
+       e.bucket_bytes = {64};
+     }},
+    {"bf16", [](auto&, auto&, Execution& e) { e.precision.activations = DataType::BF16; }},
+    {"fp16", [](auto&, auto&, Execution& e) { e.precision.activations = DataType::F16; }},
+    {"micro-batches", [](auto&, auto&, Execution&) {}, 2},
+    {"micro-batches, recomputed, sharding 2",
+     [](const Network& network, auto&, Execution& e) {
+       e.recompute = all_names(network);
+       e.sharding = 2;
+     },
+     2},
+};
+
+/// Whether the option says anything of the case.
+bool applies(const Option& option, const Case& at) {
+  const bool takes_batch = at.network.layers.back().kind == LayerKind::DiceLoss;
+  return option.micro_batches == 1 || !takes_batch;
+}
+
+void guard_option(const Option& option, Case at, const LayerDecompositions& decompositions) {
+  at.network.training.micro_batches = option.micro_batches;
+  at.network.batch *= option.micro_batches;
+  if (option.micro_batches > 1)  // sets of statistics are whole in each
+    at.network.statistics_samples = at.network.micro_batch();
+  at.network.running_momentum = 0.1;
+  const auto run = [&](const LayerDecompositions& layers) {
+    Execution execution;
+    option.set(at.network, layers, execution);
+    return execute(at.network, layers,
+                   [&](int rank) { return lower(at.network, layers, execution, rank); });
+  };
+  const Recording divided = run(decompositions),
+                  undivided = run(LayerDecompositions(at.network.layers.size()));
+  for (const auto& rank : divided.ranks)
+    EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
+  Execution execution;
+  option.set(at.network, decompositions, execution);
+  bool finite = true, equal = true;
+  for (std::size_t i = 0; i < undivided.gathered.size(); ++i) {
+    const std::vector<float>& values = undivided.gathered[i].values;
+    finite = finite && std::ranges::all_of(values, [](float x) { return std::isfinite(x); });
+    equal = equal && values == divided.gathered.at(i).values;
+  }
+  if (!finite || equal) return;  // beyond fp16's range; all gradients zero, perhaps
+  const double tolerance = verification_tolerance(at.network, execution.precision);
+  const VerificationResult found = compare(undivided.gathered, divided.gathered, tolerance);
+  EXPECT_TRUE(found.passed) << found.worst_tensor << " " << found.gradient_difference << ", loss "
+                            << found.loss_difference << ", allowed " << tolerance;
+}
+
+/// Of the decompositions over 1 to 12 ranks, the one in so many that is executed with one option.
+int guard_options(LayerType type, int one_in) {
+  int executed = 0;
+  for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {6}, {2, 2}, {12}}) {
+    Random random(static_cast<unsigned>(topology.front()));
+    for (unsigned seed = 0; seed < seeds_of(type.kind); ++seed) {
+      const Case at = make_case(type, seed, random);
+      for (const Decomposition& legal : legal_decompositions(at.network.layer(at.tested), topology))
+        for (const Option& option : options) {
+          const int ranks = legal.grid.ranks();
+          const bool drawn = random.number(1, one_in * (ranks > 4 ? ranks : 1)) == 1;
+          if (!drawn || !applies(option, at) || testing::Test::HasFailure()) continue;
+          SCOPED_TRACE(
+              fmt::format("{}, seed {}, {} on {} ranks", option.name, seed, legal.text(), ranks));
+          guard_option(option, at, surround(at, legal, topology, random));
+          ++executed;
+        }
+    }
+  }
+  return executed;
+}
+
+TEST_P(Guard, SomeExecutions) { EXPECT_GT(guard_options(GetParam(), 40), 3); }
+
+/// Minutes with sanitizers.
+TEST_P(GuardSweep, EveryExecution) { EXPECT_GT(guard_options(GetParam(), 4), 40); }
 
 // ---------------------------------------------------------------- each pass is needed
 
