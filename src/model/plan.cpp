@@ -225,6 +225,9 @@ class Reader {
     } catch (const std::invalid_argument& error) {
       fail(pointer, error.what());
     }
+    if (decomposition.ranks != Ranks()) {
+      fail(pointer, fmt::format("expected a grid on all of the plan's ranks, found {}", text));
+    }
     if (decomposition.grid.ranks() != plan_.ranks) {
       fail(pointer, fmt::format("expected a grid of the plan's {} ranks, found {} of {}",
                                 plan_.ranks, text, decomposition.grid.ranks()));

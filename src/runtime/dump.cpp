@@ -109,18 +109,37 @@ class Assembly {
   Shape whole_;
 };
 
+/// All parameters of the network; those that lie on other ranks are empty here.
+std::vector<ParameterSlice> all_parameters(const Network& network, const Program& program) {
+  std::vector<ParameterSlice> all;
+  for (LayerIndex layer = network.size() - 1; layer >= 0; --layer)
+    for (const auto& [what, global] : parameters_of(network.layer(layer))) {
+      const auto held = std::ranges::find_if(program.parameters,
+                                             [layer, sought = what](const ParameterSlice& slice) {
+                                               return slice.layer == layer && slice.what == sought;
+                                             });
+      all.push_back(
+          held != program.parameters.end()
+              ? *held
+              : ParameterSlice{.what = what, .layer = layer, .region = {}, .global = global});
+    }
+  return all;
+}
+
 }  // namespace
 
 std::vector<NamedTensor> gather_parameters(const Network& network, const Program& program,
                                            Executor& executor, Communicator& communicator,
                                            ParameterPart part) {
+  const std::vector<ParameterSlice> parameters = all_parameters(network, program);
   std::vector<Region> own;
-  for (const ParameterSlice& slice : program.parameters) own.push_back(slice.region);
+  for (const ParameterSlice& slice : parameters) own.push_back(slice.region);
   const std::vector<std::vector<Region>> regions = all_regions(own, communicator);
   std::vector<NamedTensor> tensors;
-  for (std::size_t i = 0; i < program.parameters.size(); ++i) {
-    const ParameterSlice& slice = program.parameters[i];
-    std::vector<float> mine = download_block(program, slice, part, executor, communicator);
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const ParameterSlice& slice = parameters[i];
+    std::vector<float> mine;
+    if (!slice.region.empty()) mine = download_block(program, slice, part, executor, communicator);
     if (const auto tensor = Assembly(communicator, regions, i, slice.global).run(mine))
       tensors.push_back(named(slice, network, *tensor));
   }
@@ -147,17 +166,28 @@ std::array<std::string, 2> running_names(const RunningStatistics& running, const
 std::vector<NamedTensor> gather_running_statistics(const Network& network, const Program& program,
                                                    Executor& executor, Communicator& communicator) {
   std::vector<TensorBlock> blocks;
-  for (const RunningStatistics& running : program.running) {
+  std::vector<RunningStatistics> all;
+  for (LayerIndex layer = network.size() - 1; layer >= 0; --layer) {
+    if (network.running_momentum == 0 || !takes_batch_statistics(network.layer(layer).kind))
+      continue;
+    const auto held = std::ranges::find(program.running, layer, &RunningStatistics::layer);
+    all.push_back(
+        held != program.running.end()
+            ? *held
+            : RunningStatistics{layer, {}, parameters_of(network.layer(layer))[0].second});
+    const RunningStatistics& running = all.back();
     const std::int64_t channels = running.region.elements();
     std::vector<float> both(static_cast<std::size_t>(2 * channels));
-    executor.download(running.value, both.data());
-    for (auto begin = both.begin(); begin != both.end(); begin += channels)
-      blocks.push_back({running.region, running.global, {begin, begin + channels}});
+    if (channels > 0) executor.download(running.value, both.data());
+    for (const std::int64_t begin : {std::int64_t{0}, channels})
+      blocks.push_back({running.region,
+                        running.global,
+                        {both.begin() + begin, both.begin() + begin + channels}});
   }
   std::vector<std::vector<float>> whole = gather_blocks(blocks, communicator);
   std::vector<NamedTensor> tensors;
   for (std::size_t i = 0; i < whole.size(); ++i) {
-    const RunningStatistics& running = program.running[i / 2];
+    const RunningStatistics& running = all[i / 2];
     tensors.push_back(
         {running_names(running, network)[i % 2], {running.global[Axis::C]}, std::move(whole[i])});
   }
@@ -168,8 +198,11 @@ std::vector<NamedTensor> gather_iteration(const Network& network, const Program&
                                           Executor& executor, Communicator& communicator) {
   std::vector<NamedTensor> tensors =
       gather_parameters(network, program, executor, communicator, ParameterPart::Gradient);
-  if (communicator.rank() == collector)
-    tensors.insert(tensors.begin(), {"loss", {1}, {static_cast<float>(executor.loss())}});
+  const Shape one;
+  std::vector<TensorBlock> loss{{program.loss >= 0 ? whole(one) : Region{}, one, {}}};
+  if (program.loss >= 0) loss[0].values.push_back(static_cast<float>(executor.loss()));
+  const std::vector<std::vector<float>> found = gather_blocks(loss, communicator);
+  if (!found.empty()) tensors.insert(tensors.begin(), {"loss", {1}, found[0]});
   return tensors;
 }
 

@@ -370,8 +370,8 @@ void Executor::follow_track(Track track) {
 // ---------------------------------------------------------------- numbers in and out
 
 double Executor::loss() {
-  double loss = 0;
-  download(program_.loss, &loss);
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  if (program_.loss >= 0) download(program_.loss, &loss);
   return loss;
 }
 

@@ -290,7 +290,7 @@ std::vector<Program> programs_of(const Recipe& recipe) {
   const int ranks = layers.back().grid.ranks();
   std::vector<Program> programs;
   for (int rank = 0; rank < ranks; ++rank)
-    programs.push_back((infers ? lower_inference : lower)(network, layers, execution, rank));
+    programs.push_back((infers ? lower_inference : lower)(network, layers, execution, rank, ranks));
   if (by_transports) {
     const Ways ways = transports_of(programs);
     for (Program& program : programs) take_ways(program, ways);

@@ -542,8 +542,10 @@ void guard_option(const Option& option, Case at, const LayerDecompositions& deco
     return execute(at.network, layers,
                    [&](int rank) { return lower(at.network, layers, execution, rank); });
   };
-  const Recording divided = run(decompositions),
-                  undivided = run(LayerDecompositions(at.network.layers.size()));
+  Recording divided = run(decompositions),
+            undivided = run(LayerDecompositions(at.network.layers.size()));
+  if (has_statistics(at.network.layer(at.tested).kind))
+    for (Recording* each : {&divided, &undivided}) each->gathered = own_tensors(at, each->gathered);
   for (const auto& rank : divided.ranks)
     EXPECT_EQ(rank->counts, priced(rank->program)) << "rank " << rank->program.rank;
   Execution execution;

@@ -12,15 +12,26 @@ namespace stratplan {
 
 std::string Decomposition::text() const {
   return grid.text() +
-         (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "");
+         (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "") +
+         ranks.text();
 }
 
 Decomposition Decomposition::parse(std::string_view text) {
-  constexpr std::string_view all_reduce = " all-reduce";
-  if (text.ends_with(all_reduce))
-    return {ProcessGrid::parse(text.substr(0, text.size() - all_reduce.size())),
-            Landing::AllReduce};
-  return {ProcessGrid::parse(text), Landing::ReduceScatter};
+  constexpr std::string_view all_reduce = " all-reduce", on = " on ";
+  Decomposition parsed;
+  const std::size_t place = text.find(on);
+  std::string_view rest = text.substr(0, place);
+  if (rest.ends_with(all_reduce)) {
+    rest.remove_suffix(all_reduce.size());
+    parsed.landing = Landing::AllReduce;
+  }
+  parsed.grid = ProcessGrid::parse(rest);
+  if (place == std::string_view::npos) return parsed;
+  parsed.ranks = Ranks::parse(text.substr(place + on.size()));
+  if (parsed.ranks.count() != parsed.grid.ranks())
+    throw std::invalid_argument(fmt::format("\"{}\": expected {} ranks, found {}", text,
+                                            parsed.grid.ranks(), parsed.ranks.count()));
+  return parsed;
 }
 
 namespace {
@@ -40,7 +51,12 @@ std::array<Window, 3> iteration_windows(const Layer& layer) {
 }
 
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
-  return family_of(layer.kind).distribute(layer, decomposition);
+  LayerDistributions made = family_of(layer.kind).distribute(layer, decomposition);
+  for (Needed& input : made.inputs) input.iteration.ranks = decomposition.ranks;
+  made.raw.ranks = made.home.ranks = decomposition.ranks;
+  if (made.weights) made.weights->ranks = decomposition.ranks;
+  if (made.channels) made.channels->ranks = decomposition.ranks;
+  return made;
 }
 
 namespace {
@@ -100,10 +116,12 @@ std::optional<Rejection> check(const Layer& layer, const Decomposition& decompos
 
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind == LayerKind::GlobalAveragePool)
-    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing};
+    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing,
+            decomposition.ranks};
   if (layer.mixes_channels() && decomposition.landing == Landing::AllReduce)
-    return {decomposition.grid.relabelled({Dim::C}, Dim::R), Landing::ReduceScatter};
-  return {decomposition.grid, Landing::ReduceScatter};
+    return {decomposition.grid.relabelled({Dim::C}, Dim::R), Landing::ReduceScatter,
+            decomposition.ranks};
+  return {decomposition.grid, Landing::ReduceScatter, decomposition.ranks};
 }
 
 Nearest nearest_legal(const Layer& layer, const Decomposition& wanted) {

@@ -17,8 +17,9 @@ struct Decomposition {
   ProcessGrid grid;
   Landing landing =
       Landing::ReduceScatter;  ///< matters only for a contraction of one group with C parts
+  Ranks ranks{};               ///< of the job, on which the grid lies
 
-  /// "C2 F2", or "C2 F2 all-reduce".
+  /// "C2 F2", "C2 F2 all-reduce", or "H3 on 3,1,4".
   std::string text() const;
   static Decomposition parse(std::string_view text);
   friend bool operator==(const Decomposition&, const Decomposition&) = default;

@@ -1,5 +1,6 @@
 #pragma once
-// How one tensor lies over the ranks: which grid dimensions split which axis, and what the remaining ones mean.
+// How one tensor lies over ranks: which grid dimensions split which axis, what the remaining ones
+// mean, and which of the job's ranks they are. Ranks are the grid's unless they are called the job's.
 #include <array>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "model/partition/halo.hpp"
 #include "model/partition/interval.hpp"
 #include "model/partition/process_grid.hpp"
+#include "model/partition/ranks.hpp"
 
 namespace stratplan {
 
@@ -32,9 +34,16 @@ struct Distribution {
   ProcessGrid grid;
   std::array<Split, axis_count> splits;  ///< per tensor axis
   std::array<Role, dim_count> roles{};  ///< per grid dimension; Block exactly for those in `splits`
+  Ranks ranks{};                        ///< of the job
 
   const Split& split(Axis axis) const { return splits[static_cast<int>(axis)]; }
   Role role(Dim dim) const { return roles[static_cast<int>(dim)]; }
+  /// The grid's rank of one of the job's; -1 if it holds nothing of the tensor.
+  int place(int job_rank) const { return ranks.of_grid(job_rank, grid.ranks()); }
+  /// The job's ranks that differ from `rank` only along `dims`.
+  std::vector<int> group(int rank, const DimList& dims) const {
+    return ranks.of_job(grid.group(rank, dims));
+  }
   /// Interval of the block that a rank holds along an axis.
   Interval owned(Axis axis, int rank) const;
   Region owned(int rank) const;

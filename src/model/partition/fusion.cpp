@@ -21,6 +21,10 @@ bool takes(const Network& network, const Fusion& fusion, const Decomposition& of
   return has_statistics(head.kind) || (is_contraction(head.kind) && ends_in_kernel(head, of_head));
 }
 
+bool same_place(const Decomposition& a, const Decomposition& b) {
+  return a.grid == b.grid && a.ranks == b.ranks;
+}
+
 }  // namespace
 
 std::vector<LayerIndex> Fusion::layers() const {
@@ -43,8 +47,8 @@ std::vector<Fusion> fuse(const Network& network, const Block& block,
   for (std::size_t i = 0; i < block.layers.size(); ++i) {
     const LayerIndex index = block.layers[i];
     const bool inherits =
-        i > 0 && decompositions[i].grid ==
-                     inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]).grid;
+        i > 0 && same_place(decompositions[i],
+                            inherited(network.layer(block.layers[i - 1]), decompositions[i - 1]));
     if (execution.fuse && inherits &&
         takes(network, fusions.back(), decompositions[head], network.layer(index))) {
       (network.layer(index).kind == LayerKind::Add ? fusions.back().add

@@ -1,5 +1,7 @@
 #include "model/partition/lower.hpp"
 
+#include <algorithm>
+
 #include "model/base/assert.hpp"
 #include "model/partition/lowering.hpp"
 #include "model/partition/ways.hpp"
@@ -17,14 +19,18 @@ std::vector<LayerIndex> backward_order(const Network& network) {
 }
 
 int ranks_of(const Network& network, const LayerDecompositions& decompositions) {
-  for (LayerIndex index = 0; index < network.size(); ++index)
-    if (network.layer(index).kind != LayerKind::Input)
-      return decompositions[static_cast<std::size_t>(index)].grid.ranks();
-  return 1;
+  int ranks = 1;
+  for (LayerIndex index = 0; index < network.size(); ++index) {
+    const Decomposition& of_layer = decompositions[static_cast<std::size_t>(index)];
+    if (network.layer(index).kind == LayerKind::Input) continue;
+    for (int rank = 0; rank < of_layer.grid.ranks(); ++rank)
+      ranks = std::max(ranks, of_layer.ranks.of_job(rank) + 1);
+  }
+  return ranks;
 }
 
 /// Inputs from outside the fusion: loaded, or given.
-void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion, int rank) {
+void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fusion) {
   for (const LayerIndex index : fusion.layers()) {
     Lowering::State& state = lowering.state(index);
     const auto& inputs = network.layer(index).inputs;
@@ -33,8 +39,9 @@ void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fu
         lowering.edge_forward(inputs[input], index, input);
       } else {
         state.needed.resize(inputs.size(), -1);
-        state.needed[input] = lowering.add_buffer(
-            "x", TensorClass::Activation, state.distributions.inputs[input].region(rank), index);
+        state.needed[input] =
+            lowering.add_buffer("x", TensorClass::Activation,
+                                state.distributions.inputs[input].region(state.rank), index);
       }
     }
   }
@@ -43,8 +50,8 @@ void provide_inputs(Lowering& lowering, const Network& network, const Fusion& fu
 }  // namespace
 
 Program lower(const Network& network, const LayerDecompositions& decompositions,
-              const Execution& execution, int rank) {
-  Lowering lowering(network, execution, rank, ranks_of(network, decompositions));
+              const Execution& execution, int rank, int ranks) {
+  Lowering lowering(network, execution, rank, std::max(ranks, ranks_of(network, decompositions)));
   return lower_with(lowering, network, decompositions, execution);
 }
 
@@ -76,10 +83,11 @@ Program lower_with(Lowering& lowering, const Network& network,
 }
 
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
-                        const Execution& execution, int rank) {
+                        const Execution& execution, int rank, int ranks) {
   SP_ASSERT(static_cast<int>(decompositions.size()) == network.size(),
             "decompositions={} layers={}", decompositions.size(), network.size());
-  Lowering lowering(network, execution, rank, ranks_of(network, decompositions), true);
+  Lowering lowering(network, execution, rank, std::max(ranks, ranks_of(network, decompositions)),
+                    true);
   const std::vector<LayerIndex> backward = backward_order(network);
   for (const LayerIndex index : backward)
     lowering.place(index, decompositions[static_cast<std::size_t>(index)]);
@@ -110,11 +118,11 @@ Program lower_fusion(const Network& network, const Fusion& fusion, const Decompo
   Lowering::State& last = lowering.state(fusion.last());
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
-    provide_inputs(lowering, network, fusion, rank);
+    provide_inputs(lowering, network, fusion);
     for (const LayerIndex index : layers) lowering.layer_forward(index);
     if (!is_loss(network.layer(fusion.head).kind))
       last.contributions = {lowering.add_buffer("dy", TensorClass::ActivationGradient,
-                                                last.distributions.home.owned(rank),
+                                                last.distributions.home.owned(last.rank),
                                                 fusion.last())};
     lowering.begin_backward();
     if (lowering.recomputation().remade(fusion.last())) lowering.make_again(fusion.head);
@@ -134,14 +142,15 @@ Program lower_edge(const Network& network, LayerIndex producer, const Decomposit
   lowering.place(consumer, to);
   for (std::int64_t micro_batch = 0; micro_batch < network.training.micro_batches; ++micro_batch) {
     lowering.begin_micro_batch(micro_batch);
-    lowering.state(producer).home =
-        lowering.add_buffer("home", TensorClass::Activation,
-                            lowering.state(producer).distributions.home.owned(rank), producer);
+    lowering.state(producer).home = lowering.add_buffer(
+        "home", TensorClass::Activation,
+        lowering.state(producer).distributions.home.owned(lowering.state(producer).rank), producer);
     lowering.edge_forward(producer, consumer, input);
     lowering.unpack_arrived(consumer);
     const BufferId gradient = lowering.add_buffer(
         "d needed", TensorClass::ActivationGradient,
-        lowering.state(consumer).distributions.inputs[input].region(rank), consumer);
+        lowering.state(consumer).distributions.inputs[input].region(lowering.state(consumer).rank),
+        consumer);
     lowering.begin_backward();
     if (lowering.recomputation().brings_again(consumer, producer))
       lowering.edge_forward(producer, consumer, input);

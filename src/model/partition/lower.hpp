@@ -7,17 +7,18 @@
 
 namespace stratplan {
 
-/// The whole iteration of one rank: forward, backward, update, with its buffer plan and the ways of
-/// its transfers.
+/// The whole iteration of one of the job's ranks: forward, backward, update, with its buffer plan and
+/// the ways of its transfers. `ranks`: of the job, at least up to the last on which a layer lies,
+/// which is the default. A rank on which none lies has nothing to do.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
-              const Execution& execution, int rank);
+              const Execution& execution, int rank, int ranks = 0);
 
 /// The forward phase alone, with what training left behind: batch normalization by its running
 /// statistics, no dropout. Parameters and running statistics are those of lower(), without
 /// gradients and velocities. Requires that the network keeps running statistics if it has any batch
 /// normalization.
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
-                        const Execution& execution, int rank);
+                        const Execution& execution, int rank, int ranks = 0);
 
 /// The steps of layers that are fused, alone: kernels in both directions, sums over ranks, gradient
 /// reduction, update, their needed inputs given. Each but the head has the decomposition that it

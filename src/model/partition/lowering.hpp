@@ -32,7 +32,8 @@ class Lowering : public PassSink {
   };
   /// What is known of a layer on this rank.
   struct State {
-    bool placed = false;  ///< part of this program; otherwise its steps are nobody's business here
+    bool placed = false;  ///< part of the job; otherwise its steps are nobody's business here
+    int rank = -1;        ///< of this program in its grid; below zero if it lies on others alone
     Decomposition decomposition;
     LayerDistributions distributions;
     std::vector<BufferId>
@@ -159,7 +160,7 @@ class Lowering : public PassSink {
                 BufferId output);
   BufferId gradient_of_output(LayerIndex layer);
   void make_ready_for_backward(LayerIndex head);
-  std::vector<ParameterSlice> parameters_of(LayerIndex layer) const;
+  std::vector<ParameterSlice> slices_of(LayerIndex layer) const;
   PlacedBucket& bucket_of(const std::vector<int>& ranks);
   PlacedBucket& placed_bucket(std::size_t parameter);
   void add_buffers(PlacedBucket& placed);
@@ -185,8 +186,12 @@ class Lowering : public PassSink {
   Region in_whole_batch(Region region) const;
   bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
 
+  void edges_backward_elsewhere(LayerIndex head);
+
   const Network& network_;
   const Execution& execution_;
+  std::set<int> participants_;  ///< the job's ranks on which any layer lies
+  bool loss_is_placed_ = false;
   Recomputation recomputation_;
   std::vector<std::unique_ptr<State>>
       states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand

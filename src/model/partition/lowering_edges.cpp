@@ -37,13 +37,13 @@ std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex laye
 void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input) {
   State& to = state(consumer);
   const Needed& needed = to.distributions.inputs[input];
-  const Region region = needed.region(program.rank);
   const std::string name = fmt::format("{}->{}", layer(producer).name, layer(consumer).name);
   to.needed.resize(layer(consumer).inputs.size(), -1);
   if (state(producer).head == to.head) return;  // done together
   if (layer(producer).kind == LayerKind::Input) {
-    to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
-    load_data(network_, execution_, consumer, input, needed, program.rank, *this);
+    if (to.rank < 0) return;
+    to.needed[input] = add_buffer(name, TensorClass::Activation, needed.region(to.rank), consumer);
+    load_data(network_, execution_, consumer, input, needed, to.rank, *this);
     return;
   }
   producer_ = producer;
@@ -68,6 +68,10 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   if (!sends.empty() || !receives.empty())
     add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward),
                  std::move(sends), std::move(receives));
+  producer_ = -1;
+  if (to.rank < 0) return;
+  producer_ = producer;
+  const Region region = needed.region(to.rank);
   // One part that is all that is needed, dense where it lies, is read in place.
   if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
     to.needed[input] = parts.front().second;
@@ -76,7 +80,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   } else {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
     if (in_slabs)
-      to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(program.rank),
+      to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(to.rank),
                           program.rank);
     for (const auto& [part, buffer] : parts) {
       if (buffer != from.home && !to.slabs.interior.empty()) {
@@ -111,17 +115,19 @@ Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIn
   if (!sends.empty() || !receives.empty())
     add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends),
                  std::move(receives));
-  edge.aliases = edge.received.size() == 1 &&
-                 program.buffer(edge.received.front()).region == home.owned(program.rank);
+  const int owns = state(producer).rank;
+  edge.aliases = owns >= 0 && edge.received.size() == 1 &&
+                 program.buffer(edge.received.front()).region == home.owned(owns);
   producer_ = -1;
   return edge;
 }
 
 void Lowering::finish_edge_backward(const PendingEdge& edge) {
   SP_ASSERT(edge.producer >= 0, "nothing has been sent: consumer={}", edge.consumer);
-  producer_ = edge.producer;
   State& producer = state(edge.producer);
-  const Region home = producer.distributions.home.owned(program.rank);
+  if (producer.rank < 0) return;
+  producer_ = edge.producer;
+  const Region home = producer.distributions.home.owned(producer.rank);
   if (edge.aliases) {
     producer.contributions.push_back(edge.received.front());
     if (edge.received.front() != edge.gradient)

@@ -23,21 +23,15 @@ std::optional<Rejection> check_sharding(const Training& training, int sharding) 
 
 // ---------------------------------------------------------------- where they lie
 
-std::vector<ParameterSlice> Lowering::parameters_of(LayerIndex index) const {
-  using What = ParameterSlice::What;
-  const LayerDistributions& made = state(index).distributions;
-  const auto slice = [&](What what, const Distribution& tensor) {
-    return ParameterSlice{
-        .what = what, .layer = index, .region = tensor.owned(program.rank), .global = tensor.shape};
-  };
+std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
+  const State& at = state(index);
   std::vector<ParameterSlice> slices;
-  if (made.weights) slices.push_back(slice(What::Weights, *made.weights));
-  if (made.channels && is_contraction(layer(index).kind))
-    slices.push_back(slice(What::Bias, *made.channels));
-  if (layer(index).kind == LayerKind::PReLU) slices.push_back(slice(What::Slope, *made.channels));
-  if (has_statistics(layer(index).kind)) {
-    slices.push_back(slice(What::Scale, *made.channels));
-    slices.push_back(slice(What::Shift, *made.channels));
+  if (at.rank < 0) return slices;
+  for (const auto& [what, global] : parameters_of(layer(index))) {
+    const Distribution& tensor = what == ParameterSlice::What::Weights ? *at.distributions.weights
+                                                                       : *at.distributions.channels;
+    slices.push_back(
+        {.what = what, .layer = index, .region = tensor.owned(at.rank), .global = global});
   }
   return slices;
 }
@@ -61,11 +55,11 @@ Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks) {
 void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (const LayerIndex index : backward_order) {
     const LayerDistributions& made = state(index).distributions;
-    for (const ParameterSlice& slice : parameters_of(index)) {
+    for (const ParameterSlice& slice : slices_of(index)) {
       const Distribution& tensor =
           slice.what == ParameterSlice::What::Weights ? *made.weights : *made.channels;
       PlacedBucket& placed =
-          bucket_of(tensor.grid.group(program.rank, tensor.dims_with(Role::Gathered)));
+          bucket_of(tensor.group(state(index).rank, tensor.dims_with(Role::Gathered)));
       Bucket& bucket = placed.bucket;
       state(index).parameters.push_back(program.parameters.size());
       placed.parameters.push_back(program.parameters.size());
@@ -78,7 +72,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   for (PlacedBucket& placed : buckets_) add_buffers(placed);
   for (std::size_t p = 0; p < program.parameters.size(); ++p) add_slices(p);
   program.sharding = infers_ ? 0 : execution_.sharding;
-  if (schedule_.scales_loss())
+  if (schedule_.scales_loss() && participants_.contains(program.rank))
     program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
   add_running(backward_order);
 }
@@ -328,8 +322,9 @@ void Lowering::update() {
   phase_ = Phase::Update;
   SP_ASSERT(!check_sharding(network_.training, execution_.sharding), "optimizer={}",
             name_of(network_.training.optimizer));
+  if (!participants_.contains(program.rank)) return;
   const bool scales = schedule_.scales_loss(),
-             has_loss = program.loss >= 0;  // what there is once goes with the loss
+             has_loss = loss_is_placed_;  // what there is once goes with the loss
   if (scales) {
     overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
     if (has_loss) schedule_.begin_overflows(*this);
@@ -358,8 +353,9 @@ void Lowering::squared_norms() {
   norms_.assign(slices_.size(), -1);
   if (tensors == 0) return;
   all_norms_ = add_flat("squared norms", TensorClass::Statistics, 2 * tensors, -1, DataType::F64);
-  const bool split = std::ranges::any_of(program.parameters, [&](const ParameterSlice& slice) {
-    return slice.what == ParameterSlice::What::Weights && slice.region != whole(slice.global);
+  const bool split = std::ranges::any_of(states_, [](const std::unique_ptr<State>& each) {
+    return each && each->distributions.weights &&
+           !each->distributions.weights->dims_with(Role::Block).empty();
   });
   if (split) schedule_.begin_norms(tensors, *this);
   std::int64_t tensor = 0;
@@ -371,7 +367,8 @@ void Lowering::squared_norms() {
     const Distribution& weights = *state(slices_[p].layer).distributions.weights;
     DimList copies = weights.dims_with(Role::Gathered);
     for (const Dim dim : weights.dims_with(Role::Redundant)) copies.push_back(dim);
-    if (split && weights.grid.group(program.rank, copies).front() != program.rank) continue;
+    if (split && weights.group(state(slices_[p].layer).rank, copies).front() != program.rank)
+      continue;
     schedule_.take_norms(slices_[p], *this);
   }
   if (split) schedule_.sum_norms(*this);
@@ -389,15 +386,15 @@ void Lowering::squared_norms() {
 void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   if (network_.running_momentum == 0) return;
   for (const LayerIndex index : backward_order) {
-    if (layer(index).kind != LayerKind::BatchNorm) continue;
+    const int rank = state(index).rank;
+    if (layer(index).kind != LayerKind::BatchNorm || rank < 0) continue;
     const Distribution& channels = *state(index).distributions.channels;
-    const Region region = channels.owned(program.rank);
+    const Region region = channels.owned(rank);
     state(index).running = add_flat(layer(index).name + ".running", TensorClass::Parameter,
                                     2 * region.elements(), index);
     program.buffer(state(index).running).persistent = true;
     program.running.push_back({index, region, channels.shape, state(index).running});
-    const std::vector<int> ranks =
-        channels.grid.group(program.rank, channels.dims_with(Role::Gathered));
+    const std::vector<int> ranks = channels.group(rank, channels.dims_with(Role::Gathered));
     auto group = std::ranges::find(running_groups_, ranks, &RunningGroup::ranks);
     if (group == running_groups_.end())
       group = running_groups_.insert(group, RunningGroup{ranks, {}, -1});

@@ -23,9 +23,18 @@ Lowering::Lowering(const Network& network, const Execution& execution, int rank,
 }
 
 void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
-  SP_ASSERT(decomposition.grid.ranks() == program.ranks, "layer {}: {} on {} ranks",
-            layer(index).name, decomposition.text(), program.ranks);
+  const int ranks = decomposition.grid.ranks(), listed = decomposition.ranks.count();
+  SP_ASSERT(listed == 0 || listed == ranks, "layer {}: {}", layer(index).name,
+            decomposition.text());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int of_job = decomposition.ranks.of_job(rank);
+    SP_ASSERT(of_job < program.ranks, "layer {}: {} on {} ranks", layer(index).name,
+              decomposition.text(), program.ranks);
+    participants_.insert(of_job);
+  }
+  loss_is_placed_ = loss_is_placed_ || is_loss(layer(index).kind);
   state(index).placed = true;
+  state(index).rank = decomposition.ranks.of_grid(program.rank, ranks);
   state(index).decomposition = decomposition;
   state(index).distributions = distribute(layer(index), decomposition);
   fuse({index});
@@ -158,7 +167,7 @@ Site Lowering::site_of(LayerIndex head) const {
             .execution = execution_,
             .fusion = at.fusion,
             .decomposition = at.decomposition,
-            .rank = program.rank,
+            .rank = at.rank,
             .infers = infers_};
   std::size_t i = 0;
   for (const LayerIndex index : at.fusion.layers())
@@ -181,6 +190,7 @@ void Lowering::layer_forward(LayerIndex layer_done) {
   const LayerIndex head = state(layer_done).head;
   if (state(head).fusion.last() != layer_done) return;
   state(layer_done).home = -1;
+  if (state(head).rank < 0) return;
   family_of(layer(head).kind).forward(site_of(head), *this);
 }
 
@@ -191,9 +201,34 @@ void Lowering::layer_backward(LayerIndex index) {
   make_ready_for_backward(index);
   for (const LayerIndex each : at.fusion.layers())
     state(each).input_gradients.assign(layer(each).inputs.size(), -1);
+  if (at.rank < 0) return edges_backward_elsewhere(index);
   if (!is_loss(layer(index).kind))
     state(at.fusion.last()).output_gradient = gradient_of_output(at.fusion.last());
   family_of(layer(index).kind).backward(site_of(index), *this);
+}
+
+namespace {
+
+/// Of a layer that lies on other ranks: the edges alone, in the order in which those do them.
+class EdgesAlone : public PassSink {
+ public:
+  explicit EdgesAlone(PassSink& edges) : edges_(edges) {}
+  void declare(const Use&, const TensorSpec&) override {}
+  void add(const Pass& pass) override {
+    if (std::holds_alternative<EdgePass>(pass.body)) edges_.add(pass);
+  }
+
+ private:
+  PassSink& edges_;
+};
+
+}  // namespace
+
+void Lowering::edges_backward_elsewhere(LayerIndex head) {
+  Site site = site_of(head);
+  site.rank = 0;  // any has the same edges
+  EdgesAlone edges(*this);
+  family_of(layer(head).kind).backward(site, edges);
 }
 
 void Lowering::declare(const Use& tensor, const TensorSpec& spec) {
@@ -220,12 +255,12 @@ BufferId Lowering::layer_buffer(const Use& use) {
       if (at.input_gradients[which] < 0)
         at.input_gradients[which] = add_buffer(
             fmt::format("d {}.x", layer(use.layer).name), TensorClass::ActivationGradient,
-            at.distributions.inputs[which].region(program.rank), use.layer);
+            at.distributions.inputs[which].region(at.rank), use.layer);
       return at.input_gradients[which];
     case Output:
       if (at.home < 0)
         at.home = add_buffer(layer(use.layer).name + ".y", TensorClass::Activation,
-                             at.distributions.home.owned(program.rank), use.layer);
+                             at.distributions.home.owned(at.rank), use.layer);
       return at.home;
     case OutputGradient: return at.output_gradient;
     case Running:
@@ -290,7 +325,8 @@ void Lowering::lower_pass(LayerIndex, const EdgePass& pass) {
   at.sent.resize(at.needed.size());
   PendingEdge& edge = at.sent[pass.input];
   if (pass.what == EdgePass::What::Send)
-    edge = begin_edge_backward(producer, pass.layer, pass.input, buffer_of(pass.gradient));
+    edge = begin_edge_backward(producer, pass.layer, pass.input,
+                               at.rank < 0 ? -1 : buffer_of(pass.gradient));
   else
     finish_edge_backward(edge);
 }
@@ -307,25 +343,22 @@ std::vector<int> Lowering::ranks_of(LayerIndex index, const CollectivePass& pass
   const auto which = static_cast<std::size_t>(pass.from.which);
   if (is_of_bucket(pass.from)) return buckets_[which].ranks;
   if (pass.from.role == Use::Role::AllMoments) return running_groups_[which].ranks;
-  if (index < 0) {
-    std::vector<int> everyone(static_cast<std::size_t>(program.ranks));
-    std::iota(everyone.begin(), everyone.end(), 0);
-    return everyone;
-  }
-  const ProcessGrid& grid = state(index).decomposition.grid;
-  if (!pass.blocks) return grid.group(program.rank, pass.dims);
+  if (index < 0) return {participants_.begin(), participants_.end()};
+  const auto& [grid, landing, of_job] = state(index).decomposition;
+  const int rank = state(index).rank;
+  if (!pass.blocks) return of_job.of_job(grid.group(rank, pass.dims));
   DimList others;
   for (const Dim dim : pass.dims)
     if (dim != Dim::N) others.push_back(dim);
   std::array<int, dim_count> at{};
-  for (const Dim dim : all_dims) at[static_cast<std::size_t>(dim)] = grid.index(dim, program.rank);
+  for (const Dim dim : all_dims) at[static_cast<std::size_t>(dim)] = grid.index(dim, rank);
   std::vector<int> ranks;
   for (int n = pass.blocks->first; n <= pass.blocks->second; ++n) {
     at[static_cast<std::size_t>(Dim::N)] = n;
     std::ranges::copy(grid.group(grid.rank_at(at), others), std::back_inserter(ranks));
   }
   std::ranges::sort(ranks);
-  return ranks;
+  return of_job.of_job(std::move(ranks));
 }
 
 void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
@@ -358,7 +391,7 @@ void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
   const BufferId from = buffer_of(pass.from), packed = buffer_of(pass.packed);
   std::int64_t element = 0;
   for (const int member : collective.group) {
-    const Region region = pass.parts->owned(member);
+    const Region region = pass.parts->owned(pass.parts->place(member));
     copy(index, from, add_slice(packed, element, program.buffer(packed).name, region, index),
          region, false);
     collective.counts.push_back(region.elements());
@@ -372,11 +405,12 @@ void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, Collecti
                  to = buffer_of(pass.to);
   const std::vector<int> group = collective.group;
   collective.count = program.buffer(packed).region.elements();
-  for (const int member : group) collective.counts.push_back(pass.parts->owned(member).elements());
+  const auto part = [&](int member) { return pass.parts->owned(pass.parts->place(member)); };
+  for (const int member : group) collective.counts.push_back(part(member).elements());
   add_collective(index, Track::Halo, std::move(collective), from, packed);
   std::int64_t element = 0;
   for (const int member : group) {
-    const Region region = pass.parts->owned(member);
+    const Region region = part(member);
     copy(index, add_slice(packed, element, program.buffer(packed).name, region, index), to, region,
          false);
     element += region.elements();
@@ -389,7 +423,7 @@ BufferId Lowering::gradient_of_output(LayerIndex index) {
   SP_ASSERT(!at.contributions.empty(), "nobody reads layer {}", layer(index).name);
   if (at.contributions.size() == 1) return at.contributions.front();
   const BufferId sum = add_buffer("d " + layer(index).name + ".y", TensorClass::ActivationGradient,
-                                  at.distributions.home.owned(program.rank), index);
+                                  at.distributions.home.owned(at.rank), index);
   Kernel kernel;
   kernel.kind = KernelKind::Add;
   kernel.inputs = static_cast<int>(at.contributions.size());

@@ -13,7 +13,7 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
   if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
   if (!state(producer).placed) {  // given, as it was before
     to.needed[input] = add_buffer("x", TensorClass::Activation,
-                                  to.distributions.inputs[input].region(program.rank), consumer);
+                                  to.distributions.inputs[input].region(to.rank), consumer);
     return;
   }
   make_again(state(producer).head);

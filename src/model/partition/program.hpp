@@ -130,6 +130,9 @@ struct ParameterSlice {
   std::string name(const Network& network) const;
 };
 
+/// What parameters a layer has, and their shapes, in the order of Program::parameters.
+std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer);
+
 /// Running mean and variance of a batch normalization as one rank holds them: [2][C] of the channels in `region`.
 struct RunningStatistics {
   LayerIndex layer = -1;
@@ -153,7 +156,7 @@ struct Program {
   BufferId loss_scale =
       -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many steps (runtime/loss_scaling.hpp)
   BufferId loss =
-      -1;  ///< F64 scalar: this iteration's loss, complete on every rank after the forward phase
+      -1;  ///< F64 scalar: this iteration's loss, complete after the forward phase on every rank that the loss layer lies on
   Bytes arena{};  ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};
 

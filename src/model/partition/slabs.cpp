@@ -57,7 +57,7 @@ Slab slab_at(Interval positions, Axis axis, const Region& sample, const Region& 
 }  // namespace
 
 Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank) {
-  const Region input = needed.region(rank);
+  const Region input = needed.region(needed.iteration.place(rank));
   Slabs slabs{axis_to_cut(output, input), {}, {}};
   std::vector<Region> received;
   for (const Transfer& transfer : enumerate(home, needed, rank).receives)
@@ -92,10 +92,12 @@ std::optional<Rejection> check_slabs(const Network& network,
   const LayerDistributions here = distribute(layer, decomposition);
   const Distribution home =
       distribute(network.layer(producer), decompositions[static_cast<std::size_t>(producer)]).home;
-  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    if (!home.owned(rank).contains(here.inputs.front().region(rank)) &&
-        !slabs_of(home, here.inputs.front(), here.raw.owned(rank), rank).interior.empty())
+  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank) {
+    const int of_job = decomposition.ranks.of_job(rank), owns = home.place(of_job);
+    if ((owns < 0 || !home.owned(owns).contains(here.inputs.front().region(rank))) &&
+        !slabs_of(home, here.inputs.front(), here.raw.owned(rank), of_job).interior.empty())
       return {};
+  }
   return reject(
       fmt::format("with {} behind {} no rank receives something that only some of its outputs read",
                   decomposition.text(), decompositions[static_cast<std::size_t>(producer)].text()));

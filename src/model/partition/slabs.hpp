@@ -32,7 +32,7 @@ struct Slabs {
   std::vector<Slab> boundary;  ///< the others, in order
 };
 
-/// Of the outputs that `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it
+/// Of the outputs that the job's `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it
 /// everywhere: where an axis further in is split too, each piece has a halo along that.
 Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank);
 

@@ -109,11 +109,15 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
   descend(0, Indices{}, Region{});
 }
 
-/// Of the ranks that hold the same block (one per combination of `copies`), the one that serves `rank`: itself, else one that shares the most levels
-/// with it, else by rank number so that the load spreads.
-int nearest_copy(const ProcessGrid& grid, Indices block_index, const DimList& copies, int rank) {
+/// Of the job's ranks that hold the same block (one per combination of `copies`), the one that serves
+/// `rank`: itself, else one that shares the most levels with it, else by rank number so that the load
+/// spreads.
+int nearest_copy(const Distribution& tensor, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
-  return grid.nearest(grid.rank_at(block_index), copies, rank);
+  const int holder = tensor.grid.rank_at(block_index), place = tensor.place(rank);
+  if (place >= 0) return tensor.ranks.of_job(tensor.grid.nearest(holder, copies, place));
+  const std::vector<int> holders = tensor.group(holder, copies);
+  return holders[static_cast<std::size_t>(rank) % holders.size()];
 }
 
 Pieces owners(const Distribution& home, const Region& wanted) {
@@ -146,12 +150,18 @@ DimList joined(DimList a, const DimList& b) {
   return a;
 }
 
-void check_ranks(const Distribution& home, const Needed& needed) {
-  SP_ASSERT(home.grid.ranks() == needed.iteration.grid.ranks(), "home {} needed {}",
-            home.grid.text(), needed.iteration.grid.text());
+void check_tensors(const Distribution& home, const Needed& needed) {
   SP_ASSERT(home.shape == needed.tensor);
   SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(),
             "home {}", home.text());
+}
+
+void check_ranks(const Distribution& home, const Needed& needed) {
+  check_tensors(home, needed);
+  SP_ASSERT(
+      home.grid.ranks() == needed.iteration.grid.ranks() && home.ranks == needed.iteration.ranks,
+      "home {}{} needed {}{}", home.grid.text(), home.ranks.text(), needed.iteration.grid.text(),
+      needed.iteration.ranks.text());
 }
 
 void sort(TransferList& list) {
@@ -164,45 +174,53 @@ void sort(TransferList& list) {
 }  // namespace
 
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank) {
-  check_ranks(home, needed);
+  check_tensors(home, needed);
   const DimList copies = home.dims_with(Role::Redundant);
+  const int reads = needed.iteration.place(rank), owns = home.place(rank);
   TransferList list;
-  for_each_combination(
-      owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
-        list.receives.push_back({nearest_copy(home.grid, indices, copies, rank), rank, region});
-      });
-  Indices own{};
-  for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, rank);
-  const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered),
-                                    needed.iteration.dims_with(Role::Redundant));
-  for_each_reader(needed, home.owned(rank), all_copies, [&](int reader, const Region& region) {
-    if (nearest_copy(home.grid, own, copies, reader) == rank)
-      list.sends.push_back({rank, reader, region});
-  });
+  if (reads >= 0)
+    for_each_combination(
+        owners(home, needed.region(reads)), [&](const Indices& indices, const Region& region) {
+          list.receives.push_back({nearest_copy(home, indices, copies, rank), rank, region});
+        });
+  if (owns >= 0) {
+    Indices own{};
+    for (const Dim dim : home.dims_with(Role::Block)) at(own, dim) = home.grid.index(dim, owns);
+    const DimList all_copies = joined(needed.iteration.dims_with(Role::Gathered),
+                                      needed.iteration.dims_with(Role::Redundant));
+    for_each_reader(needed, home.owned(owns), all_copies, [&](int place, const Region& region) {
+      const int reader = needed.iteration.ranks.of_job(place);
+      if (nearest_copy(home, own, copies, reader) == rank)
+        list.sends.push_back({rank, reader, region});
+    });
+  }
   sort(list);
   return list;
 }
 
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank) {
-  check_ranks(home, needed);
-  const ProcessGrid& grid = needed.iteration.grid;
-  const DimList terms = needed.iteration.dims_with(Role::Gathered);
-  const DimList copies = needed.iteration.dims_with(Role::Redundant);
-  const auto contributor = [&](int member, int owner) {
+  check_tensors(home, needed);
+  const Distribution& readers = needed.iteration;
+  const DimList terms = readers.dims_with(Role::Gathered),
+                copies = readers.dims_with(Role::Redundant);
+  const auto contributor = [&](int place, int owner) {
     Indices index{};
-    for (const Dim dim : all_dims) at(index, dim) = grid.index(dim, member);
-    return nearest_copy(grid, index, copies, owner);
+    for (const Dim dim : all_dims) at(index, dim) = readers.grid.index(dim, place);
+    return nearest_copy(readers, index, copies, owner);
   };
+  const int reads = readers.place(rank), owns = home.place(rank);
   TransferList list;
-  for_each_reader(needed, home.owned(rank), terms, [&](int member, const Region& region) {
-    list.receives.push_back({contributor(member, rank), rank, region});
-  });
-  for_each_combination(
-      owners(home, needed.region(rank)), [&](const Indices& indices, const Region& region) {
-        for (const int owner :
-             home.grid.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
-          if (contributor(rank, owner) == rank) list.sends.push_back({rank, owner, region});
-      });
+  if (owns >= 0)
+    for_each_reader(needed, home.owned(owns), terms, [&](int place, const Region& region) {
+      list.receives.push_back({contributor(place, rank), rank, region});
+    });
+  if (reads >= 0)
+    for_each_combination(
+        owners(home, needed.region(reads)), [&](const Indices& indices, const Region& region) {
+          for (const int owner :
+               home.group(home.grid.rank_at(indices), home.dims_with(Role::Redundant)))
+            if (contributor(reads, owner) == rank) list.sends.push_back({rank, owner, region});
+        });
   sort(list);
   return list;
 }

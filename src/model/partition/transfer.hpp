@@ -25,6 +25,7 @@ struct TransferList {
   std::vector<Transfer> sends;
 };
 
+/// Ranks are the job's; producer and consumer may lie on different ones.
 /// Forward: every needed element comes from exactly one owner. Of redundant owners the rank itself serves, else one in the same innermost
 /// group, else by rank number so that the load spreads.
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank);
@@ -46,7 +47,7 @@ struct Traffic {
   friend bool operator==(const Traffic&, const Traffic&) = default;
 };
 
-/// The same as counting enumerate() over all ranks, without listing transfers: per axis from the blocks that an interval overlaps.
+/// Of tensors that lie on the same ranks: the same as counting enumerate() over all of them, without listing transfers: per axis from the blocks that an interval overlaps.
 Traffic summarize(const Distribution& home, const Needed& needed);
 Traffic summarize_adjoint(const Distribution& home, const Needed& needed);
 

@@ -9,6 +9,8 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "support/generators.hpp"
@@ -180,11 +182,12 @@ struct SplitDraw {
   }
 };
 
-Pair any_pair(bool windows, bool gathered) {
+/// `readers`: the topology of the consumer's grid, where it is another.
+Pair any_pair(bool windows, bool gathered, const std::optional<Topology>& readers = {}) {
   Pair pair;
   pair.topology = test::any_topology();
   const SplitDraw home(pair.topology, Role::Redundant),
-      reader(pair.topology, gathered ? Role::Gathered : Role::Redundant);
+      reader(readers.value_or(pair.topology), gathered ? Role::Gathered : Role::Redundant);
   Shape tensor, iteration;
   for (std::size_t axis = 0; axis < axis_count; ++axis) {
     const int least = std::max(home.parts[axis], reader.parts[axis]);
@@ -309,6 +312,89 @@ RC_GTEST_PROP(Transfer, AdjointBringsEachOwnerOneContributionOfEachRedundantGrou
     RC_ASSERT(found == expected);
   }
 }
+
+// ---------------------------------------------------------------- on other ranks of a job
+
+/// So many distinct ranks of a job, in any order.
+Ranks any_ranks(int count, std::vector<int> job) {
+  std::vector<int> ranks;
+  while (static_cast<int>(ranks.size()) < count) {
+    const auto i = static_cast<std::size_t>(any_int(0, static_cast<int>(job.size()) - 1));
+    ranks.push_back(job[i]);
+    job.erase(job.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return Ranks(ranks);
+}
+
+/// Producer and consumer on disjoint sets of ranks, or on any two.
+struct PlacedPair : Pair {
+  int job = 0;
+  PlacedPair() : Pair(any_pair(true, any_int(0, 1) == 1, test::any_topology())) {
+    const int owners = home.grid.ranks(), readers = needed.iteration.grid.ranks();
+    job = owners + readers + any_int(0, 2);
+    std::vector<int> all(static_cast<std::size_t>(job));
+    std::iota(all.begin(), all.end(), 0);
+    const bool disjoint = any_int(0, 1) == 1;
+    home.ranks = any_ranks(owners, all);
+    if (disjoint) std::erase_if(all, [&](int rank) { return home.place(rank) >= 0; });
+    needed.iteration.ranks = any_ranks(readers, all);
+  }
+};
+
+/// By trying every rank of the job with every other: nobody else sends, and nothing else.
+RC_GTEST_PROP(Transfer, OnOtherRanksBringsWhatIsNeededFromAnOwner, ()) {
+  const PlacedPair pair;
+  std::map<std::pair<int, int>, Region> sent, received;
+  for (int rank = 0; rank < pair.job; ++rank) {
+    const TransferList list = enumerate(pair.home, pair.needed, rank);
+    for (const Transfer& t : list.sends) sent[{t.from, t.to}] = t.region;
+    std::vector<int> times(static_cast<std::size_t>(pair.home.shape.elements()), 0);
+    for (const Transfer& t : list.receives) {
+      received[{t.from, t.to}] = t.region;
+      RC_ASSERT(pair.home.place(t.from) >= 0);
+      RC_ASSERT(pair.home.owned(pair.home.place(t.from)).contains(t.region));
+      for_each_element(t.region, [&](const Element& element) {
+        ++times[position_in(whole(pair.home.shape), element)];
+      });
+      const int own = pair.home.place(rank);
+      if (own >= 0 && !intersect(pair.home.owned(own), t.region).empty()) RC_ASSERT(t.from == rank);
+    }
+    std::vector<int> expected(times.size(), 0);
+    if (const int reader = pair.needed.iteration.place(rank); reader >= 0)
+      for_each_element(pair.needed.region(reader), [&](const Element& element) {
+        expected[position_in(whole(pair.home.shape), element)] = 1;
+      });
+    RC_ASSERT(times == expected);
+  }
+  RC_ASSERT(sent == received);
+}
+
+RC_GTEST_PROP(Transfer, OnOtherRanksTheAdjointBringsEachOwnerEachContributionOnce, ()) {
+  const PlacedPair pair;
+  const Distribution& readers = pair.needed.iteration;
+  std::map<std::pair<int, int>, Region> sent, received;
+  for (int rank = 0; rank < pair.job; ++rank) {
+    const TransferList list = enumerate_adjoint(pair.home, pair.needed, rank);
+    for (const Transfer& t : list.sends) sent[{t.from, t.to}] = t.region;
+    std::map<int, Region> found, expected;  // by the first member of the contributing group
+    for (const Transfer& t : list.receives) {
+      received[{t.from, t.to}] = t.region;
+      const int group = copies_of(readers, readers.place(t.from)).front();
+      RC_ASSERT(!found.contains(group));
+      found[group] = t.region;
+    }
+    const int owner = pair.home.place(rank);
+    for (int reader = 0; owner >= 0 && reader < readers.grid.ranks(); ++reader) {
+      const Region region = intersect(pair.needed.region(reader), pair.home.owned(owner));
+      if (!region.empty() && copies_of(readers, reader).front() == reader)
+        expected[reader] = region;
+    }
+    RC_ASSERT(found == expected);
+  }
+  RC_ASSERT(sent == received);
+}
+
+// ---------------------------------------------------------------- the adjoint
 
 /// A x: what each rank needs, brought from the owners.
 Copies bring(const Pair& pair, Copies x) {

@@ -239,7 +239,8 @@ void run(const Network& network, const Case& c, Lower lowered, const std::string
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse(c.grid)).layers;
   run_loopback(Decomposition::parse(c.grid).grid.ranks(), [&](Communicator& communicator) {
-    const Program program = lowered(network, decompositions, c.execution, communicator.rank());
+    const Program program =
+        lowered(network, decompositions, c.execution, communicator.rank(), communicator.size());
     const auto backend = make_backend(c.backend, c.execution.threads_per_rank);
     const std::vector<LoadStep> loads = loads_of(program);
     std::unique_ptr<DataSource> source = std::make_unique<SyntheticData>(1);
