@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "model/base/assert.hpp"
 #include "model/partition/contraction.hpp"
 #include "model/partition/copy_loops.hpp"
@@ -9,21 +11,76 @@
 namespace stratplan {
 namespace {
 
-// clang-format off
-constexpr std::array<std::string_view, kernel_kind_count> kernel_names{
-    "conv_forward", "conv_backward_data", "conv_backward_filter", "bias_add", "bias_gradient",
-    "max_pool_forward", "max_pool_backward", "average_pool_forward", "average_pool_backward", "spatial_mean_forward", "spatial_mean_backward",
-    "batch_norm_statistics", "batch_norm_forward", "batch_norm_backward_sums", "batch_norm_backward",
-    "pointwise_forward", "pointwise_backward",
-    "add", "dropout", "softmax_cross_entropy", "mean_squared_error",
-    "copy_region", "fill", "sgd_momentum",
-    "prelu_forward", "prelu_backward", "prelu_gradient", "softmax_forward", "softmax_backward",
-    "local_response_forward", "local_response_backward", "dice_sums", "dice_loss",
-    "upsample_forward", "upsample_backward",
-    "sgd", "sgd_nesterov", "adam", "adamw", "squared_norms", "lars",
-    "batch_norm_moments", "running_average", "batch_norm_inference",
-    "convert", "unscale", "adjust_loss_scale", "binary_forward", "binary_backward"};
-// clang-format on
+/// What a kind of kernel works on: activations or their gradients, whose type is Kernel::type then;
+/// what training changes from step to step; anything else.
+enum class Domain : std::uint8_t { Activations, Update, Other };
+
+struct KindRow {
+  KernelKind kind;
+  std::string_view name;
+  Domain domain;
+  double operations =
+      1;  ///< per element, an order of magnitude for floors, where flops() has no formula
+};
+
+using enum KernelKind;
+using enum Domain;
+constexpr std::array<KindRow, kernel_kind_count> kinds{{
+    {ConvolutionForward, "conv_forward", Activations},
+    {ConvolutionBackwardData, "conv_backward_data", Activations},
+    {ConvolutionBackwardFilter, "conv_backward_filter", Activations},
+    {BiasAdd, "bias_add", Activations},
+    {BiasGradient, "bias_gradient", Activations},
+    {MaxPoolForward, "max_pool_forward", Activations},
+    {MaxPoolBackward, "max_pool_backward", Activations},
+    {AveragePoolForward, "average_pool_forward", Activations},
+    {AveragePoolBackward, "average_pool_backward", Activations},
+    {SpatialMeanForward, "spatial_mean_forward", Activations},
+    {SpatialMeanBackward, "spatial_mean_backward", Activations},
+    {BatchNormStatistics, "batch_norm_statistics", Activations, 3},
+    {BatchNormForward, "batch_norm_forward", Activations, 3},
+    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, 4},
+    {BatchNormBackward, "batch_norm_backward", Activations, 5},
+    {PointwiseForward, "pointwise_forward", Activations},
+    {PointwiseBackward, "pointwise_backward", Activations},
+    {Add, "add", Activations},
+    {Dropout, "dropout", Activations, 10},
+    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, 20},
+    {MeanSquaredError, "mean_squared_error", Activations, 4},
+    {CopyRegion, "copy_region", Other},
+    {Fill, "fill", Other},
+    {SgdMomentum, "sgd_momentum", Update, 6},
+    {PreluForward, "prelu_forward", Activations},
+    {PreluBackward, "prelu_backward", Activations},
+    {PreluGradient, "prelu_gradient", Activations, 3},
+    {SoftmaxForward, "softmax_forward", Activations, 20},
+    {SoftmaxBackward, "softmax_backward", Activations, 3},
+    {LocalResponseForward, "local_response_forward", Activations},
+    {LocalResponseBackward, "local_response_backward", Activations},
+    {DiceSums, "dice_sums", Activations, 2},
+    {DiceLoss, "dice_loss", Activations},
+    {UpsampleForward, "upsample_forward", Activations},
+    {UpsampleBackward, "upsample_backward", Activations},
+    {Sgd, "sgd", Update, 4},
+    {SgdNesterov, "sgd_nesterov", Update, 8},
+    {Adam, "adam", Update, 16},
+    {AdamW, "adamw", Update, 16},
+    {SquaredNorms, "squared_norms", Other, 4},
+    {Lars, "lars", Update, 6},
+    {BatchNormMoments, "batch_norm_moments", Other},
+    {RunningAverage, "running_average", Update},
+    {BatchNormInference, "batch_norm_inference", Activations, 3},
+    {Convert, "convert", Other},
+    {Unscale, "unscale", Other, 2},
+    {AdjustLossScale, "adjust_loss_scale", Other},
+    {BinaryForward, "binary_forward", Activations},
+    {BinaryBackward, "binary_backward", Activations},
+}};
+static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
+  return &row == &kinds[static_cast<std::size_t>(row.kind)];
+}));
+
+constexpr const KindRow& row_of(KernelKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 
 std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
@@ -91,7 +148,6 @@ std::string binary_key(const Kernel& kernel) {
 std::string details(const Kernel& kernel) {
   const Shape& x = kernel.x;
   const Shape& y = kernel.y;
-  using enum KernelKind;
   switch (kernel.kind) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
@@ -188,67 +244,15 @@ Operands with_write(Operands operands, bool is_there, const Operand& write) {
   return operands;
 }
 
-/// Operations per element of the kinds that do little work on each; order of magnitude, for floors.
-double operations_per_element(KernelKind kind) {
-  using enum KernelKind;
-  switch (kind) {
-    case BatchNormStatistics:
-    case BatchNormForward: return 3;
-    case BatchNormBackwardSums: return 4;
-    case BatchNormBackward: return 5;
-    case SoftmaxForward:
-    case SoftmaxCrossEntropy: return 20;
-    case SoftmaxBackward:
-    case PreluGradient: return 3;
-    case DiceSums: return 2;
-    case SgdMomentum:
-    case Lars: return 6;
-    case Sgd:
-    case SquaredNorms: return 4;
-    case SgdNesterov: return 8;
-    case Adam:
-    case AdamW: return 16;
-    case Dropout: return 10;
-    case MeanSquaredError: return 4;
-    case Unscale: return 2;
-    default: return 1;
-  }
-}
-
 }  // namespace
 
-std::string_view name_of(KernelKind kind) { return kernel_names[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(KernelKind kind) { return row_of(kind).name; }
 
-bool works_on_activations(KernelKind kind) {
-  using enum KernelKind;
-  switch (kind) {
-    case CopyRegion:
-    case Fill:
-    case Convert:
-    case BatchNormMoments:
-    case SquaredNorms:
-    case Unscale:
-    case AdjustLossScale: return false;
-    default: return !is_update(kind);
-  }
-}
+bool works_on_activations(KernelKind kind) { return row_of(kind).domain == Activations; }
 
-bool is_update(KernelKind kind) {
-  using enum KernelKind;
-  switch (kind) {
-    case Sgd:
-    case SgdMomentum:
-    case SgdNesterov:
-    case Adam:
-    case AdamW:
-    case Lars:
-    case RunningAverage: return true;
-    default: return false;
-  }
-}
+bool is_update(KernelKind kind) { return row_of(kind).domain == Update; }
 
 std::string Kernel::name() const {
-  using enum KernelKind;
   switch (kind) {
     case PointwiseForward: return fmt::format("{}_forward", name_of(pointwise.function));
     case PointwiseBackward: return fmt::format("{}_backward", name_of(pointwise.function));
@@ -277,7 +281,6 @@ Operands Kernel::operands() const {
       running{DataType::F32, 2 * x[Axis::C]};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
   const bool activated = activation.has_value();
-  using enum KernelKind;
   switch (kind) {
     case ConvolutionForward:
       return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights},
@@ -350,7 +353,6 @@ Operands Kernel::operands() const {
 
 Flops Kernel::flops() const {
   const double outputs = static_cast<double>(y.elements());
-  using enum KernelKind;
   switch (kind) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
@@ -375,9 +377,8 @@ Flops Kernel::flops() const {
     case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
     case BatchNormMoments: return {static_cast<double>(10 * sets.sets * x[Axis::C])};
     case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
-    case BatchNormInference: return {3 * outputs};
     case AdjustLossScale: return {4};
-    default: return {outputs * operations_per_element(kind)};
+    default: return {outputs * row_of(kind).operations};
   }
 }
 
