@@ -351,8 +351,8 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
     case BinaryBackward:
-      return 8 + kernel.y.elements() /
-                     std::max<std::int64_t>(1, kernel.differentiated().elements());
+      return 8 +
+             kernel.y.elements() / std::max<std::int64_t>(1, kernel.differentiated().elements());
     case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     case UpsampleBackward:
