@@ -38,8 +38,9 @@ int in_place(const Kernel& kernel, std::size_t read) {
 
 /// Whether what lies in the buffers that are written matters.
 bool reads_its_writes(const Kernel& kernel) {
+  const auto* copy = std::get_if<CopyAttributes>(&kernel.attributes);
   return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale ||
-         is_update(kernel.kind) || kernel.accumulate;
+         is_update(kernel.kind) || (copy && copy->accumulate);
 }
 
 /// Operands that random numbers would not do for.
@@ -58,9 +59,9 @@ std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
 
 /// Sums and sums of squares of samples with mean 0.1 and second moment 1.01.
 std::vector<std::byte> sums(const Kernel& kernel) {
-  const double terms = static_cast<double>(kernel.sets.set_samples * kernel.sets.positions);
+  const double terms = static_cast<double>(kernel.sets().set_samples * kernel.sets().positions);
   const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]),
-             sets = static_cast<std::size_t>(kernel.sets.sets);
+             sets = static_cast<std::size_t>(kernel.sets().sets);
   std::vector<double> values(sets * 2 * channels);
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
@@ -129,7 +130,7 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel) {
       return {{1, false}};  // x was saved; dy has just been read for the other gradient
     case BatchNormForward: return {{0, false}};  // x, for the statistics
     case BatchNormBackward:                      // x, dy and the activation, for the sums
-      if (kernel.activation) return {{0, false}, {1, false}, {5, false}};
+      if (kernel.epilogue().activation) return {{0, false}, {1, false}, {5, false}};
       return {{0, false}, {1, false}};
     case PointwiseBackward:
     case PreluBackward:
@@ -211,10 +212,10 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
   if (kernel.kind == KernelKind::MaxPoolBackward)
     contents = pool_indices(kernel);
   else if (is_last &&
-           ((kernel.scaled && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale ||
+           ((kernel.scaled() && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale ||
             kernel.kind == KernelKind::AdjustLossScale))
     contents = bytes_of({0});  // overflows
-  else if ((is_last && kernel.scaled) || kernel.kind == KernelKind::Unscale ||
+  else if ((is_last && kernel.scaled()) || kernel.kind == KernelKind::Unscale ||
            kernel.kind == KernelKind::AdjustLossScale)
     contents = bytes_of({1, 0});  // the scale of the loss
   else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)

@@ -1,5 +1,6 @@
 #include "profile/probe.hpp"
 
+#include "model/partition/local_kernel.hpp"
 #include "profile/sampler.hpp"
 #include "runtime/executor.hpp"
 
@@ -7,20 +8,16 @@ namespace stratplan {
 
 Kernel square_convolution(std::int64_t samples, std::int64_t channels, std::int64_t extent,
                           std::int64_t window) {
-  Kernel kernel;
-  kernel.kind = KernelKind::ConvolutionForward;
+  Kernel kernel{.kind = KernelKind::ConvolutionForward};
   kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
   for (const std::size_t axis : {1, 2})
-    kernel.windows[axis] = {window, 1, 1, window / 2, window / 2};
+    kernel.windows()[axis] = {window, 1, 1, window / 2, window / 2};
   return kernel;
 }
 
 Kernel copy_of(Bytes bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::CopyRegion;
-  kernel.x[Axis::C] = bytes.value / size_of(DataType::F32);
-  kernel.y = kernel.region = kernel.x;
-  return kernel;
+  const Region all = flat(bytes.value / size_of(DataType::F32));
+  return copy_kernel(all, all, all, all, DataType::F32);
 }
 
 Measurement sample_program(const Program& program, Backend& backend, const Team& team,

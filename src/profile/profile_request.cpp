@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
@@ -116,7 +117,8 @@ concept Enumeration = std::is_enum_v<T>;
 template <class T>
 concept Number = std::is_arithmetic_v<T>;
 
-/// A struct with a list of fields is an object, an optional that is empty null, an enumerator its name, a quantity its number.
+/// A struct with a list of fields is an object, a variant what it holds, an optional that is empty
+/// null, an enumerator its name, a quantity its number.
 template <class Value>
 Json json_of(const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -124,6 +126,8 @@ Json json_of(const Value& value) {
     visit_fields(value,
                  [&](const char* name, const auto& member) { object[name] = json_of(member); });
     return object;
+  } else if constexpr (requires { value.index(); }) {
+    return std::visit([](const auto& held) { return json_of(held); }, value);
   } else if constexpr (requires { value.has_value(); }) {
     return value ? json_of(*value) : Json();
   } else if constexpr (Enumeration<Value>) {
@@ -154,6 +158,8 @@ class Reader {
       if (found == json.end())
         throw InputError(file_, pointer, fmt::format("expected a key \"{}\", found none", name));
       read(*found, member, fmt::format("{}/{}", pointer, name));
+      if constexpr (requires { value.attributes = attributes_of(member); })
+        value.attributes = attributes_of(member);  // a kind decides which are read after it
     });
     for (const auto& [key, entry] : json.items())
       if (!known.contains(key))
@@ -164,6 +170,11 @@ class Reader {
   void read(const Json& json, std::optional<Value>& value, const std::string& pointer) const {
     value.reset();
     if (!json.is_null()) read(json, value.emplace(), pointer);
+  }
+
+  template <class... Values>
+  void read(const Json& json, std::variant<Values...>& value, const std::string& pointer) const {
+    std::visit([&](auto& held) { read(json, held, pointer); }, value);
   }
 
   template <Enumeration Value>

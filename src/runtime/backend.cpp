@@ -29,7 +29,7 @@ void Backend::enqueue_traffic(Stream, const EmulatedTraffic&, void*, const void*
 bool is_cuda(std::string_view name) { return name == "cuda" || name == cuda_tf32; }
 
 void require_single_precision(const Kernel& kernel, const std::string& backend) {
-  const bool scales = kernel.scaled || kernel.kind == KernelKind::Unscale ||
+  const bool scales = kernel.scaled() || kernel.kind == KernelKind::Unscale ||
                       kernel.kind == KernelKind::AdjustLossScale;
   if (!is_narrow(kernel.type) && !scales) return;
   throw EnvironmentError(

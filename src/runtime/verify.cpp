@@ -44,12 +44,12 @@ bool jumps(const Activation& pointwise) {
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
 BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
   if (step.phase != Phase::Forward) return -1;  // what is made again is as it was
-  if (kernel.activation) return step.writes[0];
+  if (kernel.epilogue().activation) return step.writes[0];
   switch (kernel.kind) {
     case KernelKind::MaxPoolForward: return step.writes[1];
     case KernelKind::PointwiseForward:
-      if (!jumps(kernel.pointwise)) return -1;
-      return reads_input(kernel.pointwise.function) ? step.reads[0] : step.writes[0];
+      if (!jumps(kernel.as<Activation>())) return -1;
+      return reads_input(kernel.as<Activation>().function) ? step.reads[0] : step.writes[0];
     case KernelKind::PreluForward: return step.reads[0];
     default: return -1;
   }
@@ -80,7 +80,7 @@ std::vector<Decision> decisions_of(const Program& program, const Network& networ
     decisions.push_back(
         {i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
     if (kernel.kind == KernelKind::PointwiseForward) {
-      const auto [low, high] = kernel.pointwise.jumps();
+      const auto [low, high] = kernel.as<Activation>().jumps();
       decisions.back().low = static_cast<float>(low);
       decisions.back().high = static_cast<float>(high);
     }

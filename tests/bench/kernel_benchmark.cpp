@@ -94,14 +94,12 @@ void add_halos() {
     Shape layer = halo.block;
     layer[halo.axis] = 1;
     const auto place = static_cast<std::size_t>(halo.axis);
-    Kernel pack{.kind = KernelKind::CopyRegion, .x = halo.block, .y = layer};
-    pack.region = layer;
-    pack.from[place] = halo.block[halo.axis] - 1;
-    add_kernel(fmt::format("halo/pack/{}", halo.name), pack);
-    Kernel add{.kind = KernelKind::CopyRegion, .x = layer, .y = halo.block, .accumulate = true};
-    add.region = layer;
-    add.to[place] = halo.block[halo.axis] - 1;
-    add_kernel(fmt::format("halo/add/{}", halo.name), add);
+    CopyAttributes pack{.region = layer}, add{.accumulate = true, .region = layer};
+    pack.from[place] = add.to[place] = halo.block[halo.axis] - 1;
+    add_kernel(fmt::format("halo/pack/{}", halo.name),
+               {.kind = KernelKind::CopyRegion, .x = halo.block, .y = layer, .attributes = pack});
+    add_kernel(fmt::format("halo/add/{}", halo.name),
+               {.kind = KernelKind::CopyRegion, .x = layer, .y = halo.block, .attributes = add});
   }
 }
 
@@ -140,7 +138,7 @@ Kernel kernel_of(const Convolution& convolution, KernelKind kind) {
   kernel.y[Axis::C] = convolution.filters;
   for (const Axis axis : spatial_axes)
     if (convolution.x[axis] > 1)
-      kernel.windows[static_cast<std::size_t>(spatial_index(axis))] = {
+      kernel.windows()[static_cast<std::size_t>(spatial_index(axis))] = {
           .kernel = convolution.window,
           .pad_before = convolution.window / 2,
           .pad_after = convolution.window / 2};

@@ -89,15 +89,6 @@ std::string word(PointwiseFunction function) {
   return name;
 }
 
-bool is_pointwise(KernelKind kind) {
-  return kind == KernelKind::PointwiseForward || kind == KernelKind::PointwiseBackward;
-}
-
-/// Lowering leaves the layer's epsilon in these, which do not read it.
-bool reads_scalar(KernelKind kind) {
-  return kind != KernelKind::BatchNormStatistics && kind != KernelKind::DiceSums;
-}
-
 template <std::size_t size>
 std::string numbers(const std::array<std::int64_t, size>& values) {
   return fmt::format("{}", fmt::join(values, "."));
@@ -148,42 +139,120 @@ std::string details(const auto& value) { return " " + text_of(value); }
 constexpr std::array window_names{"window-d", "window-h", "window-w"};
 constexpr std::array scale_names{"scale-d", "scale-h", "scale-w"};
 
-/// The key, and whatever else is not what it usually is.
-std::string text_of(const Kernel& kernel) {
-  const auto& [kind, x, y, windows, bias, count_padding, accumulate, inputs, groups, type, scalar,
-               sets, region, from, to, pointwise, binary, response, scales, activation, addend,
-               scaled] = kernel;
-  std::string text =
-      fmt::format("{} | {} x {} y {}", kernel.key(), word(type), text_of(x), text_of(y));
-  const auto say = [&](const char* name, const auto& value, const auto& expected) {
+/// What is not as it usually is, in the order in which it is said.
+struct Peculiarities {
+  void say(const char* name, const auto& value, const auto& expected) {
     if (value != expected) text += fmt::format(" {}{}", name, details(value));
-  };
-  const Kernel usual;
-  for (std::size_t i = 0; i < windows.size(); ++i) {
-    say(window_names[i], windows[i], usual.windows[i]);
-    say(scale_names[i], scales[i], usual.scales[i]);
   }
-  say("bias", bias, usual.bias);
-  say("without-padding", count_padding, usual.count_padding);
-  say("accumulate", accumulate, usual.accumulate);
-  say("inputs", inputs, usual.inputs);
-  say("groups", groups, usual.groups);
-  const auto& [first, second] = pointwise.constants;
-  if (reads_scalar(kind)) say("scalar", is_pointwise(kind) ? first : scalar, usual.scalar);
-  say("sets", sets, usual.sets);
-  say("moves", region, usual.region);
-  say("from", from, usual.from);
-  say("to", to, usual.to);
-  say("maximum", second, 0.0);
-  say("second", binary.second, usual.binary.second);
-  say("response", response, usual.response);
-  if (activation) {
-    text += fmt::format(" activation {}", word(activation->function));
-    say("slope", activation->constants[0], 0.0);
+
+  void operator()(const NoAttributes&) {}
+  void operator()(const ConvolutionAttributes& attributes) {
+    const auto& [windows, bias, groups, epilogue] = attributes;
+    say(windows);
+    say("bias", bias, false);
+    say("groups", groups, 1);
+    say(epilogue);
   }
-  say("addend", addend, usual.addend);
-  say("scaled", scaled, usual.scaled);
-  return text;
+  void operator()(const BiasAttributes& attributes) {
+    const auto& [epilogue] = attributes;
+    say(epilogue);
+  }
+  void operator()(const PoolAttributes& attributes) {
+    const auto& [windows, count_padding] = attributes;
+    say(windows);
+    say("without-padding", count_padding, true);
+  }
+  void operator()(const MeanAttributes& attributes) {
+    const auto& [positions] = attributes;
+    say("scalar", positions, 0.0);
+  }
+  void operator()(const NormalizationAttributes& attributes) {
+    const auto& [epsilon, sets, epilogue] = attributes;
+    if (reads_epsilon) say("scalar", epsilon, 0.0);
+    say("sets", sets, StatisticsSets{});
+    say(epilogue);
+  }
+  void operator()(const MomentsAttributes& attributes) {
+    const auto& [weight, sets] = attributes;
+    say("scalar", weight, 0.0);
+    say("sets", sets, StatisticsSets{});
+  }
+  void operator()(const RunningAverageAttributes& attributes) {
+    const auto& [momentum, scaled] = attributes;
+    say("scalar", momentum, 0.0);
+    say("scaled", scaled, false);
+  }
+  void operator()(const OptimizerAttributes& attributes) {
+    const auto& [scaled] = attributes;
+    say("scaled", scaled, false);
+  }
+  void operator()(const LossAttributes& attributes) {
+    const auto& [terms, scaled] = attributes;
+    say("scalar", terms, 0.0);
+    say("scaled", scaled, false);
+  }
+  void operator()(const DiceLossAttributes& attributes) {
+    const auto& [epsilon, scaled] = attributes;
+    say("scalar", epsilon, 0.0);
+    say("scaled", scaled, false);
+  }
+  void operator()(const DropoutAttributes& attributes) {
+    const auto& [probability] = attributes;
+    say("scalar", probability, 0.0);
+  }
+  void operator()(const AddAttributes& attributes) {
+    const auto& [inputs] = attributes;
+    say("inputs", inputs, 1);
+  }
+  void operator()(const CopyAttributes& attributes) {
+    const auto& [accumulate, region, from, to] = attributes;
+    const CopyAttributes usual;
+    say("accumulate", accumulate, false);
+    say("moves", region, usual.region);
+    say("from", from, usual.from);
+    say("to", to, usual.to);
+  }
+  void operator()(const Activation& attributes) {
+    const auto& [function, constants] = attributes;
+    static_cast<void>(function);  // the key says it
+    say("scalar", constants[0], 0.0);
+    say("maximum", constants[1], 0.0);
+  }
+  void operator()(const Binary& attributes) {
+    const auto& [function, second, of] = attributes;
+    static_cast<void>(function), static_cast<void>(of);  // the key says them
+    say("second", second, Shape{});
+  }
+  void operator()(const LocalResponse& attributes) { say("response", attributes, LocalResponse{}); }
+  void operator()(const UpsampleAttributes& attributes) {
+    const auto& [scales] = attributes;
+    for (std::size_t i = 0; i < scales.size(); ++i) say(scale_names[i], scales[i], Scale{});
+  }
+
+  bool reads_epsilon = true;
+  std::string text{};
+
+  void say(const Windows& windows) {
+    for (std::size_t i = 0; i < windows.size(); ++i) say(window_names[i], windows[i], Window{});
+  }
+  void say(const Epilogue& epilogue) {
+    const auto& [activation, addend] = epilogue;
+    if (activation) {
+      text += fmt::format(" activation {}", word(activation->function));
+      say("slope", activation->constants[0], 0.0);
+    }
+    say("addend", addend, false);
+  }
+};
+
+/// The key, and whatever else is not what it usually is. Lowering leaves the layer's epsilon in
+/// BatchNormStatistics, which do not read it.
+std::string text_of(const Kernel& kernel) {
+  const auto& [kind, x, y, type, attributes] = kernel;
+  Peculiarities peculiar{.reads_epsilon = kind != KernelKind::BatchNormStatistics};
+  std::visit(peculiar, attributes);
+  return fmt::format("{} | {} x {} y {}{}", kernel.key(), word(type), text_of(x), text_of(y),
+                     peculiar.text);
 }
 
 class Writer {

@@ -324,16 +324,26 @@ std::vector<Kernel> kinds_of_kernels() {
     const Kernel kernel{.kind = static_cast<KernelKind>(kind)};
     if (kernel.kind == KernelKind::BinaryForward || kernel.kind == KernelKind::BinaryBackward)
       for (const BinaryFunction function : all_binary_functions)
-        kernels.push_back({.kind = kernel.kind, .binary = {.function = function}});
+        kernels.push_back({.kind = kernel.kind, .attributes = Binary{.function = function}});
     else if (kernel.kind != KernelKind::PointwiseForward &&
              kernel.kind != KernelKind::PointwiseBackward)
       kernels.push_back(kernel);
     else
       for (const PointwiseFunction function : all_pointwise_functions)
-        kernels.push_back({.kind = kernel.kind, .pointwise = {function, {}}});
+        kernels.push_back({.kind = kernel.kind, .attributes = Activation{function, {}}});
   }
   return kernels;
 }
+
+/// The change of kernels whose attributes have the member, and no change of others.
+#define SP_CHANGE(member, ...)                                            \
+  [](Kernel& kernel) {                                                    \
+    std::visit(                                                           \
+        [](auto& of) {                                                    \
+          if constexpr (requires { of.member; }) of.member = __VA_ARGS__; \
+        },                                                                \
+        kernel.attributes);                                               \
+  }
 
 /// A default kernel of each kind, and others that differ in one field each.
 Text kernel_catalogue() {
@@ -346,30 +356,22 @@ Text kernel_catalogue() {
       [](Kernel& k) {
         k.y = {{3, 32, 2, 7, 5}};
       },
-      [](Kernel& k) {
-        k.windows = {Window{2, 1, 1, 0, 1}, {3, 2, 1, 1, 1}, {5, 1, 2, 2, 0}};
-      },
-      [](Kernel& k) { k.bias = true; },
-      [](Kernel& k) { k.count_padding = false; },
-      [](Kernel& k) { k.accumulate = true; },
-      [](Kernel& k) { k.inputs = 3; },
-      [](Kernel& k) { k.groups = 4; },
+      SP_CHANGE(windows, {Window{2, 1, 1, 0, 1}, {3, 2, 1, 1, 1}, {5, 1, 2, 2, 0}}),
+      SP_CHANGE(bias, true),
+      SP_CHANGE(count_padding, false),
+      SP_CHANGE(accumulate, true),
+      SP_CHANGE(inputs, 3),
+      SP_CHANGE(groups, 4),
       [](Kernel& k) { k.type = DataType::F16; },
-      [](Kernel& k) { k.scalar = k.pointwise.constants[0] = 0.5; },
-      [](Kernel& k) { k.sets = {4, 1, 0, 3, 12, 36, 2}; },
-      [](Kernel& k) { k.pointwise.constants[1] = 6; },
-      [](Kernel& k) { k.response.size = 3; },
-      [](Kernel& k) {
-        k.scales = {Scale{1, false, 0}, {2, true, 1}, {3, false, 2}};
-      },
-      [](Kernel& k) {
-        k.activation = {PointwiseFunction::Relu, {}};
-      },
-      [](Kernel& k) {
-        k.activation = {PointwiseFunction::LeakyRelu, {}};
-      },
-      [](Kernel& k) { k.addend = true; },
-      [](Kernel& k) { k.scaled = true; },
+      SP_CHANGE(constants[0], 0.5),
+      SP_CHANGE(sets, {4, 1, 0, 3, 12, 36, 2}),
+      SP_CHANGE(constants[1], 6),
+      SP_CHANGE(size, 3),
+      SP_CHANGE(scales, {Scale{1, false, 0}, {2, true, 1}, {3, false, 2}}),
+      SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::Relu, {}}),
+      SP_CHANGE(epilogue.activation, Activation{PointwiseFunction::LeakyRelu, {}}),
+      SP_CHANGE(epilogue.addend, true),
+      SP_CHANGE(scaled, true),
   };
   std::vector<std::string> lines;
   for (const Kernel& kind : kinds_of_kernels()) {
@@ -377,9 +379,8 @@ Text kernel_catalogue() {
       Kernel kernel = kind;
       kernel.x = {{2, 8, 4, 9, 8}};
       kernel.y = {{2, 8, 4, 7, 6}};
-      kernel.region = {{1, 8, 2, 3, 4}};
-      kernel.from = {0, 0, 1, 0, 2};
-      kernel.to = {1, 0, 0, 1, 1};
+      if (auto* copy = std::get_if<CopyAttributes>(&kernel.attributes))
+        *copy = {false, {{1, 8, 2, 3, 4}}, {0, 0, 1, 0, 2}, {1, 0, 0, 1, 1}};
       change(kernel);
       lines.push_back(canonical_line(kernel));
     }
@@ -387,6 +388,7 @@ Text kernel_catalogue() {
   std::ranges::sort(lines);  // the order of kinds is nobody's business
   return text_of_lines("catalogue", lines);
 }
+#undef SP_CHANGE
 
 // ---------------------------------------------------------------- plans
 

@@ -50,8 +50,7 @@ TEST(Profile, OfOneDeviceStandsOnItsOwn) {
   device.slowdown = [](int blocks) { return 1 + blocks / 64.0; };
   device.info = DeviceInfo{"Some GPU", {Bytes{80} * (1 << 30)}};
   run_loopback(1, [&](Communicator& alone) {
-    Kernel fill;
-    fill.kind = KernelKind::Fill;
+    Kernel fill{.kind = KernelKind::Fill};
     fill.y[Axis::C] = 1000;
     const ProfileRequest request{
         .ranks = 1, .threads_per_rank = 1, .device = true, .collectives = {}, .kernels = {fill}};

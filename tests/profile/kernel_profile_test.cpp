@@ -20,8 +20,7 @@ using testing::Each;
 
 /// Reads and writes so many bytes.
 Kernel relu_of(Bytes bytes) {
-  Kernel kernel;
-  kernel.kind = KernelKind::PointwiseForward;
+  Kernel kernel{.kind = KernelKind::PointwiseForward};
   kernel.x[Axis::C] = kernel.y[Axis::C] = bytes.value / 4;
   return kernel;
 }

@@ -15,11 +15,23 @@ namespace stratplan {
 namespace {
 
 TEST(ProfileRequest, RoundTripsEveryField) {
-  ProfileRequest request{.collectives = std::vector<CollectiveRequest>(1),
-                         .kernels = std::vector<Kernel>(1)};
-  test::Strange().make(request);
+  ProfileRequest request{.collectives = std::vector<CollectiveRequest>(1), .kernels = {}};
+  test::Strange strange;
+  strange.make(request);
   std::vector<std::string> equal;
-  test::find_equal(request.kernels[0], Kernel{}, "kernel", equal);
+  for (int i = 0; i < kernel_kind_count; ++i) {
+    Kernel kernel{.kind = static_cast<KernelKind>(i)};
+    const Kernel usual = kernel;
+    strange.make(kernel.x);
+    strange.make(kernel.y);
+    strange.make(kernel.type);
+    strange.make(kernel.attributes);
+    test::find_equal(kernel.x, usual.x, "x", equal);
+    test::find_equal(kernel.y, usual.y, "y", equal);
+    test::find_equal(kernel.type, usual.type, "type", equal);
+    test::find_equal(kernel.attributes, usual.attributes, std::string(name_of(kernel.kind)), equal);
+    request.kernels.push_back(kernel);
+  }
   test::find_equal(request.collectives[0], CollectiveRequest{}, "collective", equal);
   test::find_equal(request, ProfileRequest{}, "request", equal);
   EXPECT_THAT(equal, testing::IsEmpty()) << "a default would round-trip by itself";
@@ -38,21 +50,25 @@ TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
        "at /kernels/1/kind: unknown name \"nonsense\""},
       {"a key is missing", [](Json& r) { r.erase("hidden"); },
        "expected a key \"hidden\", found none"},
-      {"a key of a kernel is missing", [](Json& r) { r["kernels"][0].erase("pointwise"); },
-       "at /kernels/0: expected a key \"pointwise\", found none"},
-      {"deeper", [](Json& r) { r["kernels"][0]["sets"].erase("group_channels"); },
-       "at /kernels/0/sets: expected a key \"group_channels\", found none"},
+      {"a key of a kernel is missing", [](Json& r) { r["kernels"][0].erase("attributes"); },
+       "at /kernels/0: expected a key \"attributes\", found none"},
+      {"deeper", [](Json& r) { r["kernels"][2]["attributes"]["sets"].erase("group_channels"); },
+       "at /kernels/2/attributes/sets: expected a key \"group_channels\", found none"},
+      {"attributes of another kind",
+       [](Json& r) { r["kernels"][0]["attributes"] = r["kernels"][2]["attributes"]; },
+       "at /kernels/0/attributes: expected a key \"accumulate\", found none"},
       {"a key too many", [](Json& r) { r["kernels"][0]["minimum"] = 1; },
        "at /kernels/0: unknown key \"minimum\""},
       {"a list too short",
        [](Json& r) {
-         r["kernels"][0]["from"] = {1, 2};
+         r["kernels"][0]["attributes"]["from"] = {1, 2};
        },
-       "at /kernels/0/from: expected a list of 5, found array"},
-      {"a text for a number", [](Json& r) { r["kernels"][0]["windows"][2]["stride"] = "two"; },
-       "at /kernels/0/windows/2/stride: expected an integer, found string"},
-      {"a number for a flag", [](Json& r) { r["kernels"][0]["bias"] = 1; },
-       "at /kernels/0/bias: expected true or false, found number"},
+       "at /kernels/0/attributes/from: expected a list of 5, found array"},
+      {"a text for a number",
+       [](Json& r) { r["kernels"][1]["attributes"]["windows"][2]["stride"] = "two"; },
+       "at /kernels/1/attributes/windows/2/stride: expected an integer, found string"},
+      {"a number for a flag", [](Json& r) { r["kernels"][1]["attributes"]["bias"] = 1; },
+       "at /kernels/1/attributes/bias: expected true or false, found number"},
       {"too large", [](Json& r) { r["ranks"] = std::int64_t{1} << 40; },
        "at /ranks: expected an integer of 32 bits, found number"},
       {"an object for a list", [](Json& r) { r["collectives"] = Json::object(); },
@@ -60,7 +76,10 @@ TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
       {"a list for all", [](Json& r) { r = Json::array(); }, "expected an object, found array"},
   };
   for (const Row& row : rows) {
-    Json document = to_json(ProfileRequest{.collectives = {}, .kernels = {Kernel{}, Kernel{}}});
+    Json document = to_json(ProfileRequest{.collectives = {},
+                                           .kernels = {{.kind = KernelKind::CopyRegion},
+                                                       {.kind = KernelKind::ConvolutionForward},
+                                                       {.kind = KernelKind::BatchNormForward}}});
     row.spoil(document);
     EXPECT_EQ(test::message_of<InputError>([&] { request_from_json(document, "r.json"); }),
               std::string("r.json: ") + row.message)

@@ -42,22 +42,29 @@ TEST(MeasureBySize, StopsAtSlowMessages) {
 std::vector<Kernel> one_of_each() {
   std::vector<Kernel> kernels;
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
-    Kernel kernel;
-    kernel.kind = static_cast<KernelKind>(kind);
-    kernel.x = kernel.y = kernel.region = {{2, 3, 1, 6, 6}};
+    Kernel kernel{.kind = static_cast<KernelKind>(kind)};
+    kernel.x = kernel.y = {{2, 3, 1, 6, 6}};
     const bool windowed = kernel.kind <= KernelKind::ConvolutionBackwardFilter ||
                           (kernel.kind >= KernelKind::MaxPoolForward &&
                            kernel.kind <= KernelKind::AveragePoolBackward);
     if (windowed) {
       kernel.y[Axis::H] = kernel.y[Axis::W] = 3;
-      for (const std::size_t axis : {1, 2}) kernel.windows[axis] = {3, 2, 1, 1, 1};
+      for (const std::size_t axis : {1, 2}) kernel.windows()[axis] = {3, 2, 1, 1, 1};
     }
     if (kernel.kind == KernelKind::SpatialMeanForward ||
         kernel.kind == KernelKind::SpatialMeanBackward)
       kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
     if (kernel.kind == KernelKind::Convert) kernel.type = DataType::BF16;
-    kernel.scalar = 0.5;
-    kernel.sets = {.set_samples = 2, .sets = 1, .batch = 2, .positions = 36};
+    std::visit(
+        [&](auto& of) {
+          if constexpr (requires { of.region; }) of.region = kernel.x;
+          if constexpr (requires { of.sets; })
+            of.sets = {.set_samples = 2, .sets = 1, .batch = 2, .positions = 36};
+          if constexpr (requires { of.epsilon; }) of.epsilon = 0.5;
+          if constexpr (requires { of.terms; }) of.terms = 0.5;
+          if constexpr (requires { of.probability; }) of.probability = 0.5;
+        },
+        kernel.attributes);
     kernels.push_back(kernel);
   }
   return kernels;

@@ -79,7 +79,10 @@ TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // the library would divide by 
     y[Axis::C] = row.filters;
     for (const KernelKind kind :
          {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
-      const Kernel kernel{.kind = kind, .x = row.x, .y = y, .windows = square(row.kernel)};
+      const Kernel kernel{.kind = kind,
+                          .x = row.x,
+                          .y = y,
+                          .attributes = ConvolutionAttributes{.windows = square(row.kernel)}};
       const auto prepared = backend->prepare(kernel);
       EXPECT_GE(prepared->workspace().value, 0) << kernel.key() << prepared->implementation();
     }
@@ -88,15 +91,15 @@ TEST_F(CpuKernels, OfAnyExtentsCanBePrepared) {  // the library would divide by 
 
 TEST_F(CpuKernels,
        AnInputOfNothingButPadding) {  // a block whose windows lie outside the tensor: x is empty
-  Kernel kernel{.kind = ConvolutionForward,
-                .x = {{2, 3, 1, 0, 4}},
-                .y = {{2, 5, 1, 1, 4}},
-                .windows = {{{}, {.pad_before = 1}, {}}},
-                .bias = true};
+  Kernel kernel{
+      .kind = ConvolutionForward,
+      .x = {{2, 3, 1, 0, 4}},
+      .y = {{2, 5, 1, 1, 4}},
+      .attributes = ConvolutionAttributes{.windows = {{{}, {.pad_before = 1}, {}}}, .bias = true}};
   Random random(6);
   const auto backend = make_cpu_backend(1);
   compare(*backend, kernel, random);
-  kernel.bias = false;
+  kernel.as<ConvolutionAttributes>().bias = false;
   compare(*backend, kernel, random);
   kernel.kind = ConvolutionBackwardFilter;
   compare(*backend, kernel, random);
@@ -108,16 +111,18 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
   Random random(8);
   const auto backend = make_cpu_backend(1);
   const Shape shape{{2, 19, 1, 6, 7}};
-  std::vector<Kernel> kernels;
-  for (const KernelKind kind : {BiasAdd, Add, BatchNormForward, PreluForward, SoftmaxForward})
-    kernels.push_back({.kind = kind, .scalar = 1e-5});
+  const NormalizationAttributes normalization{
+      .epsilon = 1e-5, .sets = {.set_samples = 2, .batch = 2, .positions = 42}};
+  std::vector<Kernel> kernels{{.kind = BiasAdd},
+                              {.kind = Add, .attributes = AddAttributes{3}},
+                              {.kind = BatchNormForward, .attributes = normalization},
+                              {.kind = PreluForward},
+                              {.kind = SoftmaxForward}};
   for (const PointwiseFunction function : all_pointwise_functions)
     for (const KernelKind kind : {PointwiseForward, PointwiseBackward})
-      kernels.push_back({.kind = kind, .pointwise = test::tested(function)});
+      kernels.push_back({.kind = kind, .attributes = test::tested(function)});
   for (Kernel& kernel : kernels) {
     kernel.x = kernel.y = shape;
-    kernel.inputs = kernel.kind == Add ? 3 : 1;
-    kernel.sets = {.set_samples = 2, .batch = 2, .positions = 42};
     std::vector<Values> reads = operands(kernel, random);
     const auto expected = test::run(*make_reference_backend(), kernel, reads);
     const std::size_t overwritten =
@@ -168,8 +173,11 @@ TEST_F(CpuKernels, DepthwiseIsGenerated) {
     for (KernelKind kind :
          {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
       const Shape shape{{2, channels, 1, 9, 9}};
-      Kernel kernel{.kind = kind, .x = shape, .y = shape, .windows = {{{}, window, window}}};
-      kernel.groups = channels;
+      const Kernel kernel{.kind = kind,
+                          .x = shape,
+                          .y = shape,
+                          .attributes = ConvolutionAttributes{.windows = {{{}, window, window}},
+                                                              .groups = channels}};
       const std::string implementation = make_cpu_backend(1)->prepare(kernel)->implementation();
       const auto named = [&](const char* word) {
         return implementation.find(word) != std::string::npos;

@@ -110,7 +110,11 @@ TEST(CudaKernels, ScaleTheLossAndLeaveOutWhatOverflowed) {
   for (KernelKind kind : {SoftmaxCrossEntropy, MeanSquaredError, DiceLoss, Sgd, SgdMomentum,
                           SgdNesterov, Adam, AdamW, Lars, RunningAverage})
     for (Kernel kernel : cases_of(kind)) {
-      kernel.scaled = true;
+      std::visit(
+          [](auto& of) {
+            if constexpr (requires { of.scaled; }) of.scaled = true;
+          },
+          kernel.attributes);
       compare(backend, kernel, random);
     }
 }
@@ -234,11 +238,10 @@ TEST(CudaKernels, InPlace) {
   Random random(4);
   for (const InPlaceRow& row : rows)
     for (Kernel kernel : cases_of(row.kind)) {
-      const bool is_fused = kernel.activation.has_value() || kernel.addend;
+      const bool is_fused = std::as_const(kernel).epilogue() != Epilogue{};
       if (row.kind != BiasAdd && row.kind != BiasGradient && is_fused)
         continue;  // as the row says instead
-      if (row.fused) kernel.activation = relu;
-      if (row.fused) kernel.addend = row.kind != BiasAdd && row.kind != BiasGradient;
+      if (row.fused) kernel.epilogue() = {relu, row.kind != BiasAdd && row.kind != BiasGradient};
       const auto reads = operands(kernel, random);
       const auto expected = test::run(backend, kernel, reads);
       std::vector<Values> places = reads, others = expected;
@@ -257,7 +260,7 @@ TEST(CudaKernels,
      AddManyTerms) {  // more than one launch takes; the result lies where one of the last was
   Random random(5);
   const Shape shape{{1, 3, 1, 2, 2}};
-  const Kernel kernel{.kind = Add, .x = shape, .y = shape, .inputs = 40};
+  const Kernel kernel{.kind = Add, .x = shape, .y = shape, .attributes = AddAttributes{40}};
   std::vector<Values> reads = operands(kernel, random);
   const auto expected = test::run(*make_reference_backend(), kernel, reads);
   std::vector<const void*> from;
@@ -277,7 +280,12 @@ TEST(CudaKernels, WithoutElements) {
     for (const Shape& shape : {Shape{{0, 8, 1, 3, 3}}, Shape{{2, 5, 1, 0, 3}}}) {
       Kernel kernel = cases_of(kind).front();
       kernel.x = kernel.y = shape;
-      kernel.sets = {.set_samples = 2, .sets = 2, .batch = 4, .positions = 9};
+      std::visit(
+          [](auto& of) {
+            if constexpr (requires { of.sets; })
+              of.sets = {.set_samples = 2, .sets = 2, .batch = 4, .positions = 9};
+          },
+          kernel.attributes);
       compare(backend, kernel, random);
     }
   }
@@ -288,10 +296,14 @@ TEST(CudaKernels, WithoutElements) {
             {.kind = kind,
              .x = {{2, 4, 1, 0, 3}},
              .y = {{2, 4, 1, 3, 3}},
-             .windows = {{{}, window, {}}}},
+             .attributes = PoolAttributes{.windows = {{{}, window, {}}}}},
             random);
   const Shape shape{{2, 4, 1, 3, 3}};
-  compare(backend, {.kind = CopyRegion, .x = shape, .y = shape, .region = {{2, 4, 1, 0, 3}}},
+  compare(backend,
+          {.kind = CopyRegion,
+           .x = shape,
+           .y = shape,
+           .attributes = CopyAttributes{.region = {{2, 4, 1, 0, 3}}}},
           random);
 }
 
@@ -299,12 +311,18 @@ TEST(CudaKernels, ManyRows) {  // sums in more parts than one fold takes
   SerialBackend backend;
   Random random(7);
   const Shape shape{{2, 4, 1, 100, 130}};
-  const StatisticsSets sets{.set_samples = 2, .batch = 2, .positions = 13000};
-  for (KernelKind kind : {BatchNormStatistics, BatchNormBackwardSums, BiasGradient, PreluGradient,
-                          DiceSums, SquaredNorms, MeanSquaredError}) {
-    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = 1e5, .sets = sets};
-    compare(backend, kernel, random);
-  }
+  const NormalizationAttributes normalization{
+      .epsilon = 1e5, .sets = {.set_samples = 2, .batch = 2, .positions = 13000}};
+  const std::pair<KernelKind, KernelAttributes> rows[] = {
+      {BatchNormStatistics, normalization},
+      {BatchNormBackwardSums, normalization},
+      {BiasGradient, BiasAttributes{}},
+      {PreluGradient, NoAttributes{}},
+      {DiceSums, NoAttributes{}},
+      {SquaredNorms, NoAttributes{}},
+      {MeanSquaredError, LossAttributes{.terms = 1e5}}};
+  for (const auto& [kind, attributes] : rows)
+    compare(backend, {.kind = kind, .x = shape, .y = shape, .attributes = attributes}, random);
 }
 
 TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
@@ -322,8 +340,7 @@ TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
                   .x = {{1, row.channels, 1, 2, 5}},
                   .y = {{1, row.count, 1, 2, 3}},
                   .type = row.type};
-    kernel.region = kernel.y;
-    kernel.from = {0, row.from, 0, 0, 1};
+    kernel.attributes = CopyAttributes{.region = kernel.y, .from = {0, row.from, 0, 0, 1}};
     alignas(16) char source[2048]{}, destination[2048]{};
     const void* from = source;
     void* to = destination;

@@ -47,12 +47,10 @@ class ProgramBuilder {
   }
   /// Copies one flat buffer into another.
   void copy(BufferId from, BufferId to, bool accumulate = false) {
-    Kernel kernel;
-    kernel.kind = KernelKind::CopyRegion;
-    kernel.accumulate = accumulate;
+    Kernel kernel{.kind = KernelKind::CopyRegion};
     kernel.x = program_.buffer(from).region.shape();
     kernel.y = program_.buffer(to).region.shape();
-    kernel.region = kernel.x;
+    kernel.attributes = CopyAttributes{.accumulate = accumulate, .region = kernel.x};
     step({from}, {to}, ComputeStep{kernel, program_.buffer(to).region, kernel.y});
   }
   Program finish() {

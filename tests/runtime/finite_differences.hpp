@@ -12,8 +12,11 @@ using Floats = std::vector<float>;
 using Doubles = std::vector<double>;
 
 /// One shape for x and y.
-inline Kernel point_wise(KernelKind kind, Shape shape, double scalar = 0) {
-  return {.kind = kind, .x = shape, .y = shape, .scalar = scalar};
+inline Kernel point_wise(KernelKind kind, Shape shape, const KernelAttributes& attributes) {
+  return {.kind = kind, .x = shape, .y = shape, .attributes = attributes};
+}
+inline Kernel point_wise(KernelKind kind, Shape shape) {
+  return point_wise(kind, shape, attributes_of(kind));
 }
 
 /// d loss / d values[i] by central differences, for a loss that is a function of one float tensor.

@@ -19,7 +19,8 @@ inline std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
 }
 inline std::int64_t taps(const Kernel& kernel) {
-  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+  const auto& [d, h, w] = kernel.windows();
+  return d.kernel * h.kernel * w.kernel;
 }
 
 // ---------------------------------------------------------------- cases
@@ -29,11 +30,11 @@ inline constexpr Shape odd_shapes[] = {
     {{2, 64, 1, 9, 9}},   {{1, 37, 1, 40, 41}}, {{5, 16, 1, 1, 1}},
     {{1, 1000, 1, 3, 1}}, {{3, 4, 2, 5, 3}},    {{2, 66, 1, 7, 5}}};
 
-inline std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
+inline std::vector<Kernel> of_one_shape(KernelKind kind, const KernelAttributes& attributes) {
   std::vector<Kernel> kernels;
   for (const Shape& shape : odd_shapes) {
-    Kernel kernel{.kind = kind, .x = shape, .y = shape, .scalar = scalar};
-    if (kind == Add) kernel.inputs = 2 + static_cast<int>(kernels.size()) % 3;
+    Kernel kernel{.kind = kind, .x = shape, .y = shape, .attributes = attributes};
+    if (kind == Add) kernel.as<AddAttributes>().inputs = 2 + static_cast<int>(kernels.size()) % 3;
     if (kind == SpatialMeanForward || kind == SpatialMeanBackward)
       kernel.y[Axis::D] = kernel.y[Axis::H] = kernel.y[Axis::W] = 1;
     kernels.push_back(kernel);
@@ -41,10 +42,17 @@ inline std::vector<Kernel> of_one_shape(KernelKind kind, double scalar) {
   return kernels;
 }
 
+inline std::vector<Kernel> of_one_shape(KernelKind kind) {
+  return of_one_shape(kind, attributes_of(kind));
+}
+
 /// Each shape with one set, with sets of two samples that start in the middle of one, and with sets in the buffer that have no samples here.
 inline std::vector<Kernel> batch_norms(KernelKind kind) {
+  const KernelAttributes attributes = kind == BatchNormMoments
+                                          ? KernelAttributes(MomentsAttributes{.weight = 1e-5})
+                                          : NormalizationAttributes{.epsilon = 1e-5};
   std::vector<Kernel> kernels;
-  for (const Kernel& base : of_one_shape(kind, 1e-5)) {
+  for (const Kernel& base : of_one_shape(kind, attributes)) {
     const std::int64_t n = base.x[Axis::N], p = positions(base.x);
     const StatisticsSets choices[] = {{.set_samples = 64, .batch = n, .positions = p},
                                       {.set_samples = 2,
@@ -61,12 +69,12 @@ inline std::vector<Kernel> batch_norms(KernelKind kind) {
                                        .positions = p}};
     for (const StatisticsSets& sets : choices) {
       kernels.push_back(base);
-      kernels.back().sets = sets;
+      kernels.back().sets() = sets;
     }
     for (const std::int64_t groups : {1, 3, 16}) {  // group normalization
       if (base.x[Axis::C] % groups != 0) continue;
       kernels.push_back(base);
-      kernels.back().sets = {
+      kernels.back().sets() = {
           .sets = n, .batch = n, .positions = p, .group_channels = base.x[Axis::C] / groups};
     }
   }
@@ -84,8 +92,8 @@ inline std::vector<Kernel> fused_batch_norms(KernelKind kind, const std::vector<
       const bool nothing = !activation && (!addend || kind == BatchNormBackwardSums);
       if (nothing || (addend && kind == BatchNormBackward)) continue;
       for (Kernel kernel : bare) {
-        kernel.activation = activation;
-        kernel.addend = addend;
+        kernel.epilogue().activation = activation;
+        kernel.epilogue().addend = addend;
         kernels.push_back(kernel);
       }
     }
@@ -98,7 +106,7 @@ inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
   for (std::size_t i = 0; i < bare; ++i) {
     if (i % 3 == 0) continue;
     kernels.push_back(kernels[i]);
-    kernels.back().activation = i % 3 == 1 ? relu : leaky_relu;
+    kernels.back().epilogue().activation = i % 3 == 1 ? relu : leaky_relu;
   }
   return kernels;
 }
@@ -107,10 +115,11 @@ inline std::vector<Kernel> activated(std::vector<Kernel> kernels) {
 inline std::vector<Kernel> pointwise_kernels(KernelKind kind) {
   std::vector<Kernel> kernels;
   for (const PointwiseFunction function : all_pointwise_functions)
-    for (Kernel kernel : of_one_shape(kind, 0)) {
-      kernel.pointwise = tested(function);
+    for (Kernel kernel : of_one_shape(kind)) {
+      Activation& activation = kernel.as<Activation>();
+      activation = tested(function);
       if (function != PointwiseFunction::Clip)
-        for (double& constant : kernel.pointwise.constants) constant *= 1.5;
+        for (double& constant : activation.constants) constant *= 1.5;
       kernels.push_back(kernel);
     }
   return kernels;
@@ -133,7 +142,8 @@ inline std::vector<Kernel> binary_kernels(KernelKind kind) {
       for (const auto& [first, second] : shapes)
         for (const int of : {0, 1}) {
           if (kind == BinaryForward && of == 1) continue;
-          kernels.push_back({.kind = kind, .x = first, .y = y, .binary = {function, second, of}});
+          kernels.push_back(
+              {.kind = kind, .x = first, .y = y, .attributes = Binary{function, second, of}});
         }
     }
   return kernels;
@@ -146,10 +156,7 @@ inline std::vector<Kernel> local_responses(KernelKind kind) {
                                      {.size = 1, .alpha = 1, .beta = 0.5},
                                      {.size = 41, .alpha = 9, .beta = 1.2}};
   for (const LocalResponse& response : responses)
-    for (Kernel kernel : of_one_shape(kind, 0)) {
-      kernel.response = response;
-      kernels.push_back(kernel);
-    }
+    for (const Kernel& kernel : of_one_shape(kind, response)) kernels.push_back(kernel);
   return kernels;
 }
 
@@ -170,7 +177,9 @@ inline std::vector<Kernel> copies() {
   Random random(7);
   std::vector<Kernel> kernels;
   for (int i = 0; i < 60; ++i) {
-    Kernel kernel{.kind = CopyRegion, .accumulate = i % 2 == 1};
+    Kernel kernel{.kind = CopyRegion};
+    CopyAttributes& copy = kernel.as<CopyAttributes>();
+    copy.accumulate = i % 2 == 1;
     kernel.type = std::array{DataType::F32, DataType::F64, DataType::I32, DataType::F16,
                              DataType::BF16}[static_cast<std::size_t>(i) % 5];
     for (Axis axis : all_axes) {
@@ -178,10 +187,10 @@ inline std::vector<Kernel> copies() {
       kernel.x[axis] = between(random, 1, axis == Axis::C ? 40 : 5);
       kernel.y[axis] = between(random, 0, 2) == 0 ? between(random, 1, axis == Axis::C ? 40 : 5)
                                                   : kernel.x[axis];
-      kernel.region[axis] = std::min(kernel.x[axis], kernel.y[axis]);
-      if (between(random, 0, 1) == 0) kernel.region[axis] = between(random, 1, kernel.region[axis]);
-      kernel.from[a] = between(random, 0, kernel.x[axis] - kernel.region[axis]);
-      kernel.to[a] = between(random, 0, kernel.y[axis] - kernel.region[axis]);
+      copy.region[axis] = std::min(kernel.x[axis], kernel.y[axis]);
+      if (between(random, 0, 1) == 0) copy.region[axis] = between(random, 1, copy.region[axis]);
+      copy.from[a] = between(random, 0, kernel.x[axis] - copy.region[axis]);
+      copy.to[a] = between(random, 0, kernel.y[axis] - copy.region[axis]);
     }
     kernels.push_back(kernel);
   }
@@ -189,7 +198,7 @@ inline std::vector<Kernel> copies() {
 }
 
 inline std::vector<Kernel> conversions() {
-  std::vector<Kernel> kernels = of_one_shape(Convert, 0);
+  std::vector<Kernel> kernels = of_one_shape(Convert);
   for (std::size_t i = 0; i < kernels.size(); ++i)
     kernels[i].type = i % 2 ? DataType::F16 : DataType::BF16;
   return kernels;
@@ -211,7 +220,7 @@ inline std::vector<Kernel> upsamplings(KernelKind kind) {
       output.end = between(random, output.begin + 1, extent * scale.factor);
       kernel.x[axis] = needed(scale, output, extent).size();
       kernel.y[axis] = output.size();
-      kernel.scales[static_cast<std::size_t>(spatial_index(axis))] =
+      kernel.as<UpsampleAttributes>().scales[static_cast<std::size_t>(spatial_index(axis))] =
           local_scale(scale, output, extent);
     }
     kernels.push_back(kernel);
@@ -233,26 +242,27 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case BatchNormForward:
     case BatchNormBackwardSums:
     case BatchNormBackward: return fused_batch_norms(kind, batch_norms(kind));
-    case BatchNormInference: return fused_batch_norms(kind, of_one_shape(kind, 1e-5));
+    case BatchNormInference:
+      return fused_batch_norms(kind, of_one_shape(kind, NormalizationAttributes{.epsilon = 1e-5}));
     case SpatialMeanForward:
-    case SpatialMeanBackward: return of_one_shape(kind, 70);
+    case SpatialMeanBackward: return of_one_shape(kind, MeanAttributes{70});
     case PointwiseForward:
     case PointwiseBackward: return pointwise_kernels(kind);
-    case Dropout: return of_one_shape(kind, 0.7);
+    case Dropout: return of_one_shape(kind, DropoutAttributes{0.7});
     case LocalResponseForward:
     case LocalResponseBackward: return local_responses(kind);
+    case DiceLoss: return of_one_shape(kind, DiceLossAttributes{.epsilon = 1e-5});
+    case RunningAverage: return of_one_shape(kind, RunningAverageAttributes{.momentum = 0.1});
     case DiceSums:
-    case DiceLoss: return of_one_shape(kind, 1e-5);
-    case RunningAverage: return of_one_shape(kind, 0.1);
     case PreluForward:
     case PreluBackward:
     case PreluGradient:
     case SoftmaxForward:
-    case SoftmaxBackward: return of_one_shape(kind, 0);
+    case SoftmaxBackward: return of_one_shape(kind);
     case SoftmaxCrossEntropy:
-    case MeanSquaredError: return of_one_shape(kind, 4);
+    case MeanSquaredError: return of_one_shape(kind, LossAttributes{.terms = 4});
     case BiasAdd:
-    case BiasGradient: return activated(of_one_shape(kind, 0));
+    case BiasGradient: return activated(of_one_shape(kind));
     case Add:
     case Fill:
     case SgdMomentum:
@@ -263,7 +273,7 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
     case SquaredNorms:
     case Lars:
     case Unscale:
-    case AdjustLossScale: return of_one_shape(kind, 0);
+    case AdjustLossScale: return of_one_shape(kind);
     case BinaryForward:
     case BinaryBackward: return binary_kernels(kind);
     case Convert: return conversions();
@@ -279,12 +289,13 @@ inline std::vector<Kernel> cases_of(KernelKind kind) {
 /// Sums and sums of squares as statistics could be: means in [-1, 1], variances in [1, 2].
 inline Values moments(const Kernel& kernel, Random& random) {
   const std::int64_t channels = kernel.x[Axis::C];
-  std::vector<double> sums(static_cast<std::size_t>(kernel.sets.sets * 2 * channels));
+  std::vector<double> sums(static_cast<std::size_t>(kernel.sets().sets * 2 * channels));
   std::uniform_real_distribution<double> unit(-1, 1);
-  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+  for (std::int64_t set = 0; set < kernel.sets().sets; ++set) {
     for (std::int64_t c = 0; c < channels; ++c) {
       const double mean = unit(random), variance = 1.5 + unit(random) / 2,
-                   terms = kernel.sets.terms(set) / static_cast<double>(kernel.sets.group_channels);
+                   terms =
+                       kernel.sets().terms(set) / static_cast<double>(kernel.sets().group_channels);
       sums[static_cast<std::size_t>(set * 2 * channels + c)] = mean * terms;
       sums[static_cast<std::size_t>((set * 2 + 1) * channels + c)] =
           (variance + mean * mean) * terms;
@@ -309,11 +320,13 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
     map(reads[0], [](double value) { return std::round(value * 2); });
   }
   if (kernel.kind == DiceLoss) reads[1] = class_sums(kernel, random);
-  if (kernel.kind == PointwiseBackward && kernel.pointwise.function == PointwiseFunction::Clip) {
+  if (kernel.kind == PointwiseBackward &&
+      kernel.as<Activation>().function == PointwiseFunction::Clip) {
     // of what is clipped, most lies at the limits
     map(reads[0], [](double y) { return std::clamp(y, double{-0.3F}, double{0.6F}); });
   }
-  if (kernel.kind == PointwiseForward && std::isfinite(row_of(kernel.pointwise.function).domain))
+  if (kernel.kind == PointwiseForward &&
+      std::isfinite(row_of(kernel.as<Activation>().function).domain))
     map(reads[0], [](double x) { return std::abs(x) + 0.1; });
   if (kernel.kind == BatchNormMoments) reads[0] = moments(kernel, random);
   if (kernel.kind == BatchNormInference) {  // means, then variances
@@ -332,8 +345,8 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
   }
   if (kernel.kind == AdjustLossScale)
     reads = {std::vector<double>{1024, 3}, std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0}};
-  if (kernel.scaled && !is_update(kernel.kind)) reads.back() = std::vector<double>{1024, 3};
-  if (kernel.scaled && is_update(kernel.kind))
+  if (kernel.scaled() && !is_update(kernel.kind)) reads.back() = std::vector<double>{1024, 3};
+  if (kernel.scaled() && is_update(kernel.kind))
     reads.back() = std::vector<double>{kernel.x[Axis::N] > 1 ? 2.0 : 0.0};  // overflows
   if (kernel.kind == Lars) reads[3] = std::vector<double>{4, 9};
   if (kernel.kind == BatchNormBackwardSums || kernel.kind == BatchNormBackward)
@@ -343,6 +356,7 @@ inline std::vector<Values> operands(const Kernel& kernel, Random& random) {
 
 /// Products that are added up to one output.
 inline std::int64_t accumulation_length(const Kernel& kernel) {
+  std::int64_t length = 8;  // a few roundings of values of order 1
   switch (kernel.kind) {
     case ConvolutionForward: return kernel.x[Axis::C] * taps(kernel);
     case ConvolutionBackwardData: return kernel.y[Axis::C] * taps(kernel);
@@ -351,13 +365,14 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
     case AveragePoolForward:
     case AveragePoolBackward: return taps(kernel);
     case BinaryBackward:
-      return 8 +
+      return length +
              kernel.y.elements() / std::max<std::int64_t>(1, kernel.differentiated().elements());
     case PreluGradient:
     case BatchNormBackwardSums: return kernel.x[Axis::N] * positions(kernel.x);
     case UpsampleBackward:
-      return 8 * kernel.scales[0].factor * kernel.scales[1].factor * kernel.scales[2].factor;
-    default: return 8;  // a few roundings of values of order 1
+      for (const Scale& scale : kernel.as<UpsampleAttributes>().scales) length *= scale.factor;
+      return length;
+    default: return length;
   }
 }
 
@@ -385,6 +400,8 @@ inline double spacing(DataType type) {
 inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual,
                          const std::vector<Values>& expected) {
   const Operands all = kernel.operands();
+  const auto* convolution = std::get_if<ConvolutionAttributes>(&kernel.attributes);
+  const bool adds_bias = convolution && convolution->bias;
   for (std::size_t w = 0; w < all.writes.size(); ++w) {
     const double allowed =
         all.writes[w].type == DataType::I32 ? 0 : tolerance(kernel, all.writes[w].type);
@@ -392,9 +409,9 @@ inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual
         kernel.kind == ConvolutionBackwardFilter ? kernel.type : all.writes[w].type;
     for (std::size_t i = 0; i < size_of(expected[w]); ++i) {
       if (at(actual[w], i) == at(expected[w], i)) continue;  // both infinite, perhaps
-      const double scale = kernel.scaled ? 1024 : 1;
+      const double scale = kernel.scaled() ? 1024 : 1;
       const double rounding =
-          spacing(stored) * (std::abs(at(expected[w], i)) + (kernel.bias ? 1 : 0));
+          spacing(stored) * (std::abs(at(expected[w], i)) + (adds_bias ? 1 : 0));
       ASSERT_NEAR(at(actual[w], i), at(expected[w], i), scale * allowed + rounding)
           << kernel.key() << ", write " << w << ", element " << i;
     }

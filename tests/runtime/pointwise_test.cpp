@@ -31,7 +31,7 @@ Floats inputs_of(PointwiseFunction function) {
 }
 
 Kernel kernel_of(KernelKind kind, const Activation& pointwise, std::size_t count) {
-  Kernel kernel{.kind = kind, .pointwise = pointwise};
+  Kernel kernel{.kind = kind, .attributes = pointwise};
   kernel.x[Axis::C] = kernel.y[Axis::C] = static_cast<std::int64_t>(count);
   return kernel;
 }

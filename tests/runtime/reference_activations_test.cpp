@@ -49,8 +49,8 @@ TEST(ReferenceSoftmax, RunsOverTheChannelsOfEachPosition) {
 }
 
 TEST(ReferenceLocalResponse, ByHand) {  // squares 1 4 9: sums over three neighbours 5 14 13; beta 1
-  Kernel kernel = point_wise(KernelKind::LocalResponseForward, {{1, 3, 1, 1, 1}});
-  kernel.response = {.size = 3, .alpha = 3, .beta = 1, .k = 2};
+  const Kernel kernel = point_wise(KernelKind::LocalResponseForward, {{1, 3, 1, 1, 1}},
+                                   LocalResponse{.size = 3, .alpha = 3, .beta = 1, .k = 2});
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3}})[0]),
               Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
 }
@@ -59,7 +59,7 @@ TEST(
     ReferenceGroupNorm,
     ChannelsOfAGroupShareTheirMoments) {  // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{1, 4, 1, 1, 1}});
-  kernel.sets = {.group_channels = 2};
+  kernel.sets() = {.group_channels = 2};
   const Floats x{1, 3, 10, 14};
   const Doubles sums{1, 3, 10, 14, 1, 9, 100, 196};
   EXPECT_THAT(floats(run(kernel, {x, sums, Floats{1, 2, 3, 4}, Floats{0, 0, 0, 5}})[0]),
@@ -69,14 +69,16 @@ TEST(
 TEST(
     ReferenceRunningStatistics,
     ByHand) {  // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2 1 1 are here
-  Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}}, 1.0 / 3);
-  moments.sets = {
+  const StatisticsSets sets{
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
+  const Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}},
+                                    MomentsAttributes{.weight = 1.0 / 3, .sets = sets});
   const Doubles made = doubles(run(moments, {Doubles{3, 5, 18, 86, 15, 113}})[0]);
   EXPECT_NEAR(made[0], (0.75 / 2 + 4.5 + 7.5) / 3, 1e-12);
   EXPECT_NEAR(made[1], (0.6875 * 4 / 3 / 2 + 1.25 * 4 / 3 + 0.25 * 2) / 3,
               1e-12);  // unbiased: of 4, 4 and 2 terms
-  EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}}, 0.5),
+  EXPECT_THAT(floats(run(point_wise(KernelKind::RunningAverage, {{1, 1, 1, 1, 1}},
+                                    RunningAverageAttributes{.momentum = 0.5}),
                          {Doubles{2, 5}, Floats{1, 3}})[0]),
               ElementsAre(1.5, 4));
   EXPECT_THAT(floats(run(point_wise(KernelKind::BatchNormInference, {{1, 1, 1, 1, 1}}),
@@ -87,8 +89,8 @@ TEST(
 TEST(
     ReferenceDice,
     ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
-  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}, 0),
-               loss = point_wise(KernelKind::DiceLoss, sums.x, 0);
+  const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}),
+               loss = point_wise(KernelKind::DiceLoss, sums.x);
   const Floats x{0.75, 0.25, 0.5, 0.5};
   const Integers labels{0, 1};
   const Values made = run(sums, {x, labels})[0];
@@ -107,15 +109,15 @@ TEST(ReferenceGradient, Activations) {
   const Floats dy = random_floats(40, random);
   struct Row {
     KernelKind forward, backward;
+    KernelAttributes attributes;
     bool from_x = false;  ///< backward reads x, not y
   };
-  const Row rows[] = {{KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward},
-                      {KernelKind::LocalResponseForward, KernelKind::LocalResponseBackward, true}};
+  const Row rows[] = {{KernelKind::SoftmaxForward, KernelKind::SoftmaxBackward, {}},
+                      {KernelKind::LocalResponseForward, KernelKind::LocalResponseBackward,
+                       LocalResponse{.size = 3, .alpha = 2, .beta = 0.75, .k = 1.5}, true}};
   for (const Row& row : rows) {
-    Kernel f = point_wise(row.forward, shape, 1.5);
-    f.response = {.size = 3, .alpha = 2, .beta = 0.75, .k = 1.5};
-    Kernel b = f;
-    b.kind = row.backward;
+    const Kernel f = point_wise(row.forward, shape, row.attributes),
+                 b = point_wise(row.backward, shape, row.attributes);
     const Floats saved = row.from_x ? x : floats(run(f, {x})[0]);
     expect_near(
         floats(run(b, {saved, dy})[0]),
@@ -145,9 +147,8 @@ TEST(ReferenceGradient, GroupNormThroughItsStatistics) {  // 2 samples, 6 channe
   test::Random random(7);
   const Shape shape{{2, 6, 1, 2, 3}};
   const auto kernel = [&](KernelKind kind) {
-    Kernel k = point_wise(kind, shape, 1e-3);
-    k.sets = {.sets = 2, .batch = 2, .positions = 6, .group_channels = 2};
-    return k;
+    const StatisticsSets sets{.sets = 2, .batch = 2, .positions = 6, .group_channels = 2};
+    return point_wise(kind, shape, NormalizationAttributes{.epsilon = 1e-3, .sets = sets});
   };
   const Floats x = random_floats(shape.elements(), random),
                dy = random_floats(shape.elements(), random), scale{0.5, 2, -1, 1, 0, 3},
@@ -178,8 +179,8 @@ TEST(ReferenceGradient, Dice) {
   Floats x = random_floats(shape.elements(), random);
   for (float& v : x) v = 0.5F + v / 2;
   const Values labels = test::random_values({DataType::I32, 10}, random, 4);
-  const Kernel sums = point_wise(KernelKind::DiceSums, shape, 0.1),
-               loss = point_wise(KernelKind::DiceLoss, shape, 0.1);
+  const Kernel sums = point_wise(KernelKind::DiceSums, shape),
+               loss = point_wise(KernelKind::DiceLoss, shape, DiceLossAttributes{.epsilon = 0.1});
   const auto value = [&](const Floats& v) {
     return doubles(run(loss, {labels, run(sums, {v, labels})[0]})[0])[0];
   };

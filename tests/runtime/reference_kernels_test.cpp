@@ -33,7 +33,8 @@ std::vector<Values> run(const Kernel& kernel, const std::vector<Values>& reads) 
 
 /// A row of `extent` positions under one window along W.
 Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window) {
-  Kernel kernel{.kind = kind, .x = x, .y = x, .windows = {{{}, {}, window}}};
+  Kernel kernel{.kind = kind, .x = x, .y = x};
+  kernel.windows() = {{{}, {}, window}};
   kernel.y[Axis::C] = filters;
   kernel.y[Axis::W] = window.output_extent(x[Axis::W]);
   return kernel;
@@ -49,7 +50,7 @@ TEST(
   const Floats x{1, 2, 3, 4}, weights{1, 10, 100}, dy{1, 2};
   ASSERT_EQ(kernel.y[Axis::W], 2);
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(210, 432));
-  kernel.bias = true;
+  kernel.as<ConvolutionAttributes>().bias = true;
   EXPECT_THAT(floats(run(kernel, {x, weights, Floats{0.5}})[0]), ElementsAre(210.5, 432.5));
   kernel.kind = KernelKind::ConvolutionBackwardData;
   EXPECT_THAT(floats(run(kernel, {dy, weights})[0]), ElementsAre(10, 102, 20, 200));
@@ -69,7 +70,7 @@ TEST(
     ReferenceConvolution,
     GroupsReadTheirOwnChannels) {  // two positions of four channels, two groups of two; one filter of one point each
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 4, 1, 1, 2}}, 2, {});
-  kernel.groups = 2;
+  kernel.as<ConvolutionAttributes>().groups = 2;
   const Floats x{1, 2, 3, 4, 5, 6, 7, 8}, weights{1, 10, 100, 1000}, dy{1, 2, 3, 4};
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(21, 4300, 65, 8700));
   kernel.kind = KernelKind::ConvolutionBackwardData;
@@ -81,7 +82,7 @@ TEST(
 
 TEST(ReferenceConvolution, DepthwiseWithTwoFiltersEach) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 1}}, 4, {});
-  kernel.groups = 2;
+  kernel.as<ConvolutionAttributes>().groups = 2;
   EXPECT_THAT(floats(run(kernel, {Floats{3, 5}, Floats{1, 2, 10, 20}})[0]),
               ElementsAre(3, 6, 50, 100));
 }
@@ -95,7 +96,7 @@ TEST(
   const Floats x{1, 2}, weights{1, 10};
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(1, 10, 0, 2, 20));
   kernel.x[Axis::W] = 3;
-  kernel.windows[2].pad_before = 2;
+  kernel.windows()[2].pad_before = 2;
   EXPECT_THAT(floats(run(kernel, {x, weights})[0]), ElementsAre(0, 2, 20));
 }
 
@@ -123,9 +124,9 @@ TEST(
     ByHand) {  // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
-  kernel.scales[2] = {.factor = 2};
+  kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 1, 5, 5, 9, 9));
-  kernel.scales[2].linear = true;
+  kernel.as<UpsampleAttributes>().scales[2].linear = true;
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(1, 2, 4, 6, 8, 9));
   kernel.kind = KernelKind::UpsampleBackward;
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8, 0, 0, 16, 4}})[0]),
@@ -136,7 +137,7 @@ TEST(ReferenceUpsample,
      PiecesKnowWhereTheyBegin) {  // outputs 1 to 3 of the above need elements 0 to 2
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 3}}};
-  kernel.scales[2] = {.factor = 2, .linear = true, .phase = 1};
+  kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2, .linear = true, .phase = 1};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 5, 9}})[0]), ElementsAre(2, 4, 6));
 }
 
@@ -144,7 +145,7 @@ TEST(ReferenceAveragePool, DivisorWithAndWithoutPadding) {
   Kernel kernel = along_width(KernelKind::AveragePoolForward, {{1, 1, 1, 1, 3}}, 1,
                               {.kernel = 2, .stride = 2, .pad_before = 1});
   EXPECT_THAT(floats(run(kernel, {Floats{2, 4, 8}})[0]), ElementsAre(1, 6));
-  kernel.count_padding = false;
+  kernel.as<PoolAttributes>().count_padding = false;
   EXPECT_THAT(floats(run(kernel, {Floats{2, 4, 8}})[0]), ElementsAre(2, 6));
   kernel.kind = KernelKind::AveragePoolBackward;
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2}})[0]), ElementsAre(1, 1, 1));
@@ -154,7 +155,7 @@ TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // two of four positi
   Kernel kernel{.kind = KernelKind::SpatialMeanForward,
                 .x = {{1, 2, 1, 1, 2}},
                 .y = {{1, 2, 1, 1, 1}},
-                .scalar = 4};
+                .attributes = MeanAttributes{4}};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 6}})[0]), ElementsAre(1, 2));
   kernel.kind = KernelKind::SpatialMeanBackward;
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8}})[0]), ElementsAre(1, 2, 1, 2));
@@ -164,17 +165,17 @@ TEST(
     ReferenceBatchNorm,
     SetsAreKeptApartAndTheLastMayBeShorter) {  // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
   Kernel kernel = point_wise(KernelKind::BatchNormStatistics, {{4, 1, 1, 1, 2}});
-  kernel.sets = {
+  kernel.sets() = {
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
   EXPECT_THAT(doubles(run(kernel, {Floats{1, 2, 3, 4, 5, 6, 7, 8}})[0]),
               ElementsAre(3, 5, 18, 86, 15, 113));
-  EXPECT_EQ(kernel.sets.terms(1), 4);
-  EXPECT_EQ(kernel.sets.terms(2), 2);
+  EXPECT_EQ(kernel.sets().terms(1), 4);
+  EXPECT_EQ(kernel.sets().terms(2), 2);
 }
 
 TEST(ReferenceBatchNorm, ForwardByHand) {  // 1 and 3: mean 2, variance 1
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{2, 1, 1, 1, 1}});
-  kernel.sets = {.set_samples = 2, .batch = 2};
+  kernel.sets() = {.set_samples = 2, .batch = 2};
   EXPECT_THAT(floats(run(kernel, {Floats{1, 3}, Doubles{4, 10}, Floats{5}, Floats{100}})[0]),
               ElementsAre(95, 105));
 }
@@ -182,13 +183,12 @@ TEST(ReferenceBatchNorm, ForwardByHand) {  // 1 and 3: mean 2, variance 1
 TEST(ReferenceElementWise, ByHand) {
   const Shape shape{{1, 3, 1, 1, 1}};
   const Floats x{-2, 0, 4}, dy{1, 2, 3};
-  Kernel sum = point_wise(KernelKind::Add, shape);
-  sum.inputs = 3;
+  const Kernel sum = point_wise(KernelKind::Add, shape, AddAttributes{3});
   EXPECT_THAT(floats(run(sum, {x, dy, dy})[0]), ElementsAre(0, 4, 10));
 }
 
 TEST(ReferenceDropout, ARankSeesItsPartOfTheGlobalMask) {
-  const Kernel all = point_wise(KernelKind::Dropout, {{2, 5, 1, 2, 3}}, 0.5);
+  const Kernel all = point_wise(KernelKind::Dropout, {{2, 5, 1, 2, 3}}, DropoutAttributes{0.5});
   const Floats ones(60, 1);
   const Floats global = floats(run(all, {ones})[0]);
   EXPECT_THAT(global, ::testing::Each(::testing::AnyOf(0, 2)));
@@ -198,19 +198,22 @@ TEST(ReferenceDropout, ARankSeesItsPartOfTheGlobalMask) {
       test::whole_context(all);  // sample 1, channels 2 to 4, row 1, columns 1 and 2
   context.region = {{{{1, 2}, {2, 5}, {0, 1}, {1, 2}, {1, 3}}}};
   const auto part =
-      test::run(*make_reference_backend(), point_wise(KernelKind::Dropout, {{1, 3, 1, 1, 2}}, 0.5),
+      test::run(*make_reference_backend(),
+                point_wise(KernelKind::Dropout, {{1, 3, 1, 1, 2}}, DropoutAttributes{0.5}),
                 {Floats(6, 1)}, context);
   EXPECT_THAT(floats(part[0]),
               ElementsAre(global[52], global[53], global[54], global[57], global[58], global[59]));
 }
 
 TEST(ReferenceLosses, ByHand) {
-  const auto entropy = run(point_wise(KernelKind::SoftmaxCrossEntropy, {{1, 2, 1, 1, 1}}, 4),
-                           {Floats{0, std::log(3.0F)}, Integers{1}});
+  const auto entropy =
+      run(point_wise(KernelKind::SoftmaxCrossEntropy, {{1, 2, 1, 1, 1}}, LossAttributes{4}),
+          {Floats{0, std::log(3.0F)}, Integers{1}});
   EXPECT_NEAR(doubles(entropy[0])[0], std::log(4.0 / 3) / 4, 1e-7);
   EXPECT_THAT(floats(entropy[1]), Pointwise(FloatNear(1e-7F), Floats{0.0625, -0.0625}));
-  const auto square = run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}}, 4),
-                          {Floats{1, 5}, Floats{2, 2}});
+  const auto square =
+      run(point_wise(KernelKind::MeanSquaredError, {{1, 2, 1, 1, 1}}, LossAttributes{4}),
+          {Floats{1, 5}, Floats{2, 2}});
   EXPECT_DOUBLE_EQ(doubles(square[0])[0], 2.5);
   EXPECT_THAT(floats(square[1]), ElementsAre(-0.5, 1.5));
 }
@@ -221,14 +224,13 @@ TEST(ReferenceCopyRegion,
                 .x = {{1, 1, 1, 2, 3}},
                 .y = {{1, 1, 1, 2, 2}},
                 .type = DataType::I32,
-                .region = {{1, 1, 1, 2, 1}},
-                .from = {0, 0, 0, 0, 2}};
+                .attributes = CopyAttributes{.region = {{1, 1, 1, 2, 1}}, .from = {0, 0, 0, 0, 2}}};
   const auto backend = make_reference_backend();
   const Integers source{1, 2, 3, 4, 5, 6}, destination{10, 20, 30, 40};
   const KernelContext context = test::whole_context(kernel);
   EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]),
               ElementsAre(3, 20, 6, 40));
-  kernel.accumulate = true;
+  kernel.as<CopyAttributes>().accumulate = true;
   EXPECT_THAT(std::get<Integers>(test::run(*backend, kernel, {source}, context, {destination})[0]),
               ElementsAre(13, 20, 36, 40));
 }
@@ -252,19 +254,19 @@ TEST(ReferenceFill, Zeros) {
 Kernel odd_window(KernelKind kind, std::int64_t filters) {
   const Shape x{{2, 3, 3, 5, 6}};
   Kernel kernel{.kind = kind, .x = x, .y = x};
-  kernel.windows = {{{.kernel = 2},
-                     {.kernel = 3, .stride = 2, .pad_before = 1},
-                     {.kernel = 2, .dilation = 2, .pad_before = 1, .pad_after = 2}}};
+  kernel.windows() = {{{.kernel = 2},
+                       {.kernel = 3, .stride = 2, .pad_before = 1},
+                       {.kernel = 2, .dilation = 2, .pad_before = 1, .pad_after = 2}}};
   kernel.y[Axis::C] = filters;
   for (Axis axis : spatial_axes)
-    kernel.y[axis] =
-        kernel.windows[static_cast<std::size_t>(spatial_index(axis))].output_extent(kernel.x[axis]);
+    kernel.y[axis] = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))].output_extent(
+        kernel.x[axis]);
   return kernel;
 }
 
 void expect_convolution_gradients(std::int64_t groups, test::Random& random) {
   Kernel forward = odd_window(KernelKind::ConvolutionForward, 6);
-  forward.groups = groups;
+  forward.as<ConvolutionAttributes>().groups = groups;
   Kernel data = forward, filter = forward;
   data.kind = KernelKind::ConvolutionBackwardData;
   filter.kind = KernelKind::ConvolutionBackwardFilter;
@@ -287,7 +289,8 @@ TEST(ReferenceGradient, Pools) {
   test::Random random(2);
   for (const bool count_padding : {true, false}) {
     Kernel forward = odd_window(KernelKind::AveragePoolForward, 3), backward = forward;
-    forward.count_padding = backward.count_padding = count_padding;
+    forward.as<PoolAttributes>().count_padding = count_padding;
+    backward.attributes = forward.attributes;
     backward.kind = KernelKind::AveragePoolBackward;
     const Floats x = random_floats(forward.x.elements(), random),
                  dy = random_floats(forward.y.elements(), random);
@@ -316,8 +319,8 @@ TEST(ReferenceGradient, Upsamplings) {
   for (const bool linear : {false, true}) {
     Kernel forward{
         .kind = KernelKind::UpsampleForward, .x = {{2, 3, 2, 3, 4}}, .y = {{2, 3, 4, 9, 4}}};
-    forward.scales = {Scale{.factor = 2, .linear = linear}, Scale{.factor = 3, .linear = linear},
-                      Scale{}};
+    forward.as<UpsampleAttributes>().scales = {Scale{.factor = 2, .linear = linear},
+                                               Scale{.factor = 3, .linear = linear}, Scale{}};
     Kernel backward = forward;
     backward.kind = KernelKind::UpsampleBackward;
     const Floats x = random_floats(forward.x.elements(), random),
@@ -334,9 +337,8 @@ TEST(ReferenceGradient,
   test::Random random(3);
   const Shape shape{{5, 3, 1, 2, 4}};
   const auto kernel = [&](KernelKind kind) {
-    Kernel k = point_wise(kind, shape, 1e-3);
-    k.sets = {.set_samples = 2, .sets = 3, .batch = 5, .positions = 8};
-    return k;
+    const StatisticsSets sets{.set_samples = 2, .sets = 3, .batch = 5, .positions = 8};
+    return point_wise(kind, shape, NormalizationAttributes{.epsilon = 1e-3, .sets = sets});
   };
   const Floats x = random_floats(shape.elements(), random),
                dy = random_floats(shape.elements(), random), scale{0.5, 2, -1}, shift{1, 2, 3};
@@ -371,7 +373,7 @@ TEST(ReferenceGradient, Losses) {
   const std::pair<KernelKind, Values> losses[] = {{KernelKind::SoftmaxCrossEntropy, labels},
                                                   {KernelKind::MeanSquaredError, target}};
   for (const auto& [kind, truth] : losses) {
-    const Kernel kernel = point_wise(kind, shape, 6);
+    const Kernel kernel = point_wise(kind, shape, LossAttributes{6});
     const auto loss = [&, &second = truth](const Floats& v) {
       return doubles(run(kernel, {v, second})[0])[0];
     };

@@ -52,11 +52,9 @@ class Numbers {
 class Adding {
  public:
   Adding(Backend& device, std::int64_t count) : device_(device) {
-    Kernel kernel;
-    kernel.kind = KernelKind::CopyRegion;
-    kernel.accumulate = true;
+    Kernel kernel{.kind = KernelKind::CopyRegion};
     kernel.x[Axis::C] = kernel.y[Axis::C] = count;
-    kernel.region = kernel.x;
+    kernel.attributes = CopyAttributes{.accumulate = true, .region = kernel.x};
     kernel_ = device.prepare(kernel);
   }
   void operator()(const Numbers& terms, const Numbers& sums) {

@@ -12,7 +12,7 @@ namespace stratplan::test {
 /// allows.
 inline void set_input_extents(Kernel& kernel, Random* random) {
   for (Axis axis : spatial_axes) {
-    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
     const std::int64_t covered =
         (kernel.y[axis] - 1) * w.stride + w.span() - w.pad_before - w.pad_after;
     if (covered < 1) w.pad_before = w.pad_after = 0;
@@ -32,7 +32,7 @@ inline Kernel random_window_kernel(KernelKind kind, int index, Random& random, b
   kernel.y[Axis::C] = same_channels ? kernel.x[Axis::C] : between(random, 1, 20);
   for (Axis axis : spatial_axes) {
     if (axis == Axis::D && index % 3 != 0) continue;
-    Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
     w.kernel = between(random, 1, 4);
     w.stride = between(random, 1, 3);
     w.dilation = between(random, 1, 2);
@@ -107,9 +107,9 @@ inline void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
     Kernel kernel{.kind = kind,
                   .x = {{row.n, row.groups * row.c, 1, 1, 1}},
                   .y = {{row.n, row.groups * row.f, row.d, row.h, row.w}}};
-    kernel.groups = row.groups;
+    kernel.as<ConvolutionAttributes>().groups = row.groups;
     const Window window{row.kernel, row.stride, row.dilation, row.pad_before, row.pad_after};
-    kernel.windows = {{row.d == 1 ? Window{} : window, window, window}};
+    kernel.windows() = {{row.d == 1 ? Window{} : window, window, window}};
     set_input_extents(kernel, nullptr);
     kernels.push_back(kernel);
   }
@@ -131,12 +131,12 @@ inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
         Kernel kernel{.kind = kind,
                       .x = {{2, channels, 1, row.x, row.x}},
                       .y = {{2, channels, 1, row.y, row.y}}};
-        kernel.groups = groups;
+        kernel.as<ConvolutionAttributes>().groups = groups;
         const std::int64_t end =
             (row.y - 1) * row.stride - row.pad_before + (row.kernel - 1) * row.dilation + 1;
         const Window window{row.kernel, row.stride, row.dilation, row.pad_before,
                             std::max<std::int64_t>(0, end - row.x)};
-        kernel.windows = {{{}, window, window}};
+        kernel.windows() = {{{}, window, window}};
         kernels.push_back(kernel);
       }
 }
@@ -148,8 +148,8 @@ inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
       for (const std::int64_t unread : {2, 4}) {
         Kernel kernel{
             .kind = kind, .x = {{3, 6, depth, 5 + unread, 6}}, .y = {{3, 6 * groups, 1, 3, 4}}};
-        kernel.groups = groups;
-        kernel.windows = {
+        kernel.as<ConvolutionAttributes>().groups = groups;
+        kernel.windows() = {
             {{.kernel = depth}, {.kernel = 2, .dilation = 3, .pad_before = 1}, {.kernel = 3}}};
         kernels.push_back(kernel);
       }
@@ -166,7 +166,7 @@ inline std::vector<Kernel> convolutions(KernelKind kind) {
                         .stride = row.stride,
                         .pad_before = row.pad_before,
                         .pad_after = row.pad_after};
-    kernel.windows = {{row.kernel_d == 1 ? Window{} : window, window, window}};
+    kernel.windows() = {{row.kernel_d == 1 ? Window{} : window, window, window}};
     set_input_extents(kernel, nullptr);
     kernels.push_back(kernel);
   }
@@ -174,7 +174,8 @@ inline std::vector<Kernel> convolutions(KernelKind kind) {
   append_transposed(kernels, kind);
   append_unread(kernels, kind);
   if (kind == KernelKind::ConvolutionForward) {
-    for (std::size_t i = 0; i < kernels.size(); i += 2) kernels[i].bias = true;
+    for (std::size_t i = 0; i < kernels.size(); i += 2)
+      kernels[i].as<ConvolutionAttributes>().bias = true;
   }
   return kernels;
 }
@@ -184,14 +185,14 @@ inline std::vector<Kernel> pools(KernelKind kind) {
   std::vector<Kernel> kernels;
   for (int i = 0; i < 30; ++i) {
     kernels.push_back(random_window_kernel(kind, i, random, true));
-    kernels.back().count_padding = i % 2 == 0;
+    kernels.back().as<PoolAttributes>().count_padding = i % 2 == 0;
   }
   for (const std::int64_t before :
        {-2, 1})  // negative padding: elements that a block holds and its windows leave out
     for (const std::int64_t after : {-1, 2}) {
       Kernel kernel{.kind = kind, .x = {{2, 8, 1, 1, 1}}, .y = {{2, 8, 1, 4, 3}}};
       const Window window{.kernel = 3, .stride = 2, .pad_before = before, .pad_after = after};
-      kernel.windows = {{{}, window, window}};
+      kernel.windows() = {{{}, window, window}};
       set_input_extents(kernel, nullptr);
       kernels.push_back(kernel);
     }

@@ -13,12 +13,16 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
     expect(kernel.y == buffer(rank, y).region.shape(),
            "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
   const Layer& layer = network_.layer(step.layer);
+  const auto* upsample = std::get_if<UpsampleAttributes>(&kernel.attributes);
+  expect((layer.kind == LayerKind::Upsample) == (upsample != nullptr),
+         "another kind of layer is upsampled, or this one is not");
   for (const Axis axis : spatial_axes) {
+    if (!upsample) break;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     const Interval positions = values_.of(step.layer).home.owned(axis, rank);
-    expect(kernel.scales[i] == (layer.scales[i].factor > 1
-                                    ? local_scale(layer.scales[i], positions, layer.input[axis])
-                                    : Scale{}),
+    expect(upsample->scales[i] == (layer.scales[i].factor > 1
+                                       ? local_scale(layer.scales[i], positions, layer.input[axis])
+                                       : Scale{}),
            std::string("another scale than the local one along ") +
                axis_names[static_cast<std::size_t>(axis)]);
   }
@@ -29,7 +33,7 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
       layer.kind == LayerKind::TransposedConvolution ? local_transposed_window : local_window;
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
-    expect(kernel.windows[i] == local(windows[i], output[axis], layer.input[axis]),
+    expect(kernel.windows()[i] == local(windows[i], output[axis], layer.input[axis]),
            std::string("another window than the local one along ") +
                axis_names[static_cast<std::size_t>(axis)]);
   }
@@ -38,7 +42,7 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
 inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fusion) {
   std::optional<Activation> wanted;
   if (fusion.activation >= 0) wanted = network_.layer(fusion.activation).pointwise;
-  expect(kernel.activation == wanted, "another activation than the layer's behind it");
+  expect(kernel.epilogue().activation == wanted, "another activation than the layer's behind it");
 }
 
 /// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
@@ -52,7 +56,7 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     input[axis] = needed(layer.windows[i], output[axis], layer.input[axis]);
-    expect(kernel.windows[i] == local_window(layer.windows[i], output[axis], layer.input[axis]),
+    expect(kernel.windows()[i] == local_window(layer.windows[i], output[axis], layer.input[axis]),
            "another window than the slab's");
   }
   expect(kernel.x == input.shape() && kernel.y == output.shape(),
@@ -60,7 +64,7 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   expect_values(rank, step.reads.at(0), input, "input",
                 [&](const Element& element) { return values_.value(layer.inputs[0], element); });
   expect_parameter(rank, step.reads.at(1), here.weights->owned(rank));
-  const bool bias_follows = layer.bias && !kernel.bias;
+  const bool bias_follows = layer.bias && !kernel.as<ConvolutionAttributes>().bias;
   const Fusion& fusion = fusions_.at(step.layer);
   expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
   write(rank, step.writes.at(0), output, [&](const Element& element) {
@@ -82,13 +86,14 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
     expect_shapes(rank, step, kernel, x, y);
     expect_input(rank, step.layer, 0, step.reads.at(0));
     expect_parameter(rank, step.reads.at(1), weights);
-    if (kernel.bias) {
+    if (kernel.as<ConvolutionAttributes>().bias) {
       expect_parameter(rank, step.reads.at(2), here.channels->owned(rank));
       expect(here.raw.dims_with(Role::Partial).empty(),
              "a bias is added before the sum over ranks");
     }
     const Fusion& fusion = fusions_.at(step.layer);
-    const bool bias_follows = network_.layer(step.layer).bias && !kernel.bias;
+    const bool bias_follows =
+        network_.layer(step.layer).bias && !kernel.as<ConvolutionAttributes>().bias;
     expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
     write_output(rank, bias_follows ? step.layer : fusion.last(), step.writes.at(0));
   } else if (kernel.kind != KernelKind::ConvolutionBackwardFilter) {
@@ -109,7 +114,7 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
 /// Sums as counts of the terms that went into them.
 inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t set_samples,
                                    const Region& x, BufferId sums) {
-  const StatisticsSets& sets = kernel.sets;
+  const StatisticsSets& sets = kernel.sets();
   const auto into = view(rank, sums);
   const std::int64_t channels = x[Axis::C].size(),
                      positions = x[Axis::D].size() * x[Axis::H].size() * x[Axis::W].size();
@@ -128,7 +133,7 @@ inline void ProgramRun::count_sums(int rank, const Kernel& kernel, std::int64_t 
 
 inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region& x,
                                     BufferId sums) {
-  const StatisticsSets& sets = kernel.sets;
+  const StatisticsSets& sets = kernel.sets();
   const auto from = view(rank, sums);
   const std::int64_t channels = x[Axis::C].size();
   for (std::int64_t n = x[Axis::N].begin; n < x[Axis::N].end; ++n) {
@@ -149,12 +154,13 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
   const Fusion& fusion = fusions_.at(step.layer);
   const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
   expect(
-      kernel.sets.positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W],
+      kernel.sets().positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W],
       "a set has another number of positions");
-  expect(kernel.scalar == layer.epsilon, "another epsilon than the layer's");
+  expect(kernel.as<NormalizationAttributes>().epsilon == layer.epsilon,
+         "another epsilon than the layer's");
   const std::int64_t set_samples =
                          layer.kind == LayerKind::BatchNorm ? network_.statistics_samples : 1,
-                     group = kernel.sets.group_channels;
+                     group = kernel.sets().group_channels;
   expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups : 1),
          "groups of another number of channels");
   expect(home[Axis::C].begin % group == 0 && home[Axis::C].end % group == 0, "a group is cut");
@@ -169,8 +175,9 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_parameter(rank, step.reads.at(2), channels);
       expect_parameter(rank, step.reads.at(3), channels);
       expect_activation(kernel, fusion);
-      expect(kernel.addend == (fusion.add >= 0), "what is to be added is not, or the reverse");
-      if (kernel.addend)
+      expect(kernel.epilogue().addend == (fusion.add >= 0),
+             "what is to be added is not, or the reverse");
+      if (kernel.epilogue().addend)
         expect_input(rank, fusion.add, network_.layer(fusion.add).inputs[0] == fusion.head ? 1 : 0,
                      step.reads.at(4));
       write_output(rank, fusion.last(), step.writes.at(0));
@@ -192,7 +199,7 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
       expect_sums(rank, kernel, home, step.reads.at(2));
       expect_sums(rank, kernel, home, step.reads.at(3));
       expect_parameter(rank, step.reads.at(4), channels);
-      if (kernel.activation) expect_output(rank, fusion.activation, step.reads.at(5));
+      if (kernel.epilogue().activation) expect_output(rank, fusion.activation, step.reads.at(5));
       write_contribution(rank, step.layer, step.writes.at(0));
   }
 }
@@ -203,7 +210,7 @@ inline void ProgramRun::run_loss(int rank, const Step& step, const Kernel& kerne
   const auto terms = [&](const Shape& shape) {
     return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]);
   };
-  expect(kernel.scalar == terms(network_.layer(step.layer).input),
+  expect(kernel.as<LossAttributes>().terms == terms(network_.layer(step.layer).input),
          "the mean is over another number of terms");
   expect_input(rank, step.layer, 0, step.reads.at(0));
   const auto labels = view(rank, step.reads.at(1));
@@ -223,7 +230,8 @@ inline void ProgramRun::run_dice(int rank, const Step& step, const Kernel& kerne
   const Layer& loss = network_.layer(step.layer);
   const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
   const bool sums = kernel.kind == KernelKind::DiceSums;
-  expect(kernel.scalar == loss.epsilon, "another epsilon than the layer's");
+  expect(sums || kernel.as<DiceLossAttributes>().epsilon == loss.epsilon,
+         "another epsilon than the layer's");
   for (const double found :
        view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
     if (found != label) fail("labels that were not loaded");
@@ -261,7 +269,8 @@ inline void ProgramRun::run_running(int rank, const Step& step, const Kernel& ke
     expect_sums(rank, kernel, here.home.owned(rank), step.reads.at(0));
     return view(rank, step.writes.at(0)).fill(rank + 1.0);
   }
-  expect(kernel.scalar == network_.running_momentum && step.reads.at(1) == step.writes.at(0),
+  expect(kernel.as<RunningAverageAttributes>().momentum == network_.running_momentum &&
+             step.reads.at(1) == step.writes.at(0),
          "another momentum, or not in place");
   double sum = 0;
   for (const int member : here.channels->grid.group(rank, here.channels->dims_with(Role::Gathered)))
@@ -276,14 +285,15 @@ inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kerne
   const auto from = view(rank, step.reads.at(0)), into = view(rank, step.writes.at(0));
   expect(kernel.x.elements() == from.size() && kernel.y.elements() == into.size(),
          "a copy's shapes differ from its buffers'");
+  const auto& copy = kernel.as<CopyAttributes>();
   Region source;
   for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U})
-    source.interval[axis] = {kernel.from[axis], kernel.from[axis] + kernel.region.extent[axis]};
+    source.interval[axis] = {copy.from[axis], copy.from[axis] + copy.region.extent[axis]};
   expect(dense(kernel.x).contains(source), "copies from outside of the source");
   for_each_element(source, [&](const Element& element) {
     Element target = element;
     for (const std::size_t axis : {0U, 1U, 2U, 3U, 4U}) {
-      target[axis] += kernel.to[axis] - kernel.from[axis];
+      target[axis] += copy.to[axis] - copy.from[axis];
       if (target[axis] < 0 || target[axis] >= kernel.y.extent[axis])
         fail("copies outside of the destination");
     }
@@ -291,9 +301,9 @@ inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kerne
     double& place = into[static_cast<std::int64_t>(position_in(dense(kernel.y), target))];
     if (std::isnan(value))
       fail("copies what was never written: " + buffer(rank, step.reads.at(0)).name);
-    if (kernel.accumulate && std::isnan(place))
+    if (copy.accumulate && std::isnan(place))
       fail("adds to what was never written: " + buffer(rank, step.writes.at(0)).name);
-    place = kernel.accumulate ? place + value : value;
+    place = copy.accumulate ? place + value : value;
   });
 }
 
@@ -339,7 +349,8 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
   const Region home = values_.of(step.layer).home.owned(rank);
   expect(compute.region == home && compute.global == layer.output,
          "dropout is misplaced in its global tensor");
-  expect(compute.kernel.scalar == layer.probability, "another probability than the layer's");
+  expect(compute.kernel.as<DropoutAttributes>().probability == layer.probability,
+         "another probability than the layer's");
   if (makes_output(rank, step)) {
     expect_input(rank, step.layer, 0, step.reads.at(0));
     return write_output(rank, step.layer, step.writes.at(0));
@@ -350,7 +361,7 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
 
 /// Forward the layer of that name; backward the sum of several consumers' gradients.
 inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel) {
-  expect(step.reads.size() == static_cast<std::size_t>(kernel.inputs),
+  expect(step.reads.size() == static_cast<std::size_t>(kernel.as<AddAttributes>().inputs),
          "an addition reads another number of buffers than it says");
   if (makes_output(rank, step)) {
     for (std::size_t input = 0; input < step.reads.size(); ++input)
@@ -381,7 +392,7 @@ inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& b
 /// Backward it reads what its row of the table says, and the gradient.
 inline void ProgramRun::run_binary(int rank, const Step& step, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(step.layer);
-  const auto& [function, second, of] = kernel.binary;
+  const auto& [function, second, of] = kernel.as<stratplan::Binary>();
   expect(kernel.x == here.inputs[0].region(rank).shape() &&
              second == here.inputs[1].region(rank).shape() &&
              kernel.y == here.home.owned(rank).shape(),
@@ -420,7 +431,7 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::BiasGradient:
       expect_gradient(rank, layer, step.reads.at(0), home());
       expect_activation(kernel, fusions_.at(layer));
-      if (kernel.activation) {
+      if (kernel.epilogue().activation) {
         expect_output(rank, fusions_.at(layer).activation, step.reads.at(1));
         write(rank, step.writes.at(1), home(),
               [&](const Element& element) { return values_.gradient(layer, element); });
@@ -448,7 +459,7 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
       expect_input(rank, layer, 0, step.reads.at(0));
       return write_output(rank, layer, step.writes.at(0));
     case KernelKind::PointwiseBackward:
-      if (reads_input(kernel.pointwise.function))
+      if (reads_input(kernel.as<Activation>().function))
         expect_input(rank, layer, 0, step.reads.at(0));
       else
         expect_output(rank, layer, step.reads.at(0));

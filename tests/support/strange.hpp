@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "model/base/fields.hpp"
@@ -16,6 +17,8 @@ class Strange {
   void make(Value& value) {
     if constexpr (HasFields<Value>)
       visit_fields(value, [&](const char*, auto& member) { make(member); });
+    else if constexpr (requires { value.index(); })
+      std::visit([&](auto& held) { make(held); }, value);
     else if constexpr (std::is_same_v<Value, bool>)
       value = !value;
     else if constexpr (std::is_enum_v<Value>)
@@ -55,6 +58,12 @@ void find_equal(const Value& a, const Value& b, const std::string& name,
       using Member = std::remove_cvref_t<decltype(member)>;
       find_equal(member, *static_cast<const Member*>(theirs[i++]), name + "/" + field, equal);
     });
+  } else if constexpr (requires { a.index(); }) {
+    std::visit(
+        [&]<class Held>(const Held& held) {
+          if (const auto* other = std::get_if<Held>(&b)) find_equal(held, *other, name, equal);
+        },
+        a);
   } else if (a == b) {
     equal.push_back(name);
   }

@@ -60,8 +60,8 @@ double positions(const Shape& shape) {
 }
 
 double taps(const Kernel& kernel) {
-  return static_cast<double>(kernel.windows[0].kernel * kernel.windows[1].kernel *
-                             kernel.windows[2].kernel);
+  const auto& [d, h, w] = kernel.windows();
+  return static_cast<double>(d.kernel * h.kernel * w.kernel);
 }
 
 /// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them; positions that the stride skips altogether cost nothing.
@@ -69,7 +69,7 @@ Product backward_data_product(const Kernel& kernel, double groups, double channe
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
   for (std::size_t i = 0; i < 3; ++i) {
-    const Window& window = kernel.windows[i];
+    const Window& window = kernel.windows()[i];
     const Axis axis = std::array{Axis::D, Axis::H, Axis::W}[i];
     const bool all_reached = window.kernel >= window.stride;
     product.rows *= static_cast<double>(all_reached ? kernel.x[axis] : kernel.y[axis]);
@@ -80,7 +80,7 @@ Product backward_data_product(const Kernel& kernel, double groups, double channe
 }
 
 Product product_of(const Kernel& kernel, double granule) {
-  const double groups = static_cast<double>(kernel.groups);
+  const double groups = static_cast<double>(kernel.as<ConvolutionAttributes>().groups);
   const double channels = round_up(static_cast<double>(kernel.x[Axis::C]) / groups, granule),
                filters = round_up(static_cast<double>(kernel.y[Axis::C]) / groups, granule);
   switch (kernel.kind) {
@@ -141,12 +141,12 @@ double seconds_of(const Product& product, const Rates& rates) {
 
 /// Winograd's F(2x2, 3x3): sixteen products for four outputs per channel and filter instead of thirty-six multiplications.
 bool winograd_applies(const Kernel& kernel) {
-  const auto& [depth, height, width] = kernel.windows;
+  const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
+  const auto& [depth, height, width] = windows;
   const auto three = [](const Window& window) {
     return window.kernel == 3 && window.stride == 1 && window.dilation == 1;
   };
-  return kernel.groups == 1 && depth.kernel == 1 && depth.stride == 1 && three(height) &&
-         three(width);
+  return groups == 1 && depth.kernel == 1 && depth.stride == 1 && three(height) && three(width);
 }
 
 Product winograd_product(const Kernel& kernel) {
@@ -172,7 +172,8 @@ constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
 /// No matrix product, but sums as they stand.
 bool is_direct(const Kernel& kernel, Math math) {
-  if (kernel.groups > 1 && kernel.x[Axis::C] / kernel.groups < narrow) return true;
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
+  if (groups > 1 && kernel.x[Axis::C] / groups < narrow) return true;
   return math != Math::Fp32 &&
          std::max(kernel.x.elements(), kernel.y.elements()) >= beyond_tensor_cores;
 }
@@ -203,10 +204,11 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
   const double width = device.vector_width, units = device.units;
   const bool to_inputs = kernel.kind == KernelKind::ConvolutionBackwardData;
   const Shape& outputs = to_inputs ? kernel.x : kernel.y;
-  const double channels = static_cast<double>(outputs[Axis::C] / kernel.groups),
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
+  const double channels = static_cast<double>(outputs[Axis::C] / groups),
                vectors = ceiling(channels / width);
   const double pieces =
-      static_cast<double>(outputs[Axis::N] * outputs[Axis::D] * outputs[Axis::H] * kernel.groups) *
+      static_cast<double>(outputs[Axis::N] * outputs[Axis::D] * outputs[Axis::H] * groups) *
       vectors;
   const double waste = vectors * width / channels * ceiling(pieces / units) * units / pieces;
   return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
@@ -226,8 +228,8 @@ struct Traffic {
 /// The same holds for weights, where either of the channels is padded, and in all three directions. The gradient of weights counts as the weights do. That
 /// some of cuDNN's engines read images of three or four fp16 channels as they are does not count.
 Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
-  const std::int64_t groups = kernel.groups, channels = kernel.x[Axis::C],
-                     filters = kernel.y[Axis::C];
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
+                     channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];
   const auto padded = [&](std::int64_t count) {
     return groups * ((count / groups + granule - 1) & -granule);
   };

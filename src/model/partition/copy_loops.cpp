@@ -19,14 +19,14 @@ bool merge(CopyLoop& outer, const CopyLoop& inner) {
 }  // namespace
 
 CopyLoops copy_loops(const Kernel& kernel) {
-  SP_ASSERT(kernel.kind == KernelKind::CopyRegion);
+  const auto& copy = kernel.as<CopyAttributes>();
   CopyLoops result;
   std::array<CopyLoop, axis_count> axes;
   std::int64_t source_stride = 1, destination_stride = 1;
   for (int i = axis_count - 1; i >= 0; --i) {
     const Axis axis = memory_order[static_cast<std::size_t>(i)];
-    const std::int64_t from = kernel.from[static_cast<std::size_t>(axis)],
-                       to = kernel.to[static_cast<std::size_t>(axis)], count = kernel.region[axis];
+    const std::int64_t from = copy.from[static_cast<std::size_t>(axis)],
+                       to = copy.to[static_cast<std::size_t>(axis)], count = copy.region[axis];
     SP_ASSERT(from >= 0 && from + count <= kernel.x[axis], "from={} count={} x={}", from, count,
               kernel.x[axis]);
     SP_ASSERT(to >= 0 && to + count <= kernel.y[axis], "to={} count={} y={}", to, count,

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "model/base/assert.hpp"
-#include "model/partition/contraction.hpp"
 #include "model/partition/copy_loops.hpp"
 
 namespace stratplan {
@@ -19,62 +18,63 @@ struct KindRow {
   KernelKind kind;
   std::string_view name;
   Domain domain;
-  double operations =
-      1;  ///< per element, an order of magnitude for floors, where flops() has no formula
+  KernelAttributes attributes{};
+  /// Per element, an order of magnitude for floors, where flops() has no formula.
+  double operations = 1;
 };
 
 using enum KernelKind;
 using enum Domain;
 constexpr std::array<KindRow, kernel_kind_count> kinds{{
-    {ConvolutionForward, "conv_forward", Activations},
-    {ConvolutionBackwardData, "conv_backward_data", Activations},
-    {ConvolutionBackwardFilter, "conv_backward_filter", Activations},
-    {BiasAdd, "bias_add", Activations},
-    {BiasGradient, "bias_gradient", Activations},
-    {MaxPoolForward, "max_pool_forward", Activations},
-    {MaxPoolBackward, "max_pool_backward", Activations},
-    {AveragePoolForward, "average_pool_forward", Activations},
-    {AveragePoolBackward, "average_pool_backward", Activations},
-    {SpatialMeanForward, "spatial_mean_forward", Activations},
-    {SpatialMeanBackward, "spatial_mean_backward", Activations},
-    {BatchNormStatistics, "batch_norm_statistics", Activations, 3},
-    {BatchNormForward, "batch_norm_forward", Activations, 3},
-    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, 4},
-    {BatchNormBackward, "batch_norm_backward", Activations, 5},
-    {PointwiseForward, "pointwise_forward", Activations},
-    {PointwiseBackward, "pointwise_backward", Activations},
-    {Add, "add", Activations},
-    {Dropout, "dropout", Activations, 10},
-    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, 20},
-    {MeanSquaredError, "mean_squared_error", Activations, 4},
-    {CopyRegion, "copy_region", Other},
+    {ConvolutionForward, "conv_forward", Activations, ConvolutionAttributes{}},
+    {ConvolutionBackwardData, "conv_backward_data", Activations, ConvolutionAttributes{}},
+    {ConvolutionBackwardFilter, "conv_backward_filter", Activations, ConvolutionAttributes{}},
+    {BiasAdd, "bias_add", Activations, BiasAttributes{}},
+    {BiasGradient, "bias_gradient", Activations, BiasAttributes{}},
+    {MaxPoolForward, "max_pool_forward", Activations, PoolAttributes{}},
+    {MaxPoolBackward, "max_pool_backward", Activations, PoolAttributes{}},
+    {AveragePoolForward, "average_pool_forward", Activations, PoolAttributes{}},
+    {AveragePoolBackward, "average_pool_backward", Activations, PoolAttributes{}},
+    {SpatialMeanForward, "spatial_mean_forward", Activations, MeanAttributes{}},
+    {SpatialMeanBackward, "spatial_mean_backward", Activations, MeanAttributes{}},
+    {BatchNormStatistics, "batch_norm_statistics", Activations, NormalizationAttributes{}, 3},
+    {BatchNormForward, "batch_norm_forward", Activations, NormalizationAttributes{}, 3},
+    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, NormalizationAttributes{}, 4},
+    {BatchNormBackward, "batch_norm_backward", Activations, NormalizationAttributes{}, 5},
+    {PointwiseForward, "pointwise_forward", Activations, Activation{}},
+    {PointwiseBackward, "pointwise_backward", Activations, Activation{}},
+    {Add, "add", Activations, AddAttributes{}},
+    {Dropout, "dropout", Activations, DropoutAttributes{}, 10},
+    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, LossAttributes{}, 20},
+    {MeanSquaredError, "mean_squared_error", Activations, LossAttributes{}, 4},
+    {CopyRegion, "copy_region", Other, CopyAttributes{}},
     {Fill, "fill", Other},
-    {SgdMomentum, "sgd_momentum", Update, 6},
+    {SgdMomentum, "sgd_momentum", Update, OptimizerAttributes{}, 6},
     {PreluForward, "prelu_forward", Activations},
     {PreluBackward, "prelu_backward", Activations},
-    {PreluGradient, "prelu_gradient", Activations, 3},
-    {SoftmaxForward, "softmax_forward", Activations, 20},
-    {SoftmaxBackward, "softmax_backward", Activations, 3},
-    {LocalResponseForward, "local_response_forward", Activations},
-    {LocalResponseBackward, "local_response_backward", Activations},
-    {DiceSums, "dice_sums", Activations, 2},
-    {DiceLoss, "dice_loss", Activations},
-    {UpsampleForward, "upsample_forward", Activations},
-    {UpsampleBackward, "upsample_backward", Activations},
-    {Sgd, "sgd", Update, 4},
-    {SgdNesterov, "sgd_nesterov", Update, 8},
-    {Adam, "adam", Update, 16},
-    {AdamW, "adamw", Update, 16},
-    {SquaredNorms, "squared_norms", Other, 4},
-    {Lars, "lars", Update, 6},
-    {BatchNormMoments, "batch_norm_moments", Other},
-    {RunningAverage, "running_average", Update},
-    {BatchNormInference, "batch_norm_inference", Activations, 3},
+    {PreluGradient, "prelu_gradient", Activations, {}, 3},
+    {SoftmaxForward, "softmax_forward", Activations, {}, 20},
+    {SoftmaxBackward, "softmax_backward", Activations, {}, 3},
+    {LocalResponseForward, "local_response_forward", Activations, LocalResponse{}},
+    {LocalResponseBackward, "local_response_backward", Activations, LocalResponse{}},
+    {DiceSums, "dice_sums", Activations, {}, 2},
+    {DiceLoss, "dice_loss", Activations, DiceLossAttributes{}},
+    {UpsampleForward, "upsample_forward", Activations, UpsampleAttributes{}},
+    {UpsampleBackward, "upsample_backward", Activations, UpsampleAttributes{}},
+    {Sgd, "sgd", Update, OptimizerAttributes{}, 4},
+    {SgdNesterov, "sgd_nesterov", Update, OptimizerAttributes{}, 8},
+    {Adam, "adam", Update, OptimizerAttributes{}, 16},
+    {AdamW, "adamw", Update, OptimizerAttributes{}, 16},
+    {SquaredNorms, "squared_norms", Other, {}, 4},
+    {Lars, "lars", Update, OptimizerAttributes{}, 6},
+    {BatchNormMoments, "batch_norm_moments", Other, MomentsAttributes{}},
+    {RunningAverage, "running_average", Update, RunningAverageAttributes{}},
+    {BatchNormInference, "batch_norm_inference", Activations, NormalizationAttributes{}, 3},
     {Convert, "convert", Other},
-    {Unscale, "unscale", Other, 2},
+    {Unscale, "unscale", Other, {}, 2},
     {AdjustLossScale, "adjust_loss_scale", Other},
-    {BinaryForward, "binary_forward", Activations},
-    {BinaryBackward, "binary_backward", Activations},
+    {BinaryForward, "binary_forward", Activations, Binary{}},
+    {BinaryBackward, "binary_backward", Activations, Binary{}},
 }};
 static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
   return &row == &kinds[static_cast<std::size_t>(row.kind)];
@@ -87,12 +87,15 @@ std::int64_t positions(const Shape& shape) {
 }
 
 std::int64_t taps(const Kernel& kernel) {
-  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+  const auto& [d, h, w] = kernel.windows();
+  return d.kernel * h.kernel * w.kernel;
 }
 
+/// x and y of other kinds may hold all parameters of a network.
 std::int64_t weight_elements(const Kernel& kernel) {
-  if (!is_contraction(kernel.kind)) return 0;  // x and y may hold all parameters of a network
-  return kernel.y[Axis::C] * (kernel.x[Axis::C] / kernel.groups) * taps(kernel);
+  const auto* convolution = std::get_if<ConvolutionAttributes>(&kernel.attributes);
+  if (!convolution) return 0;
+  return kernel.y[Axis::C] * (kernel.x[Axis::C] / convolution->groups) * taps(kernel);
 }
 
 std::string spatial(const Shape& shape) {
@@ -102,7 +105,7 @@ std::string spatial(const Shape& shape) {
 /// One letter and one number per axis, left out where it is the usual number on all three.
 std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member,
                           std::int64_t usual) {
-  const auto& w = kernel.windows;
+  const Windows& w = kernel.windows();
   if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
   return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
 }
@@ -110,7 +113,8 @@ std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t
 /// Elements that one output element of an upsampling mixes.
 std::int64_t mixed(const Kernel& kernel) {
   std::int64_t elements = 1;
-  for (const Scale& scale : kernel.scales) elements *= scale.linear && scale.factor > 1 ? 2 : 1;
+  for (const Scale& scale : kernel.as<UpsampleAttributes>().scales)
+    elements *= scale.linear && scale.factor > 1 ? 2 : 1;
   return elements;
 }
 
@@ -122,26 +126,53 @@ std::string window_key(const Kernel& kernel) {
          along_windows(kernel, "pa", &Window::pad_after, 0);
 }
 
+std::string fused_key(const Epilogue& epilogue) {
+  return std::string(epilogue.addend ? " add" : "") +
+         (epilogue.activation ? fmt::format(" {}", name_of(epilogue.activation->function)) : "");
+}
+
 std::string copy_key(const Kernel& kernel) {
-  std::string key = fmt::format(" {}{}", name_of(kernel.type), kernel.accumulate ? " add" : "");
+  std::string key = fmt::format(" {}{}", name_of(kernel.type),
+                                kernel.as<CopyAttributes>().accumulate ? " add" : "");
   for (const CopyLoop& loop : copy_loops(kernel).loops)
     key += fmt::format(" {}:{}:{}", loop.count, loop.source_stride, loop.destination_stride);
   return key;
 }
 
-std::string fused_key(const Kernel& kernel) {
-  return std::string(kernel.addend ? " add" : "") +
-         (kernel.activation ? fmt::format(" {}", name_of(kernel.activation->function)) : "");
+std::string convolution_key(const Kernel& kernel) {
+  const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
+  return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     kernel.y[Axis::C], groups > 1 ? fmt::format(" g{}", groups) : "",
+                     spatial(kernel.x), spatial(kernel.y), window_key(kernel),
+                     kernel.kind == ConvolutionForward && bias ? " bias" : "") +
+         fused_key(epilogue);
+}
+
+std::string normalization_key(const Kernel& kernel) {
+  const auto& [epsilon, sets, epilogue] = kernel.as<NormalizationAttributes>();
+  return fmt::format(" n{} c{} p{} sets{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     positions(kernel.x), sets.sets,
+                     sets.group_channels > 1 ? fmt::format(" group{}", sets.group_channels) : "") +
+         fused_key(epilogue);
 }
 
 /// Where the inputs have fewer elements than y, those: "x" and "of" which.
 std::string binary_key(const Kernel& kernel) {
+  const Binary& binary = kernel.as<Binary>();
   std::string key =
       fmt::format(" n{} c{} p{}", kernel.y[Axis::N], kernel.y[Axis::C], positions(kernel.y));
-  for (const auto& [name, shape] : {std::pair{"a", kernel.x}, {"b", kernel.binary.second}})
+  for (const auto& [name, shape] : {std::pair{"a", kernel.x}, {"b", binary.second}})
     if (shape != kernel.y) key += fmt::format(" {}{}.{}", name, shape[Axis::C], positions(shape));
-  if (kernel.kind == KernelKind::BinaryBackward) key += kernel.binary.of == 0 ? " of a" : " of b";
+  if (kernel.kind == KernelKind::BinaryBackward) key += binary.of == 0 ? " of a" : " of b";
   return key;
+}
+
+/// Where in an element a piece begins hardly matters.
+std::string upsample_key(const Kernel& kernel) {
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
+  return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     spatial(kernel.x), spatial(kernel.y), d.factor, h.factor, w.factor,
+                     mixed(kernel) > 1 ? " linear" : "");
 }
 
 /// What decides the time of this kind, behind its name.
@@ -151,12 +182,7 @@ std::string details(const Kernel& kernel) {
   switch (kernel.kind) {
     case ConvolutionForward:
     case ConvolutionBackwardData:
-    case ConvolutionBackwardFilter:
-      return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", x[Axis::N], x[Axis::C], y[Axis::C],
-                         kernel.groups > 1 ? fmt::format(" g{}", kernel.groups) : "", spatial(x),
-                         spatial(y), window_key(kernel),
-                         kernel.kind == ConvolutionForward && kernel.bias ? " bias" : "") +
-             fused_key(kernel);
+    case ConvolutionBackwardFilter: return convolution_key(kernel);
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
@@ -168,16 +194,12 @@ std::string details(const Kernel& kernel) {
       return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
     case BiasAdd:
     case BiasGradient:
-      return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C], fused_key(kernel));
+      return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C],
+                         fused_key(kernel.epilogue()));
     case BatchNormStatistics:
     case BatchNormForward:
     case BatchNormBackwardSums:
-    case BatchNormBackward:
-      return fmt::format(" n{} c{} p{} sets{}", x[Axis::N], x[Axis::C], positions(x),
-                         kernel.sets.sets) +
-             (kernel.sets.group_channels > 1 ? fmt::format(" group{}", kernel.sets.group_channels)
-                                             : "") +
-             fused_key(kernel);
+    case BatchNormBackward: return normalization_key(kernel);
     case Dropout:
     case PreluForward:
     case PreluBackward:
@@ -189,24 +211,22 @@ std::string details(const Kernel& kernel) {
     case SoftmaxCrossEntropy:
       return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
     case BatchNormInference:
-      return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C], fused_key(kernel));
-    case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets.sets);
+      return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C],
+                         fused_key(kernel.epilogue()));
+    case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets().sets);
     case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
     case LocalResponseForward:
     case LocalResponseBackward:
       return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C],
-                         kernel.response.size);
-    case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.inputs);
+                         kernel.as<LocalResponse>().size);
+    case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.as<AddAttributes>().inputs);
     case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
     case CopyRegion: return copy_key(kernel);
     case PointwiseForward:
     case PointwiseBackward:
     case MeanSquaredError: return fmt::format(" e{}", y.elements());
     case UpsampleForward:
-    case UpsampleBackward:  // where in an element a piece begins hardly matters
-      return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", x[Axis::N], x[Axis::C], spatial(x),
-                         spatial(y), kernel.scales[0].factor, kernel.scales[1].factor,
-                         kernel.scales[2].factor, mixed(kernel) > 1 ? " linear" : "");
+    case UpsampleBackward: return upsample_key(kernel);
     case SgdMomentum:
     case Sgd:
     case SgdNesterov:
@@ -226,13 +246,25 @@ std::string details(const Kernel& kernel) {
 
 /// Reads what the gradient depends on, and dy.
 Operands binary_backward_operands(const Kernel& kernel) {
-  const binary::Reads reads =
-      row_of(kernel.binary.function).reads[static_cast<std::size_t>(kernel.binary.of)];
+  const auto& [function, second, of] = kernel.as<Binary>();
+  const binary::Reads reads = row_of(function).reads[static_cast<std::size_t>(of)];
   Operands operands{{}, {{kernel.type, kernel.differentiated().elements()}}};
   if (reads.first) operands.reads.push_back({kernel.type, kernel.x.elements()});
-  if (reads.second) operands.reads.push_back({kernel.type, kernel.binary.second.elements()});
+  if (reads.second) operands.reads.push_back({kernel.type, second.elements()});
   operands.reads.push_back({kernel.type, kernel.y.elements()});
   return operands;
+}
+
+/// Null where the kind has none.
+const Epilogue* epilogue_of(const KernelAttributes& attributes) {
+  return std::visit(
+      [](const auto& of) -> const Epilogue* {
+        if constexpr (requires { of.epilogue; })
+          return &of.epilogue;
+        else
+          return nullptr;
+      },
+      attributes);
 }
 
 Operands with_read(Operands operands, bool is_there, const Operand& read) {
@@ -252,38 +284,74 @@ bool works_on_activations(KernelKind kind) { return row_of(kind).domain == Activ
 
 bool is_update(KernelKind kind) { return row_of(kind).domain == Update; }
 
+const KernelAttributes& attributes_of(KernelKind kind) { return row_of(kind).attributes; }
+
+const Epilogue& Kernel::epilogue() const {
+  static constexpr Epilogue none{};
+  const Epilogue* epilogue = epilogue_of(attributes);
+  return epilogue ? *epilogue : none;
+}
+
+Epilogue& Kernel::epilogue() {
+  const Epilogue* epilogue = epilogue_of(attributes);
+  if (!epilogue) has_other_attributes();
+  return const_cast<Epilogue&>(*epilogue);
+}
+
+bool Kernel::scaled() const {
+  return std::visit(
+      [](const auto& of) {
+        if constexpr (requires { of.scaled; })
+          return of.scaled;
+        else
+          return false;
+      },
+      attributes);
+}
+
+void Kernel::expect_own_attributes() const {
+  if (attributes.index() != attributes_of(kind).index()) has_other_attributes();
+}
+
+void Kernel::has_other_attributes() const {
+  SP_ASSERT(false, "kind={} attributes={}", name_of(kind), attributes.index());
+}
+
 std::string Kernel::name() const {
   switch (kind) {
-    case PointwiseForward: return fmt::format("{}_forward", name_of(pointwise.function));
-    case PointwiseBackward: return fmt::format("{}_backward", name_of(pointwise.function));
-    case BinaryForward: return fmt::format("{}_forward", name_of(binary.function));
-    case BinaryBackward: return fmt::format("{}_backward", name_of(binary.function));
+    case PointwiseForward: return fmt::format("{}_forward", name_of(as<Activation>().function));
+    case PointwiseBackward: return fmt::format("{}_backward", name_of(as<Activation>().function));
+    case BinaryForward: return fmt::format("{}_forward", name_of(as<Binary>().function));
+    case BinaryBackward: return fmt::format("{}_backward", name_of(as<Binary>().function));
     default: return std::string(name_of(kind));
   }
 }
 
 std::string Kernel::key() const {
+  expect_own_attributes();
   const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
   return name() + details(*this) +
          (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
 }
 
 Operands Kernel::operands() const {
+  expect_own_attributes();
   const Operand input{type, x.elements()}, output{type, y.elements()},
       weights{type, weight_elements(*this)};
   const Operand weight_gradient{DataType::F32, weight_elements(*this)},
       target{DataType::F32, x.elements()};
   const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]},
       channel{DataType::F32, x[Axis::C]};
-  const Operand sums{DataType::F64, sets.sets * 2 * x[Axis::C]},
-      labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
   const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
       running{DataType::F32, 2 * x[Axis::C]};
   const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
-  const bool activated = activation.has_value();
+  const auto sums = [&] { return Operand{DataType::F64, sets().sets * 2 * x[Axis::C]}; };
+  const bool activated = epilogue().activation.has_value(), addend = epilogue().addend;
   switch (kind) {
     case ConvolutionForward:
-      return {bias ? std::vector{input, weights, bias_vector} : std::vector{input, weights},
+      return {as<ConvolutionAttributes>().bias ? std::vector{input, weights, bias_vector}
+                                               : std::vector{input, weights},
               {output}};
     case ConvolutionBackwardData: return {{output, weights}, {input}};
     case ConvolutionBackwardFilter: return {{input, output}, {weight_gradient}};
@@ -298,15 +366,15 @@ Operands Kernel::operands() const {
     case AveragePoolBackward:
     case UpsampleBackward:
     case SpatialMeanBackward: return {{output}, {input}};
-    case BatchNormStatistics: return {{input}, {sums}};
+    case BatchNormStatistics: return {{input}, {sums()}};
     case BatchNormForward:
-      return with_read({{input, sums, channel, channel}, {output}}, addend, input);
+      return with_read({{input, sums(), channel, channel}, {output}}, addend, input);
     case BatchNormBackwardSums:
       return with_write(
-          with_read({{input, output, sums}, {sums, channel, channel}}, activated, output), addend,
-          output);
+          with_read({{input, output, sums()}, {sums(), channel, channel}}, activated, output),
+          addend, output);
     case BatchNormBackward:
-      return with_read({{input, output, sums, sums, channel}, {input}}, activated, output);
+      return with_read({{input, output, sums(), sums(), channel}, {input}}, activated, output);
     case PointwiseForward:
     case SoftmaxForward:
     case LocalResponseForward:
@@ -317,34 +385,36 @@ Operands Kernel::operands() const {
     case PreluForward: return {{input, channel}, {output}};
     case PreluBackward: return {{input, output, channel}, {input}};
     case PreluGradient: return {{input, output}, {channel}};
-    case Add: return {std::vector<Operand>(static_cast<std::size_t>(inputs), input), {output}};
+    case Add:
+      return {std::vector<Operand>(static_cast<std::size_t>(as<AddAttributes>().inputs), input),
+              {output}};
     case SoftmaxCrossEntropy:
-      return with_read({{input, labels}, {scalar_sum, input}}, scaled, scaling);
+      return with_read({{input, labels}, {scalar_sum, input}}, scaled(), scaling);
     case MeanSquaredError:
-      return with_read({{input, target}, {scalar_sum, input}}, scaled, scaling);
-    case BatchNormMoments: return {{sums}, {moments}};
-    case RunningAverage: return with_read({{moments, running}, {running}}, scaled, overflows);
+      return with_read({{input, target}, {scalar_sum, input}}, scaled(), scaling);
+    case BatchNormMoments: return {{sums()}, {moments}};
+    case RunningAverage: return with_read({{moments, running}, {running}}, scaled(), overflows);
     case BatchNormInference:
       return with_read({{input, running, channel, channel}, {output}}, addend, input);
     case DiceSums: return {{input, labels}, {class_sums}};
-    case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled, scaling);
+    case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled(), scaling);
     case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
     case Fill: return {{}, {{type, y.elements()}}};
     case SgdMomentum:
     case SgdNesterov:
-      return with_read({{output, output, output}, {output, output}}, scaled, overflows);
-    case Sgd: return with_read({{output, output}, {output}}, scaled, overflows);
+      return with_read({{output, output, output}, {output, output}}, scaled(), overflows);
+    case Sgd: return with_read({{output, output}, {output}}, scaled(), overflows);
     case Adam:
     case AdamW:
-      return with_read({{output, output, output, output}, {output, output, output}}, scaled,
+      return with_read({{output, output, output, output}, {output, output, output}}, scaled(),
                        overflows);
     case SquaredNorms: return {{output, output}, {norms}};
     case Lars:
-      return with_read({{output, output, output, norms}, {output, output}}, scaled, overflows);
+      return with_read({{output, output, output, norms}, {output, output}}, scaled(), overflows);
     case Convert: return {{{DataType::F32, x.elements()}}, {output}};
     case Unscale: return {{output, scaling, overflows}, {output, overflows}};
     case AdjustLossScale: return {{scaling, overflows}, {scaling}};
-    case BinaryForward: return {{input, {type, binary.second.elements()}}, {output}};
+    case BinaryForward: return {{input, {type, as<Binary>().second.elements()}}, {output}};
     case BinaryBackward: return binary_backward_operands(*this);
   }
   SP_ASSERT(false, "kind={}", static_cast<int>(kind));
@@ -357,25 +427,32 @@ Flops Kernel::flops() const {
     case ConvolutionForward:
     case ConvolutionBackwardData:
     case ConvolutionBackwardFilter:
-      return {2 * outputs * static_cast<double>(x[Axis::C] / groups * taps(*this))};
+      return {2 * outputs *
+              static_cast<double>(x[Axis::C] / as<ConvolutionAttributes>().groups * taps(*this))};
     case MaxPoolForward:
     case MaxPoolBackward:
     case AveragePoolForward:
     case AveragePoolBackward: return {outputs * static_cast<double>(taps(*this))};
     case SpatialMeanForward:
     case SpatialMeanBackward: return {static_cast<double>(x.elements())};
-    case PointwiseForward: return {outputs * row_of(pointwise.function).operations.forward};
-    case PointwiseBackward: return {outputs * row_of(pointwise.function).operations.backward};
-    case BinaryForward: return {outputs * row_of(binary.function).operations.forward};
-    case BinaryBackward: return {outputs * row_of(binary.function).operations.backward};
-    case Add: return {outputs * (inputs - 1)};
-    case LocalResponseForward: return {outputs * static_cast<double>(20 + 2 * response.size)};
-    case LocalResponseBackward: return {outputs * static_cast<double>(25 + 3 * response.size)};
-    case CopyRegion: return {accumulate ? static_cast<double>(region.elements()) : 0};
+    case PointwiseForward: return {outputs * row_of(as<Activation>().function).operations.forward};
+    case PointwiseBackward:
+      return {outputs * row_of(as<Activation>().function).operations.backward};
+    case BinaryForward: return {outputs * row_of(as<Binary>().function).operations.forward};
+    case BinaryBackward: return {outputs * row_of(as<Binary>().function).operations.backward};
+    case Add: return {outputs * (as<AddAttributes>().inputs - 1)};
+    case LocalResponseForward:
+      return {outputs * static_cast<double>(20 + 2 * as<LocalResponse>().size)};
+    case LocalResponseBackward:
+      return {outputs * static_cast<double>(25 + 3 * as<LocalResponse>().size)};
+    case CopyRegion: {
+      const auto& copy = as<CopyAttributes>();
+      return {copy.accumulate ? static_cast<double>(copy.region.elements()) : 0};
+    }
     case Fill: return {0};
     case UpsampleForward:
     case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
-    case BatchNormMoments: return {static_cast<double>(10 * sets.sets * x[Axis::C])};
+    case BatchNormMoments: return {static_cast<double>(10 * sets().sets * x[Axis::C])};
     case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
     case AdjustLossScale: return {4};
     default: return {outputs * row_of(kind).operations};
@@ -383,8 +460,8 @@ Flops Kernel::flops() const {
 }
 
 Bytes Kernel::bytes() const {
-  if (kind == KernelKind::CopyRegion)
-    return Bytes{region.elements() * size_of(type)} * (accumulate ? 3 : 2);
+  if (const auto* copy = std::get_if<CopyAttributes>(&attributes))
+    return Bytes{copy->region.elements() * size_of(type)} * (copy->accumulate ? 3 : 2);
   Bytes sum{};
   const Operands all = operands();
   for (const Operand& operand : all.reads) sum += operand.bytes();

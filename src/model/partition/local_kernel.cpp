@@ -4,50 +4,66 @@
 
 namespace stratplan {
 
+namespace {
+
+/// Fills in what a layer's description and its distribution say; what its passes decide stays.
+struct LocalAttributes {
+  const Network& network;
+  const Layer& layer;
+  const Needed& input;
+  int rank;
+
+  void operator()(ConvolutionAttributes& of) const {
+    of.windows = windows();
+    if (layer.contracts_in_groups())
+      of.groups = input.region(Axis::C, rank).size() * layer.groups / layer.input[Axis::C];
+  }
+  void operator()(PoolAttributes& of) const { of = {windows(), layer.count_padding}; }
+  void operator()(MeanAttributes& of) const {
+    of.positions =
+        static_cast<double>(layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W]);
+  }
+  void operator()(NormalizationAttributes& of) const { of.epsilon = layer.epsilon; }
+  /// The mean is over the whole batch.
+  void operator()(LossAttributes& of) const {
+    const std::int64_t elements = layer.input.elements();
+    of.terms =
+        static_cast<double>(has_labels(layer.kind) ? elements / layer.input[Axis::C] : elements) *
+        static_cast<double>(network.training.micro_batches);
+  }
+  void operator()(DiceLossAttributes& of) const { of.epsilon = layer.epsilon; }
+  void operator()(DropoutAttributes& of) const { of.probability = layer.probability; }
+  void operator()(Activation& of) const { of = layer.pointwise; }
+  void operator()(LocalResponse& of) const { of = layer.response; }
+  void operator()(UpsampleAttributes& of) const {
+    for (const Axis axis : spatial_axes)
+      if (const auto i = static_cast<std::size_t>(spatial_index(axis)); input.scales[i].factor > 1)
+        of.scales[i] =
+            local_scale(input.scales[i], input.iteration.owned(axis, rank), input.tensor[axis]);
+  }
+  void operator()(auto&) const {}
+
+ private:
+  Windows windows() const {
+    Windows local;
+    for (const Axis axis : spatial_axes) {
+      const auto i = static_cast<std::size_t>(spatial_index(axis));
+      local[i] = (input.transposed ? local_transposed_window : local_window)(
+          input.windows[i], input.iteration.owned(axis, rank), input.tensor[axis]);
+    }
+    return local;
+  }
+};
+
+}  // namespace
+
 Kernel local_kernel(const Network& network, LayerIndex index,
                     const LayerDistributions& distributions, int rank, KernelKind kind) {
-  const Layer& described = network.layer(index);
   const Needed& input = distributions.inputs.front();
-  Kernel kernel;
-  kernel.kind = kind;
-  kernel.x = input.region(rank).shape();
-  kernel.y = distributions.raw.owned(rank).shape();
-  if (described.contracts_in_groups())
-    kernel.groups = kernel.x[Axis::C] * described.groups / described.input[Axis::C];
+  Kernel kernel{
+      .kind = kind, .x = input.region(rank).shape(), .y = distributions.raw.owned(rank).shape()};
   if (input.transposed) std::swap(kernel.x, kernel.y);
-  kernel.count_padding = described.count_padding;
-  for (const Axis axis : spatial_axes) {
-    const auto i = static_cast<std::size_t>(spatial_index(axis));
-    const Interval positions = input.iteration.owned(axis, rank);
-    if (input.scales[i].factor > 1)
-      kernel.scales[i] = local_scale(input.scales[i], positions, input.tensor[axis]);
-    else
-      kernel.windows[i] = (input.transposed ? local_transposed_window : local_window)(
-          input.windows[i], positions, input.tensor[axis]);
-  }
-  switch (described.kind) {
-    case LayerKind::BatchNorm:
-    case LayerKind::InstanceNorm:
-    case LayerKind::GroupNorm:
-    case LayerKind::DiceLoss: kernel.scalar = described.epsilon; break;
-    case LayerKind::Pointwise: kernel.pointwise = described.pointwise; break;
-    case LayerKind::LocalResponseNorm: kernel.response = described.response; break;
-    case LayerKind::Dropout: kernel.scalar = described.probability; break;
-    case LayerKind::GlobalAveragePool:
-      kernel.scalar = static_cast<double>(described.input[Axis::D] * described.input[Axis::H] *
-                                          described.input[Axis::W]);
-      break;
-    case LayerKind::SoftmaxCrossEntropy:
-      kernel.scalar = static_cast<double>(described.input.elements() / described.input[Axis::C]);
-      break;
-    case LayerKind::MeanSquaredError:
-      kernel.scalar = static_cast<double>(described.input.elements());
-      break;
-    default: break;
-  }
-  if (is_loss(described.kind))
-    kernel.scalar *=
-        static_cast<double>(network.training.micro_batches);  // the mean is over the whole batch
+  std::visit(LocalAttributes{network, network.layer(index), input, rank}, kernel.attributes);
   return kernel;
 }
 
@@ -99,18 +115,16 @@ Kernel copy_kernel(const Region& source, const Region& from, const Region& desti
   SP_ASSERT(source.contains(from) && destination.contains(to), "{} of {} -> {} of {}",
             to_string(from), to_string(source), to_string(to), to_string(destination));
   SP_ASSERT(from.shape() == to.shape(), "{} -> {}", to_string(from), to_string(to));
-  Kernel kernel;
-  kernel.kind = KernelKind::CopyRegion;
-  kernel.type = type;
-  kernel.accumulate = accumulate;
-  kernel.x = source.shape();
-  kernel.y = destination.shape();
-  kernel.region = to.shape();
+  CopyAttributes copy{.accumulate = accumulate, .region = to.shape()};
   for (const Axis axis : all_axes) {
-    kernel.from[static_cast<std::size_t>(axis)] = from[axis].begin - source[axis].begin;
-    kernel.to[static_cast<std::size_t>(axis)] = to[axis].begin - destination[axis].begin;
+    copy.from[static_cast<std::size_t>(axis)] = from[axis].begin - source[axis].begin;
+    copy.to[static_cast<std::size_t>(axis)] = to[axis].begin - destination[axis].begin;
   }
-  return kernel;
+  return {.kind = KernelKind::CopyRegion,
+          .x = source.shape(),
+          .y = destination.shape(),
+          .type = type,
+          .attributes = copy};
 }
 
 }  // namespace stratplan

@@ -139,11 +139,12 @@ void Lowering::finish_edge_backward(const PendingEdge& edge) {
     const auto& receives = edge.transfers.receives;
     const bool covered = !receives.empty() && receives.front().region == home;
     if (!covered) {
-      Kernel fill;
-      fill.kind = KernelKind::Fill;
-      fill.type = program.buffer(sum).type;
-      fill.x = fill.y = home.shape();
-      add_kernel(edge.consumer, fill, {}, {sum});
+      add_kernel(edge.consumer,
+                 {.kind = KernelKind::Fill,
+                  .x = home.shape(),
+                  .y = home.shape(),
+                  .type = program.buffer(sum).type},
+                 {}, {sum});
     }
     for (std::size_t i = 0; i < receives.size(); ++i)
       copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);

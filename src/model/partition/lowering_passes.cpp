@@ -424,11 +424,13 @@ BufferId Lowering::gradient_of_output(LayerIndex index) {
   if (at.contributions.size() == 1) return at.contributions.front();
   const BufferId sum = add_buffer("d " + layer(index).name + ".y", TensorClass::ActivationGradient,
                                   at.distributions.home.owned(at.rank), index);
-  Kernel kernel;
-  kernel.kind = KernelKind::Add;
-  kernel.inputs = static_cast<int>(at.contributions.size());
-  kernel.x = kernel.y = program.buffer(sum).region.shape();
-  add_kernel(index, kernel, at.contributions, {sum});
+  const Shape shape = program.buffer(sum).region.shape();
+  add_kernel(index,
+             {.kind = KernelKind::Add,
+              .x = shape,
+              .y = shape,
+              .attributes = AddAttributes{static_cast<int>(at.contributions.size())}},
+             at.contributions, {sum});
   return sum;
 }
 

@@ -31,7 +31,7 @@ void Lowering::contract(LayerIndex index, const Slab& slab, Kernel kernel,
   };
   kernel.x = slab.input.shape();
   kernel.y = slab.output.shape();
-  kernel.windows[static_cast<std::size_t>(spatial_index(state(index).slabs.axis))] = slab.window;
+  kernel.windows()[static_cast<std::size_t>(spatial_index(state(index).slabs.axis))] = slab.window;
   reads.front() = slice(reads.front(), slab.input);
   const BufferId written = slice(output, slab.output);
   add_kernel(index, std::move(kernel), std::move(reads), {written});

@@ -25,8 +25,7 @@ const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
 }  // namespace
 
 Kernel flat_kernel(KernelKind kind, std::int64_t elements) {
-  Kernel kernel;
-  kernel.kind = kind;
+  Kernel kernel{.kind = kind};
   kernel.x[Axis::C] = kernel.y[Axis::C] = elements;
   return kernel;
 }
@@ -146,8 +145,8 @@ void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
     reads.push_back(bucket.of(role));
     writes.push_back(bucket.of(role));
   }
-  kernel.scaled = scales_loss();
-  if (kernel.scaled) reads.push_back({Use::Role::Overflows});
+  kernel.as<OptimizerAttributes>().scaled = scales_loss();
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
   if (shared) passes.declare(gradient);
   passes.add(run(all_layers, std::move(kernel), std::move(reads), std::move(writes)));
   if (shared && !shares(bucket, 3)) gather(bucket, all_layers, Track::Gradient, passes);
@@ -159,8 +158,8 @@ void ParameterSchedule::update(const BucketSlice& slice, PassSink& passes) const
   Kernel kernel = flat_kernel(trust ? Lars : SgdMomentum, slice.region.elements());
   std::vector<Use> reads{value, slice.gradient(), velocity};
   if (trust) reads.push_back(slice.of(Use::Role::Norms));
-  kernel.scaled = scales_loss();
-  if (kernel.scaled) reads.push_back({Use::Role::Overflows});
+  kernel.as<OptimizerAttributes>().scaled = scales_loss();
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
   passes.add(run(all_layers, std::move(kernel), std::move(reads), {value, velocity}));
 }
 
@@ -190,11 +189,10 @@ void ParameterSchedule::sum_moments(int group, LayerIndex last, const DimList& d
 void ParameterSchedule::average(const Site& site, PassSink& passes) const {
   const LayerIndex layer = site.fusion.head;
   Kernel kernel = site.kernel(RunningAverage);
-  kernel.scalar = network_.running_momentum;
-  kernel.scaled = scales_loss();
+  kernel.attributes = RunningAverageAttributes{network_.running_momentum, scales_loss()};
   const Use moments{Use::Role::Moments, layer}, running{Use::Role::Running, layer};
   std::vector<Use> reads{moments, running};
-  if (kernel.scaled) reads.push_back({Use::Role::Overflows});
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
   passes.add(run(layer, std::move(kernel), std::move(reads), {running}));
 }
 

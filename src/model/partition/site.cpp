@@ -18,7 +18,8 @@ Kernel Site::kernel(KernelKind kind, const Shape& shape) const {
 }
 
 void Site::activate(Kernel& kernel) const {
-  if (fusion.activation >= 0) kernel.activation = activation_of(layer(fusion.activation));
+  if (fusion.activation >= 0)
+    kernel.epilogue().activation = activation_of(layer(fusion.activation));
 }
 
 void Site::pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) const {

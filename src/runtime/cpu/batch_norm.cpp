@@ -125,22 +125,22 @@ SP_CLONES void normalize_rows(Normalization k, std::int64_t rows, std::int64_t c
 Normalization normalization(const Kernel& kernel, const KernelCall& call, std::int64_t start,
                             const float* mean, const float* factor) {
   return {call.read(0) + start,
-          kernel.addend ? call.read(4) + start : nullptr,
+          kernel.epilogue().addend ? call.read(4) + start : nullptr,
           call.write(0) + start,
           mean,
           factor,
           call.read(3),
-          kernel.activation.has_value(),
-          static_cast<float>(kernel.activation_slope())};
+          kernel.epilogue().activation.has_value(),
+          static_cast<float>(kernel.epilogue().slope())};
 }
 
 /// `y`: which of the reads it is. `passed`: which of the writes, if any.
 GradientSources gradient_sources(const Kernel& kernel, const KernelCall& call, std::int64_t start,
                                  std::size_t y, std::size_t passed) {
   return {call.read(0) + start, call.read(1) + start,
-          !kernel.activation ? nullptr : call.read(y) + start,
-          static_cast<float>(kernel.activation_slope()),
-          kernel.addend ? call.write(passed) + start : nullptr};
+          !kernel.epilogue().activation ? nullptr : call.read(y) + start,
+          static_cast<float>(kernel.epilogue().slope()),
+          kernel.epilogue().addend ? call.write(passed) + start : nullptr};
 }
 
 /// Coefficients of dx = factor * dy - offset - (x - mean) * slope.
@@ -179,8 +179,8 @@ template <class Visit>
 void for_each_run(const Kernel& kernel, Visit visit) {
   const std::int64_t samples = kernel.x[Axis::N], rows = positions(kernel.x);
   for (std::int64_t first = 0, last; first < samples; first = last) {
-    const std::int64_t set = kernel.sets.set_of(first);
-    for (last = first + 1; last < samples && kernel.sets.set_of(last) == set;) ++last;
+    const std::int64_t set = kernel.sets().set_of(first);
+    for (last = first + 1; last < samples && kernel.sets().set_of(last) == set;) ++last;
     visit(Run{set, first * rows, (last - first) * rows});
   }
 }
@@ -192,31 +192,31 @@ struct Moments {
 
 /// Of the channels from `first` that share them, in a set whose sums are [2][channels].
 Moments moments(const Kernel& kernel, const double* sums, std::int64_t set, std::int64_t first) {
-  const double terms = kernel.sets.terms(set);
+  const double terms = kernel.sets().terms(set);
   double sum = 0, squares = 0;
-  for (std::int64_t c = first; c < first + kernel.sets.group_channels; ++c) {
+  for (std::int64_t c = first; c < first + kernel.sets().group_channels; ++c) {
     sum += sums[c];
     squares += sums[kernel.x[Axis::C] + c];
   }
   const double mean = sum / terms, variance = std::max(0.0, squares / terms - mean * mean);
-  return {mean, 1 / std::sqrt(variance + kernel.scalar)};
+  return {mean, 1 / std::sqrt(variance + kernel.as<NormalizationAttributes>().epsilon)};
 }
 
 /// Calls visit(c, moments) for every channel.
 template <class Visit>
 void for_each_channel(const Kernel& kernel, const double* sums, std::int64_t set, Visit visit) {
-  for (std::int64_t first = 0; first < kernel.x[Axis::C]; first += kernel.sets.group_channels) {
+  for (std::int64_t first = 0; first < kernel.x[Axis::C]; first += kernel.sets().group_channels) {
     const Moments m = moments(kernel, sums, set, first);
-    for (std::int64_t c = first; c < first + kernel.sets.group_channels; ++c) visit(c, m);
+    for (std::int64_t c = first; c < first + kernel.sets().group_channels; ++c) visit(c, m);
   }
 }
 
 /// This rank's share of each set: samples times positions, of all that the set has.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
-  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;
   return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) /
-         kernel.sets.terms(set);
+         kernel.sets().terms(set);
 }
 
 }  // namespace
@@ -230,7 +230,7 @@ void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, d
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
-  std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
+  std::fill_n(sums, kernel.sets().sets * 2 * channels, 0.0);
   for_each_run(kernel, [&](const Run& run) {
     const MomentTerm term{call.read(0) + run.first_row * channels, sums + run.set * 2 * channels};
     in_parallel(channels, panel_columns,
@@ -256,7 +256,7 @@ void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
 }
 
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
-  const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets.sets;
+  const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets().sets;
   const double* forward_sums = call.read<double>(2);
   float* mean = static_cast<float*>(call.workspace);
   double* sums = call.write<double>(0);
@@ -299,18 +299,18 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const float* scale = call.read(4);
   for_each_run(kernel, [&](const Run& run) {
     const double* gradient_sums = call.read<double>(3) + run.set * 2 * channels;
-    const double terms = kernel.sets.terms(run.set);
+    const double terms = kernel.sets().terms(run.set);
     const auto mean_of =
         [&](const double* sums,
             std::int64_t c) {  // over the group of c, each channel's with its scale
-          const std::int64_t group = kernel.sets.group_channels, first = c / group * group;
+          const std::int64_t group = kernel.sets().group_channels, first = c / group * group;
           return std::inner_product(sums + first, sums + first + group, scale + first, 0.0) / terms;
         };
     for_each_channel(
         kernel, call.read<double>(2) + run.set * 2 * channels, run.set,
         [&](std::int64_t c, const Moments& m) {
           const double r = m.reciprocal_deviation;
-          const bool first = c % kernel.sets.group_channels == 0;
+          const bool first = c % kernel.sets().group_channels == 0;
           mean[c] = static_cast<float>(m.mean);
           factor[c] = static_cast<float>(scale[c] * r);
           offset[c] = first ? static_cast<float>(r * mean_of(gradient_sums, c)) : offset[c - 1];
@@ -329,9 +329,10 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double *mean = call.write<double>(0), *variance = mean + channels;
   std::fill_n(mean, 2 * channels, 0.0);
-  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+  for (std::int64_t set = 0; set < kernel.sets().sets; ++set) {
     const double *sums = call.read<double>(0) + set * 2 * channels, *squares = sums + channels;
-    const double terms = kernel.sets.terms(set), share = share_of(kernel, set) * kernel.scalar;
+    const double terms = kernel.sets().terms(set),
+                 share = share_of(kernel, set) * kernel.as<MomentsAttributes>().weight;
     for (std::int64_t c = 0; c < channels; ++c) {
       mean[c] += share * sums[c] / terms;
       const double biased = std::max(0.0, squares[c] / terms - sums[c] / terms * (sums[c] / terms));
@@ -343,8 +344,9 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
 void running_average(const Kernel& kernel, const KernelCall& call) {
   const double* moments = call.read<double>(0);
   const float* running = call.read(1);
+  const double momentum = kernel.as<RunningAverageAttributes>().momentum;
   for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
-    call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
+    call.write(0)[i] = static_cast<float>(running[i] + momentum * (moments[i] - running[i]));
 }
 
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
@@ -352,7 +354,8 @@ void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
   const float *mean = call.read(1), *variance = mean + channels, *scale = call.read(2);
   float* factor = static_cast<float*>(call.workspace);
   for (std::int64_t c = 0; c < channels; ++c)
-    factor[c] = static_cast<float>(scale[c] / std::sqrt(double{variance[c]} + kernel.scalar));
+    factor[c] = static_cast<float>(
+        scale[c] / std::sqrt(double{variance[c]} + kernel.as<NormalizationAttributes>().epsilon));
   in_parallel(kernel.x.elements() / channels, 16, [&](auto begin, auto end) {
     normalize_rows(normalization(kernel, call, begin * channels, mean, factor), end - begin,
                    channels);

@@ -57,19 +57,19 @@ SP_CLONES void sum_activated(ActivatedTerm term, std::int64_t rows, std::int64_t
 }  // namespace
 
 void activate(const Kernel& kernel, float* y, std::int64_t count) {
-  if (!kernel.activation) return;
+  if (!kernel.epilogue().activation) return;
   in_parallel(count, grain, [&](auto begin, auto end) {
-    activate_run(y + begin, static_cast<float>(kernel.activation_slope()), end - begin);
+    activate_run(y + begin, static_cast<float>(kernel.epilogue().slope()), end - begin);
   });
 }
 
 void bias_add(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
-  const float slope = static_cast<float>(kernel.activation_slope());
+  const float slope = static_cast<float>(kernel.epilogue().slope());
   in_parallel(kernel.y.elements() / channels, 16, [&](auto begin, auto end) {
     const float* const y = call.read(0) + begin * channels;
     float* const sum = call.write(0) + begin * channels;
-    if (!kernel.activation)
+    if (!kernel.epilogue().activation)
       add_to_rows(y, call.read(1), sum, end - begin, channels);
     else
       add_and_activate_rows(y, call.read(1), slope, sum, end - begin, channels);
@@ -80,11 +80,11 @@ void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C], rows = kernel.y.elements() / channels;
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, channels, 0.0);
-  if (!kernel.activation) {
+  if (!kernel.epilogue().activation) {
     add_column_sums(call.read(0), rows, channels, sums);
   } else {
     const ActivatedTerm term{call.read(0), call.read(1),
-                             static_cast<float>(kernel.activation_slope()), call.write(1), sums};
+                             static_cast<float>(kernel.epilogue().slope()), call.write(1), sums};
     in_parallel(channels, panel_columns,
                 [&](auto begin, auto end) { sum_activated(term, rows, channels, begin, end); });
   }

@@ -112,7 +112,7 @@ constexpr std::array loops{SP_BINARY_FUNCTIONS(SP_ROW_ENTRY)};
 #undef SP_ROW_ENTRY
 
 const Loops& loops_of(const Kernel& kernel) {
-  return loops[static_cast<std::size_t>(kernel.binary.function)];
+  return loops[static_cast<std::size_t>(kernel.as<Binary>().function)];
 }
 
 /// Offsets into a tensor at places of another, which has more elements along some axes.
@@ -159,7 +159,7 @@ void for_positions(const Shape& y, const Tensors& tensors, std::int64_t begin, s
 
 /// Tensors of one shape are one run of elements.
 Shape merged(const Kernel& kernel) {
-  if (kernel.x != kernel.y || kernel.binary.second != kernel.y) return kernel.y;
+  if (kernel.x != kernel.y || kernel.as<Binary>().second != kernel.y) return kernel.y;
   Shape flat;
   flat[Axis::C] = kernel.y.elements();
   return flat;
@@ -173,7 +173,8 @@ void for_runs(const Kernel& kernel, const float* a, const float* b, const float*
     return in_parallel(y[Axis::C], grain, [&](std::int64_t begin, std::int64_t end) {
       visit(Runs{a + begin, b + begin, dy ? dy + begin : nullptr, 1, 1}, begin, end - begin);
     });
-  const Tensors tensors{a, b, dy, Steps(kernel.x, y), Steps(kernel.binary.second, y), Steps(y, y)};
+  const Tensors tensors{a,          b, dy, Steps(kernel.x, y), Steps(kernel.as<Binary>().second, y),
+                        Steps(y, y)};
   const std::int64_t channels = y[Axis::C];
   in_parallel(y.elements() / channels, std::max<std::int64_t>(1, grain / channels),
               [&](std::int64_t begin, std::int64_t end) {
@@ -247,8 +248,9 @@ void binary_forward(const Kernel& kernel, const KernelCall& call) {
 
 /// What the gradient does not depend on is not read: anything of the input's shape stands for it.
 void binary_backward(const Kernel& kernel, const KernelCall& call) {
-  const auto which = static_cast<std::size_t>(kernel.binary.of);
-  const auto [first, second] = row_of(kernel.binary.function).reads[which];
+  const Binary& binary = kernel.as<Binary>();
+  const auto which = static_cast<std::size_t>(binary.of);
+  const auto [first, second] = row_of(binary.function).reads[which];
   const float* dy = call.read(call.reads.size() - 1);
   const float *a = first ? call.read(0) : dy, *b = second ? call.read(first ? 1 : 0) : dy;
   const GradientLoops& gradient = loops_of(kernel).gradients[which];
@@ -260,7 +262,7 @@ void binary_backward(const Kernel& kernel, const KernelCall& call) {
                         b,
                         dy,
                         Steps(kernel.x, kernel.y),
-                        Steps(kernel.binary.second, kernel.y),
+                        Steps(binary.second, kernel.y),
                         Steps(kernel.y, kernel.y)};
   sum_repeats(kernel, tensors, gradient, call.write(0));
 }

@@ -22,9 +22,10 @@ void fill_rows(const float* row, float* rows, std::int64_t count, std::int64_t c
 /// x (rows x inner), weights (columns x inner), y (rows x columns): nothing is reordered.
 void multiply_forward(const Kernel& kernel, const KernelCall& call) {
   const MatrixShape m = *as_matrix_product(kernel);
-  if (kernel.bias) fill_rows(call.read(2), call.write(0), m.rows, m.columns);
+  if (kernel.as<ConvolutionAttributes>().bias)
+    fill_rows(call.read(2), call.write(0), m.rows, m.columns);
   multiply({call.read(0), false}, {call.read(1), true}, call.write(0), m.rows, m.columns, m.inner,
-           kernel.bias);
+           kernel.as<ConvolutionAttributes>().bias);
   activate(kernel, call.write(0), kernel.y.elements());
 }
 
@@ -55,7 +56,8 @@ void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t filters = kernel.y[Axis::C];
   if (kernel.kind == KernelKind::ConvolutionForward) {
     std::fill_n(call.write(0), kernel.y.elements(), 0.0F);
-    if (kernel.bias) fill_rows(call.read(2), call.write(0), kernel.y.elements() / filters, filters);
+    if (kernel.as<ConvolutionAttributes>().bias)
+      fill_rows(call.read(2), call.write(0), kernel.y.elements() / filters, filters);
     activate(kernel, call.write(0), kernel.y.elements());
   } else if (kernel.kind == KernelKind::ConvolutionBackwardFilter) {
     std::fill_n(call.write(0), kernel.operands().writes[0].elements, 0.0F);
@@ -71,8 +73,11 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   switch (route) {
     case Route::MatrixProduct: return as_matrix_product(kernel) ? matrix_kernel(kernel) : nullptr;
     case Route::Winograd:
-      return kernel.groups == 1 && suits_winograd(kernel) ? make_winograd(kernel) : nullptr;
-    case Route::Unfolded: return kernel.groups == 1 ? make_unfolded(kernel) : nullptr;
+      return kernel.as<ConvolutionAttributes>().groups == 1 && suits_winograd(kernel)
+                 ? make_winograd(kernel)
+                 : nullptr;
+    case Route::Unfolded:
+      return kernel.as<ConvolutionAttributes>().groups == 1 ? make_unfolded(kernel) : nullptr;
     default: return make_primitive(kernel, route);
   }
 }

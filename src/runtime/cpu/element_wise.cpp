@@ -70,8 +70,9 @@ void dropout(const Kernel& kernel, const KernelCall& call) {
             to_string(call.context.region));
   for_each_row(call.context.region, call.context.global,
                [&](std::int64_t local, std::int64_t global, std::int64_t count) {
-                 dropout_run(random, static_cast<std::uint64_t>(global), kernel.scalar,
-                             call.read(0) + local, call.write(0) + local, count);
+                 dropout_run(random, static_cast<std::uint64_t>(global),
+                             kernel.as<DropoutAttributes>().probability, call.read(0) + local,
+                             call.write(0) + local, count);
                });
 }
 

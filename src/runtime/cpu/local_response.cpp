@@ -12,12 +12,12 @@ struct Rows {
 };
 
 std::int64_t thread_floats(const Kernel& kernel) {
-  return (3 * kernel.x[Axis::C] + kernel.response.size + 15) / 16 * 16;
+  return (3 * kernel.x[Axis::C] + kernel.as<LocalResponse>().size + 15) / 16 * 16;
 }
 
 /// Of the calling thread, with the zeros in place.
 Rows rows_of_thread(const Kernel& kernel, void* workspace) {
-  const std::int64_t channels = kernel.x[Axis::C], size = kernel.response.size;
+  const std::int64_t channels = kernel.x[Axis::C], size = kernel.as<LocalResponse>().size;
   float* padded = static_cast<float*>(workspace) + omp_get_thread_num() * thread_floats(kernel);
   std::fill_n(padded, size / 2, 0.0F);
   std::fill_n(padded + size / 2 + channels, size / 2, 0.0F);
@@ -68,7 +68,7 @@ SP_CLONES void gradient_row(const float* x, const float* dy, const float* power,
 
 /// The scales of the channels of x and their powers, in rows.sums and rows.power.
 void find_scales(const Kernel& kernel, const float* x, const Rows& rows) {
-  const LocalResponse& response = kernel.response;
+  const LocalResponse& response = kernel.as<LocalResponse>();
   const std::int64_t channels = kernel.x[Axis::C];
   square_row(x, rows.padded + response.size / 2, channels);
   sum_neighbours(rows.padded, rows.sums, channels, response.size);
@@ -100,7 +100,7 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
 }
 
 void local_response_backward(const Kernel& kernel, const KernelCall& call) {
-  const LocalResponse& response = kernel.response;
+  const LocalResponse& response = kernel.as<LocalResponse>();
   const float factor =
       static_cast<float>(2 * response.alpha * response.beta / static_cast<double>(response.size));
   const std::int64_t channels = kernel.x[Axis::C];

@@ -36,8 +36,8 @@ class CopyKernel : public HostKernel {
  public:
   explicit CopyKernel(const Kernel& kernel)
       : type_(kernel.type),
-        accumulate_(kernel.accumulate),
-        elements_(kernel.region.elements()),
+        accumulate_(kernel.as<CopyAttributes>().accumulate),
+        elements_(kernel.as<CopyAttributes>().region.elements()),
         copy_(copy_loops(kernel)) {}
   std::string implementation() const override { return "own"; }
   void run(const KernelCall& call) override {

@@ -26,16 +26,17 @@ memory::desc described(const memory::dims& dims, Tag tag) {
 /// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups ([G,] F, C, [D,] H, W), dilation counted from 0.
 struct Problem {
   explicit Problem(const Kernel& kernel)
-      : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || kernel.windows[0].kernel != 1),
-        grouped(kernel.groups > 1) {
+      : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 ||
+                kernel.windows()[0].kernel != 1),
+        grouped(kernel.as<ConvolutionAttributes>().groups > 1) {
+    const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
     x = {kernel.x[Axis::N], kernel.x[Axis::C]};
-    if (grouped) weights = {kernel.groups};
-    weights.insert(weights.end(),
-                   {kernel.y[Axis::C] / kernel.groups, kernel.x[Axis::C] / kernel.groups});
+    if (grouped) weights = {groups};
+    weights.insert(weights.end(), {kernel.y[Axis::C] / groups, kernel.x[Axis::C] / groups});
     y = {kernel.y[Axis::N], kernel.y[Axis::C]};
     for (Axis axis : spatial_axes) {
       if (axis == Axis::D && !three_d) continue;
-      const Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+      const Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
       x.push_back(kernel.x[axis]);
       weights.push_back(w.kernel);
       y.push_back(kernel.y[axis]);
@@ -46,7 +47,8 @@ struct Problem {
       pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] -
                           w.pad_before);
     }
-    if (kernel.bias && kernel.kind == KernelKind::ConvolutionForward) bias = {kernel.y[Axis::C]};
+    if (kernel.as<ConvolutionAttributes>().bias && kernel.kind == KernelKind::ConvolutionForward)
+      bias = {kernel.y[Axis::C]};
   }
   Tag channels_last() const { return three_d ? Tag::ndhwc : Tag::nhwc; }
   Tag planar() const { return three_d ? Tag::ncdhw : Tag::nchw; }
@@ -74,10 +76,10 @@ bool is_within_library(const Kernel& kernel) {
   const auto samples_fit = [](const Shape& shape) {
     return shape.elements() / std::max<std::int64_t>(1, shape[Axis::N]) < most_elements;
   };
-  std::int64_t weights = kernel.x[Axis::C] / kernel.groups;
+  std::int64_t weights = kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups;
   bool fits = samples_fit(kernel.x) && samples_fit(kernel.y) &&
               multiply_within(weights, kernel.y[Axis::C], most_elements - 1);
-  for (const Window& window : kernel.windows)
+  for (const Window& window : kernel.windows())
     fits = fits && window.kernel <= longest_window &&
            multiply_within(weights, window.kernel, most_elements - 1);
   return fits;
@@ -92,14 +94,14 @@ dnnl::primitive_attr attributes() {
 /// Of the forward pass: the activation is done on the way out.
 dnnl::primitive_attr attributes(const Kernel& kernel) {
   dnnl::primitive_attr attr = attributes();
-  if (!kernel.activation) return attr;
+  if (!kernel.epilogue().activation) return attr;
   dnnl::post_ops behind;
 #if DNNL_VERSION_MAJOR >= 3
   behind.append_eltwise(dnnl::algorithm::eltwise_relu,
-                        static_cast<float>(kernel.activation_slope()), 0.0F);
+                        static_cast<float>(kernel.epilogue().slope()), 0.0F);
 #else
   behind.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu,
-                        static_cast<float>(kernel.activation_slope()), 0.0F);
+                        static_cast<float>(kernel.epilogue().slope()), 0.0F);
 #endif
   attr.set_post_ops(behind);
   return attr;
@@ -176,7 +178,7 @@ class ConvolutionPrimitive : public HostKernel {
         begin(pass, dnnl::convolution_forward(pass));
         read(DNNL_ARG_SRC, x, pass.src_desc());
         read(DNNL_ARG_WEIGHTS, weights, pass.weights_desc());
-        if (kernel.bias) read(DNNL_ARG_BIAS, passes.bias, passes.bias);
+        if (kernel.as<ConvolutionAttributes>().bias) read(DNNL_ARG_BIAS, passes.bias, passes.bias);
         write(DNNL_ARG_DST, y, pass.dst_desc());
         break;
       }

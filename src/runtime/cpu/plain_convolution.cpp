@@ -12,8 +12,8 @@ using reference::Index;
 /// Channels of one group, and where its rows begin.
 struct Groups {
   explicit Groups(const Kernel& kernel)
-      : channels(kernel.x[Axis::C] / kernel.groups),
-        filters(kernel.y[Axis::C] / kernel.groups),
+      : channels(kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
+        filters(kernel.y[Axis::C] / kernel.as<ConvolutionAttributes>().groups),
         taps(reference::taps(kernel)) {}
   /// Of the x that filter f reads.
   std::int64_t first_channel(std::int64_t f) const { return f / filters * channels; }
@@ -37,7 +37,7 @@ void forward(const Kernel& kernel, const KernelCall& call) {
   in_parallel(kernel.y.elements() / filters, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       float* const y = call.write(0) + i * filters;
-      if (kernel.bias)
+      if (kernel.as<ConvolutionAttributes>().bias)
         std::copy_n(call.read(2), filters, y);
       else
         std::fill_n(y, filters, 0.0F);

@@ -47,11 +47,11 @@ constexpr std::array loops{SP_POINTWISE_FUNCTIONS(SP_ROW_ENTRY)};
 #undef SP_ROW_ENTRY
 
 const Loops& loops_of(const Kernel& kernel) {
-  return loops[static_cast<std::size_t>(kernel.pointwise.function)];
+  return loops[static_cast<std::size_t>(kernel.as<Activation>().function)];
 }
 
 Constants constants_of(const Kernel& kernel) {
-  const auto [first, second] = stored_constants(kernel.pointwise, kernel.type);
+  const auto [first, second] = stored_constants(kernel.as<Activation>(), kernel.type);
   return {static_cast<float>(first), static_cast<float>(second)};
 }
 

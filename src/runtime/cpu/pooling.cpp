@@ -97,9 +97,9 @@ struct Taps {
 
 struct WindowTaps {
   WindowTaps(const Kernel& kernel, const Place& at)
-      : d(kernel.windows[0], at.d, kernel.x[Axis::D]),
-        h(kernel.windows[1], at.h, kernel.x[Axis::H]),
-        w(kernel.windows[2], at.w, kernel.x[Axis::W]) {}
+      : d(kernel.windows()[0], at.d, kernel.x[Axis::D]),
+        h(kernel.windows()[1], at.h, kernel.x[Axis::H]),
+        w(kernel.windows()[2], at.w, kernel.x[Axis::W]) {}
   std::int64_t count() const { return d.count() * h.count() * w.count(); }
   Taps d, h, w;
 };
@@ -111,7 +111,7 @@ void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps,
     for (std::int64_t kh = taps.h.first; kh < taps.h.last; ++kh)
       for (std::int64_t kw = taps.w.first; kw < taps.w.last; ++kw)
         visit(static_cast<std::int32_t>(
-                  (kd * kernel.windows[1].kernel + kh) * kernel.windows[2].kernel + kw),
+                  (kd * kernel.windows()[1].kernel + kh) * kernel.windows()[2].kernel + kw),
               row_begin(kernel.x, at.n, taps.d.at(kd), taps.h.at(kh), taps.w.at(kw)));
 }
 
@@ -132,10 +132,9 @@ void for_taps_together(const Kernel& kernel, const float* x, const Place& at,
 
 /// 1 / divisor of an average window; 0 for one of nothing but padding.
 float share(const Kernel& kernel, const WindowTaps& taps) {
-  const std::int64_t count =
-      kernel.count_padding
-          ? kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel
-          : taps.count();
+  const auto& [windows, count_padding] = kernel.as<PoolAttributes>();
+  const auto& [d, h, w] = windows;
+  const std::int64_t count = count_padding ? d.kernel * h.kernel * w.kernel : taps.count();
   return count == 0 ? 0 : 1 / static_cast<float>(count);
 }
 
@@ -215,22 +214,24 @@ void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
 }
 
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
+  const double terms = kernel.as<MeanAttributes>().positions;
   const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
   double* sums = static_cast<double*>(call.workspace);
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
     std::fill_n(sums, channels, 0.0);
     add_column_sums(call.read(0) + n * rows * channels, rows, channels, sums);
     for (std::int64_t c = 0; c < channels; ++c)
-      call.write(0)[n * channels + c] = static_cast<float>(sums[c] / kernel.scalar);
+      call.write(0)[n * channels + c] = static_cast<float>(sums[c] / terms);
   }
 }
 
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
+  const double terms = kernel.as<MeanAttributes>().positions;
   const std::int64_t channels = kernel.x[Axis::C], rows = positions(kernel.x);
   for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) {
     float* first = call.write(0) + n * rows * channels;
     for (std::int64_t c = 0; c < channels; ++c)
-      first[c] = static_cast<float>(call.read(0)[n * channels + c] / kernel.scalar);
+      first[c] = static_cast<float>(call.read(0)[n * channels + c] / terms);
     for (std::int64_t row = 1; row < rows; ++row)
       std::copy_n(first, channels, first + row * channels);
   }

@@ -9,12 +9,12 @@ namespace stratplan::cpu {
 namespace {
 
 bool is_padded(const Kernel& kernel) {
-  return std::any_of(kernel.windows.begin(), kernel.windows.end(),
+  return std::any_of(kernel.windows().begin(), kernel.windows().end(),
                      [](const Window& w) { return w.pad_before != 0 || w.pad_after != 0; });
 }
 
 bool is_strided(const Kernel& kernel) {
-  return std::any_of(kernel.windows.begin(), kernel.windows.end(),
+  return std::any_of(kernel.windows().begin(), kernel.windows().end(),
                      [](const Window& w) { return w.stride != 1; });
 }
 
@@ -23,15 +23,17 @@ std::int64_t positions(const Shape& shape) {
 }
 
 bool covers_input(const Kernel& kernel) {
-  if (kernel.groups > 1 || is_padded(kernel) || positions(kernel.y) != 1) return false;
+  if (kernel.as<ConvolutionAttributes>().groups > 1 || is_padded(kernel) ||
+      positions(kernel.y) != 1)
+    return false;
   return std::all_of(spatial_axes.begin(), spatial_axes.end(), [&](Axis axis) {
-    const Window& w = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    const Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
     return w.kernel == kernel.x[axis] && (w.dilation == 1 || w.kernel == 1);
   });
 }
 
 bool is_point(const Kernel& kernel) {
-  return std::all_of(kernel.windows.begin(), kernel.windows.end(),
+  return std::all_of(kernel.windows().begin(), kernel.windows().end(),
                      [](const Window& w) { return w.kernel == 1; });
 }
 
@@ -76,7 +78,7 @@ Route window_route(const Kernel& kernel) {
   const std::int64_t c = kernel.x[Axis::C], f = kernel.y[Axis::C];
   const bool whole_blocks = c % 8 == 0 && f % 8 == 0;
   std::int64_t columns = c;
-  for (const Window& window : kernel.windows) columns *= window.kernel;
+  for (const Window& window : kernel.windows()) columns *= window.kernel;
   switch (kernel.kind) {
     case KernelKind::ConvolutionForward:
       if (c >= 16 && columns >= 128 && (is_strided(kernel) || (c >= 64 && kernel.y[Axis::W] < 8)))
@@ -104,9 +106,9 @@ std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
   const std::int64_t f = kernel.y[Axis::C];
   if (covers_input(kernel))
     return MatrixShape{kernel.x[Axis::N], kernel.x.elements() / kernel.x[Axis::N], f};
-  if (kernel.groups == 1 && is_point(kernel) && !is_strided(kernel) && !is_padded(kernel) &&
-      kernel.x[Axis::D] == kernel.y[Axis::D] && kernel.x[Axis::H] == kernel.y[Axis::H] &&
-      kernel.x[Axis::W] == kernel.y[Axis::W])
+  if (kernel.as<ConvolutionAttributes>().groups == 1 && is_point(kernel) && !is_strided(kernel) &&
+      !is_padded(kernel) && kernel.x[Axis::D] == kernel.y[Axis::D] &&
+      kernel.x[Axis::H] == kernel.y[Axis::H] && kernel.x[Axis::W] == kernel.y[Axis::W])
     return MatrixShape{kernel.y.elements() / f, kernel.x[Axis::C], f};
   return std::nullopt;
 }
@@ -114,7 +116,7 @@ std::optional<MatrixShape> as_matrix_product(const Kernel& kernel) {
 std::vector<Route> routes(const Kernel& kernel, bool wide_vectors) {
   if (covers_input(kernel)) return {Route::MatrixProduct};
   Route first = Route::ChannelsLast;
-  if (!wide_vectors && kernel.groups == 1)
+  if (!wide_vectors && kernel.as<ConvolutionAttributes>().groups == 1)
     first = is_point(kernel) ? point_route(kernel) : window_route(kernel);
   if (first == Route::MatrixProduct && !as_matrix_product(kernel)) first = Route::ChannelsLast;
   std::vector<Route> order{first};

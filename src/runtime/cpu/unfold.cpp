@@ -14,7 +14,7 @@ struct Unfolded {
       : rows(kernel.y.elements() / kernel.y[Axis::C]),
         columns(kernel.x[Axis::C]),
         filters(kernel.y[Axis::C]) {
-    for (const Window& window : kernel.windows) columns *= window.kernel;
+    for (const Window& window : kernel.windows()) columns *= window.kernel;
   }
 };
 
@@ -36,7 +36,7 @@ Taps taps_inside(const Window& window, std::int64_t output, std::int64_t extent)
 /// What the window at one output position reads, padding as zeros.
 void unfold_row(const Kernel& kernel, const float* x, std::int64_t n, std::int64_t d,
                 std::int64_t h, std::int64_t w, float* row) {
-  const auto& [depth, height, width] = kernel.windows;
+  const auto& [depth, height, width] = kernel.windows();
   const std::int64_t channels = kernel.x[Axis::C], run = width.kernel * channels;
   const Taps of_d = taps_inside(depth, d, kernel.x[Axis::D]),
              of_h = taps_inside(height, h, kernel.x[Axis::H]),
@@ -100,11 +100,11 @@ void forward(const Kernel& kernel, const KernelCall& call) {
   for_each_block(kernel, call.read(0), call,
                  [&](std::int64_t begin, std::int64_t count, const float* rows) {
                    float* const y = call.write(0) + begin * matrix.filters;
-                   if (kernel.bias)
+                   if (kernel.as<ConvolutionAttributes>().bias)
                      for (std::int64_t i = 0; i < count; ++i)
                        std::copy_n(call.read(2), matrix.filters, y + i * matrix.filters);
                    multiply({rows, false}, {call.read(1), true}, y, count, matrix.filters,
-                            matrix.columns, kernel.bias);
+                            matrix.columns, kernel.as<ConvolutionAttributes>().bias);
                    activate(kernel, y, count * matrix.filters);
                  });
 }

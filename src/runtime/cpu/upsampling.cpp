@@ -64,7 +64,8 @@ class UpsamplingKernel : public HostKernel {
     written_ = backward ? kernel.x : kernel.y;
     for (const Axis axis : spatial_axes) {
       const auto i = static_cast<std::size_t>(spatial_index(axis));
-      gather_[i] = gather_along(kernel.scales[i], kernel.x[axis], kernel.y[axis], backward);
+      gather_[i] = gather_along(kernel.as<UpsampleAttributes>().scales[i], kernel.x[axis],
+                                kernel.y[axis], backward);
     }
   }
   std::string implementation() const override { return "own"; }

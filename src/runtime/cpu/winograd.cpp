@@ -23,9 +23,9 @@ struct Pass {
       : turned(kernel.kind == KernelKind::ConvolutionBackwardData),
         in(turned ? kernel.y : kernel.x),
         out(turned ? kernel.x : kernel.y),
-        depth(kernel.windows[0]),
-        pad_h(turned ? taps - 1 - kernel.windows[1].pad_before : kernel.windows[1].pad_before),
-        pad_w(turned ? taps - 1 - kernel.windows[2].pad_before : kernel.windows[2].pad_before),
+        depth(kernel.windows()[0]),
+        pad_h(turned ? taps - 1 - kernel.windows()[1].pad_before : kernel.windows()[1].pad_before),
+        pad_w(turned ? taps - 1 - kernel.windows()[2].pad_before : kernel.windows()[2].pad_before),
         tiles_h((out[Axis::H] + outputs - 1) / outputs),
         tiles_w((out[Axis::W] + outputs - 1) / outputs),
         planes_held(std::min(depth.span(), in[Axis::D])) {
@@ -320,8 +320,9 @@ void transform_filters(const Kernel& kernel, const Pass& pass, const float* weig
 void convolve(const Kernel& kernel, const KernelCall& call) {
   const Pass pass(kernel);
   Scratch scratch(pass, call.workspace);
-  const Finish finish{kernel.bias && !pass.turned ? call.read(2) : nullptr,
-                      kernel.activation.has_value(), static_cast<float>(kernel.activation_slope())};
+  const Finish finish{
+      kernel.as<ConvolutionAttributes>().bias && !pass.turned ? call.read(2) : nullptr,
+      kernel.epilogue().activation.has_value(), static_cast<float>(kernel.epilogue().slope())};
   float* const products = scratch.transformed_outputs();
   const std::int64_t channels = pass.in[Axis::C], filters = pass.out[Axis::C];
   transform_filters(kernel, pass, call.read(1), scratch.transformed_filters());
@@ -442,7 +443,7 @@ bool suits_winograd(const Kernel& kernel) {
     return window.kernel == taps && window.stride == 1 && window.dilation == 1 &&
            window.pad_before < taps;
   };
-  return suits(kernel.windows[1]) && suits(kernel.windows[2]) &&
+  return suits(kernel.windows()[1]) && suits(kernel.windows()[2]) &&
          kernel.x[Axis::C] % panel_columns == 0 && kernel.y[Axis::C] % panel_columns == 0;
 }
 

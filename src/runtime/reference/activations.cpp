@@ -15,7 +15,7 @@ void for_each_row(const Kernel& kernel, Visit visit) {
 
 /// k + alpha / size * sum of squares around channel c.
 double response_scale(const Kernel& kernel, const float* x, std::int64_t c) {
-  const LocalResponse& response = kernel.response;
+  const LocalResponse& response = kernel.as<LocalResponse>();
   double squares = 0;
   for (std::int64_t j = std::max<std::int64_t>(0, c - response.size / 2);
        j <= std::min(kernel.x[Axis::C] - 1, c + response.size / 2); ++j)
@@ -78,14 +78,14 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_row(kernel, [&](std::int64_t row) {
     const float* x = call.read(0) + row;
     for (std::int64_t c = 0; c < kernel.x[Axis::C]; ++c)
-      call.write(0)[row + c] =
-          static_cast<float>(x[c] * std::pow(response_scale(kernel, x, c), -kernel.response.beta));
+      call.write(0)[row + c] = static_cast<float>(
+          x[c] * std::pow(response_scale(kernel, x, c), -kernel.as<LocalResponse>().beta));
   });
 }
 
 /// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
 void local_response_backward(const Kernel& kernel, const KernelCall& call) {
-  const LocalResponse& response = kernel.response;
+  const LocalResponse& response = kernel.as<LocalResponse>();
   const double factor = 2 * response.alpha * response.beta / static_cast<double>(response.size);
   for_each_row(kernel, [&](std::int64_t row) {
     const float *x = call.read(0) + row, *dy = call.read(1) + row;

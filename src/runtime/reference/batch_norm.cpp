@@ -15,15 +15,16 @@ namespace {
 struct Moments {
   const Kernel& kernel;
   const double* sums;
+  const StatisticsSets& sets = kernel.sets();
 
   std::int64_t place(const Index& i, int which) const {
-    return (kernel.sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
+    return (sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
   }
-  double terms(const Index& i) const { return kernel.sets.terms(kernel.sets.set_of(i[0])); }
+  double terms(const Index& i) const { return sets.terms(sets.set_of(i[0])); }
   /// Mean of values whose sums per channel are given, each channel's with a factor, over the set and group of i.
   double mean_of(const double* values, const Index& i, int which,
                  const float* factors = nullptr) const {
-    const std::int64_t group = kernel.sets.group_channels, first = i[1] / group * group;
+    const std::int64_t group = sets.group_channels, first = i[1] / group * group;
     double sum = 0;
     for (std::int64_t c = first; c < first + group; ++c)
       sum += values[place({i[0], c}, which)] * (factors ? factors[c] : 1.0F);
@@ -32,7 +33,7 @@ struct Moments {
   double mean(const Index& i) const { return mean_of(sums, i, 0); }
   double reciprocal_deviation(const Index& i) const {
     const double variance = std::max(0.0, mean_of(sums, i, 1) - mean(i) * mean(i));
-    return 1 / std::sqrt(variance + kernel.scalar);
+    return 1 / std::sqrt(variance + kernel.as<NormalizationAttributes>().epsilon);
   }
   double normalized(const Index& i, float x) const {
     return (x - mean(i)) * reciprocal_deviation(i);
@@ -41,22 +42,23 @@ struct Moments {
 
 float finished(const Kernel& kernel, const KernelCall& call, std::int64_t i, double normalized) {
   const float y = static_cast<float>(normalized);
-  return activated(kernel, kernel.addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
+  return activated(kernel,
+                   kernel.epilogue().addend ? static_cast<float>(double{y} + call.read(4)[i]) : y);
 }
 
 /// This rank's share of each set: samples times positions, of all that the set has.
 double share_of(const Kernel& kernel, std::int64_t set) {
   std::int64_t samples = 0;
-  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets.set_of(n) == set;
+  for (std::int64_t n = 0; n < kernel.x[Axis::N]; ++n) samples += kernel.sets().set_of(n) == set;
   return static_cast<double>(samples * kernel.x[Axis::D] * kernel.x[Axis::H] * kernel.x[Axis::W]) /
-         kernel.sets.terms(set);
+         kernel.sets().terms(set);
 }
 
 }  // namespace
 
 void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   double* sums = call.write<double>(0);
-  std::fill_n(sums, kernel.sets.sets * 2 * kernel.x[Axis::C], 0.0);
+  std::fill_n(sums, kernel.sets().sets * 2 * kernel.x[Axis::C], 0.0);
   const Moments at{kernel, sums};
   for_each_index(kernel.x, [&](const Index& i) {
     const double x = call.read(0)[offset(kernel.x, i)];
@@ -78,20 +80,20 @@ void batch_norm_forward(const Kernel& kernel, const KernelCall& call) {
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1),
-              *y = kernel.activation ? call.read(3) : nullptr;
+              *y = kernel.epilogue().activation ? call.read(3) : nullptr;
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = call.write<double>(0);
-  std::fill_n(sums, kernel.sets.sets * 2 * channels, 0.0);
+  std::fill_n(sums, kernel.sets().sets * 2 * channels, 0.0);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
     const float gradient = through_activation(kernel, y, o, dy[o]);
     sums[moments.place(i, 0)] += gradient;
     sums[moments.place(i, 1)] += gradient * moments.normalized(i, x[o]);
-    if (kernel.addend) call.write(3)[o] = gradient;
+    if (kernel.epilogue().addend) call.write(3)[o] = gradient;
   });
   for (std::int64_t c = 0; c < channels; ++c) {
     double dscale = 0, dshift = 0;
-    for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+    for (std::int64_t set = 0; set < kernel.sets().sets; ++set) {
       dshift += sums[set * 2 * channels + c];
       dscale += sums[(set * 2 + 1) * channels + c];
     }
@@ -103,7 +105,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
 void batch_norm_backward(const Kernel& kernel, const KernelCall& call) {
   const Moments moments{kernel, call.read<double>(2)};
   const float *x = call.read(0), *dy = call.read(1), *scale = call.read(4),
-              *y = kernel.activation ? call.read(5) : nullptr;
+              *y = kernel.epilogue().activation ? call.read(5) : nullptr;
   const double* gradient_sums = call.read<double>(3);
   for_each_index(kernel.x, [&](const Index& i) {
     const std::int64_t o = offset(kernel.x, i);
@@ -119,9 +121,10 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double *mean = call.write<double>(0), *variance = mean + channels;
   std::fill_n(mean, 2 * channels, 0.0);
-  for (std::int64_t set = 0; set < kernel.sets.sets; ++set) {
+  for (std::int64_t set = 0; set < kernel.sets().sets; ++set) {
     const double *sums = call.read<double>(0) + set * 2 * channels, *squares = sums + channels;
-    const double terms = kernel.sets.terms(set), share = share_of(kernel, set) * kernel.scalar;
+    const double terms = kernel.sets().terms(set),
+                 share = share_of(kernel, set) * kernel.as<MomentsAttributes>().weight;
     for (std::int64_t c = 0; c < channels; ++c) {
       mean[c] += share * sums[c] / terms;
       const double biased = std::max(0.0, squares[c] / terms - sums[c] / terms * (sums[c] / terms));
@@ -133,8 +136,9 @@ void batch_norm_moments(const Kernel& kernel, const KernelCall& call) {
 void running_average(const Kernel& kernel, const KernelCall& call) {
   const double* moments = call.read<double>(0);
   const float* running = call.read(1);
+  const double momentum = kernel.as<RunningAverageAttributes>().momentum;
   for (std::int64_t i = 0; i < 2 * kernel.x[Axis::C]; ++i)
-    call.write(0)[i] = static_cast<float>(running[i] + kernel.scalar * (moments[i] - running[i]));
+    call.write(0)[i] = static_cast<float>(running[i] + momentum * (moments[i] - running[i]));
 }
 
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
@@ -144,7 +148,8 @@ void batch_norm_inference(const Kernel& kernel, const KernelCall& call) {
     const std::int64_t o = offset(kernel.x, i), c = i[1];
     call.write(0)[o] = finished(
         kernel, call, o,
-        scale[c] * (double{x[o]} - mean[c]) / std::sqrt(double{variance[c]} + kernel.scalar) +
+        scale[c] * (double{x[o]} - mean[c]) /
+                std::sqrt(double{variance[c]} + kernel.as<NormalizationAttributes>().epsilon) +
             shift[c]);
   });
 }

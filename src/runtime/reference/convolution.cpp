@@ -7,8 +7,8 @@ namespace {
 /// Calls visit(x element, weights element, y element) for every product of the convolution.
 template <class Visit>
 void for_each_product(const Kernel& kernel, Visit visit) {
-  const std::int64_t channels = kernel.x[Axis::C] / kernel.groups,
-                     filters = kernel.y[Axis::C] / kernel.groups;
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
+                     channels = kernel.x[Axis::C] / groups, filters = kernel.y[Axis::C] / groups;
   for_each_index(kernel.y, [&](const Index& output) {
     const std::int64_t y = offset(kernel.y, output), filter = output[1], group = filter / filters;
     for_each_tap(kernel, output, [&](std::int64_t tap, Index input) {
@@ -33,7 +33,7 @@ void convolution_forward(const Kernel& kernel, const KernelCall& call) {
   for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
     y[static_cast<std::size_t>(yi)] += double{x[xi]} * weights[wi];
   });
-  if (kernel.bias) {
+  if (kernel.as<ConvolutionAttributes>().bias) {
     const std::size_t filters = static_cast<std::size_t>(kernel.y[Axis::C]);
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += call.read(2)[i % filters];
   }
@@ -53,7 +53,8 @@ void convolution_backward_data(const Kernel& kernel, const KernelCall& call) {
 void convolution_backward_filter(const Kernel& kernel, const KernelCall& call) {
   const float *x = call.read(0), *dy = call.read(1);
   const std::span<double> dweights =
-      sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] / kernel.groups);
+      sums_of(call, kernel.y[Axis::C] * taps(kernel) * kernel.x[Axis::C] /
+                        kernel.as<ConvolutionAttributes>().groups);
   for_each_product(kernel, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
     dweights[static_cast<std::size_t>(wi)] += double{x[xi]} * dy[yi];
   });
@@ -69,7 +70,7 @@ void bias_add(const Kernel& kernel, const KernelCall& call) {
 void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.y[Axis::C];
   const std::span<double> sums = sums_of(call, channels);
-  const bool activates = kernel.activation.has_value();
+  const bool activates = kernel.epilogue().activation.has_value();
   for (std::int64_t i = 0; i < kernel.y.elements(); ++i) {
     const float gradient =
         through_activation(kernel, activates ? call.read(1) : nullptr, i, call.read(0)[i]);

@@ -15,15 +15,16 @@ void add(const Kernel& kernel, const KernelCall& call) {
 /// An element stays if its uniform number is at least the probability of being dropped.
 void dropout(const Kernel& kernel, const KernelCall& call) {
   const KernelContext& context = call.context;
+  const double probability = kernel.as<DropoutAttributes>().probability;
   const RandomStream random(context.seed, context.layer, context.now->step);
   for_each_index(kernel.x, [&](const Index& local) {
     Index global = local;
     for (std::size_t axis = 0; axis < axis_count; ++axis)
       global[axis] += context.region.interval[axis].begin;
     const bool stays =
-        random.uniform(static_cast<std::uint64_t>(offset(context.global, global))) >= kernel.scalar;
+        random.uniform(static_cast<std::uint64_t>(offset(context.global, global))) >= probability;
     const std::int64_t o = offset(kernel.x, local);
-    call.write(0)[o] = stays ? static_cast<float>(call.read(0)[o] / (1 - kernel.scalar)) : 0;
+    call.write(0)[o] = stays ? static_cast<float>(call.read(0)[o] / (1 - probability)) : 0;
   });
 }
 

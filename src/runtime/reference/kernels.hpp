@@ -32,17 +32,18 @@ void for_each_index(const Shape& shape, Visit visit) {
 /// the window, `input` the index there with the n and c of `output`.
 template <class Visit>
 void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
+  const Windows& windows = kernel.windows();
   std::int64_t tap = 0;
   const auto at = [&](int axis, std::int64_t k) {
-    const Window& w = kernel.windows[static_cast<std::size_t>(axis)];
+    const Window& w = windows[static_cast<std::size_t>(axis)];
     return output[static_cast<std::size_t>(axis) + 2] * w.stride - w.pad_before + k * w.dilation;
   };
   const auto inside = [&](Axis axis, std::int64_t position) {
     return position >= 0 && position < kernel.x[axis];
   };
-  for (std::int64_t kd = 0; kd < kernel.windows[0].kernel; ++kd)
-    for (std::int64_t kh = 0; kh < kernel.windows[1].kernel; ++kh)
-      for (std::int64_t kw = 0; kw < kernel.windows[2].kernel; ++kw, ++tap) {
+  for (std::int64_t kd = 0; kd < windows[0].kernel; ++kd)
+    for (std::int64_t kh = 0; kh < windows[1].kernel; ++kh)
+      for (std::int64_t kw = 0; kw < windows[2].kernel; ++kw, ++tap) {
         const Index input{output[0], output[1], at(0, kd), at(1, kh), at(2, kw)};
         if (inside(Axis::D, input[2]) && inside(Axis::H, input[3]) && inside(Axis::W, input[4]))
           visit(tap, input);
@@ -57,17 +58,18 @@ inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
 }
 
 inline std::int64_t taps(const Kernel& kernel) {
-  return kernel.windows[0].kernel * kernel.windows[1].kernel * kernel.windows[2].kernel;
+  const auto& [d, h, w] = kernel.windows();
+  return d.kernel * h.kernel * w.kernel;
 }
 
 /// As a layer of its own would: rounded before and after.
 inline float activated(const Kernel& kernel, float x) {
-  const double slope = kernel.activation_slope();
+  const double slope = kernel.epilogue().slope();
   return x > 0 || slope == 1 ? x : slope == 0 ? 0 : static_cast<float>(x * slope);
 }
 /// Gradient of what was activated, from that of the result y; y is not read if nothing was.
 inline float through_activation(const Kernel& kernel, const float* y, std::int64_t i, float dy) {
-  const double slope = kernel.activation_slope();
+  const double slope = kernel.epilogue().slope();
   if (slope == 1 || y[i] > 0) return dy;
   return slope == 0 ? 0 : static_cast<float>(dy * slope);
 }

@@ -1,4 +1,5 @@
-// Losses are means over `scalar` terms of the whole batch; each rank sums its own terms. The Dice loss is a quotient of sums: it comes in two kernels.
+// Losses are means over the `terms` of the whole batch; each rank sums its own. The Dice loss is a
+// quotient of sums: it comes in two kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -9,13 +10,14 @@ namespace {
 
 /// What gradients are multiplied by.
 double gradient_scale(const Kernel& kernel, const KernelCall& call) {
-  return kernel.scaled ? call.read<double>(2)[0] : 1;
+  return kernel.scaled() ? call.read<double>(2)[0] : 1;
 }
 
 }  // namespace
 
 void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C], rows = kernel.x.elements() / classes;
+  const double terms = kernel.as<LossAttributes>().terms;
   double loss = 0;
   const double scale = gradient_scale(kernel, call);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -28,21 +30,22 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call) {
     for (std::int64_t c = 0; c < classes; ++c) {
       const double p = std::exp(x[c] - largest) / sum;
       call.write(1)[row * classes + c] =
-          static_cast<float>(scale * (p - (c == label ? 1 : 0)) / kernel.scalar);
+          static_cast<float>(scale * (p - (c == label ? 1 : 0)) / terms);
     }
   }
-  *call.write<double>(0) = loss / kernel.scalar;
+  *call.write<double>(0) = loss / terms;
 }
 
 void mean_squared_error(const Kernel& kernel, const KernelCall& call) {
+  const double terms = kernel.as<LossAttributes>().terms;
   double loss = 0;
   const double scale = gradient_scale(kernel, call);
   for (std::int64_t i = 0; i < kernel.x.elements(); ++i) {
     const double difference = double{call.read(0)[i]} - call.read(1)[i];
     loss += difference * difference;
-    call.write(1)[i] = static_cast<float>(scale * 2 * difference / kernel.scalar);
+    call.write(1)[i] = static_cast<float>(scale * 2 * difference / terms);
   }
-  *call.write<double>(0) = loss / kernel.scalar;
+  *call.write<double>(0) = loss / terms;
 }
 
 void dice_sums(const Kernel& kernel, const KernelCall& call) {
@@ -62,10 +65,11 @@ void dice_sums(const Kernel& kernel, const KernelCall& call) {
 void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C];
   const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;
+  const double epsilon = kernel.as<DiceLossAttributes>().epsilon;
   double mean = 0;
   const double scale = gradient_scale(kernel, call);
   for (std::int64_t c = 0; c < classes; ++c) {
-    const double a = 2 * at_label[c] + kernel.scalar, b = all[c] + labels[c] + kernel.scalar;
+    const double a = 2 * at_label[c] + epsilon, b = all[c] + labels[c] + epsilon;
     mean += a / b / static_cast<double>(classes);
     for (std::int64_t i = c; i < kernel.x.elements(); i += classes) {
       const double da = call.read<std::int32_t>(0)[i / classes] == c ? 2 : 0;

@@ -7,15 +7,16 @@ namespace {
 
 template <class T>
 void copy_elements(const Kernel& kernel, const KernelCall& call) {
-  for_each_index(kernel.region, [&](const Index& i) {
+  const auto& copy = kernel.as<CopyAttributes>();
+  for_each_index(copy.region, [&](const Index& i) {
     Index from = i, to = i;
     for (std::size_t axis = 0; axis < axis_count; ++axis) {
-      from[axis] += kernel.from[axis];
-      to[axis] += kernel.to[axis];
+      from[axis] += copy.from[axis];
+      to[axis] += copy.to[axis];
     }
     const T value = call.read<T>(0)[offset(kernel.x, from)];
     T& place = call.write<T>(0)[offset(kernel.y, to)];
-    place = kernel.accumulate ? static_cast<T>(place + value) : value;
+    place = copy.accumulate ? static_cast<T>(place + value) : value;
   });
 }
 

@@ -18,8 +18,8 @@ struct Math {
 }  // namespace
 
 void pointwise_forward(const Kernel& kernel, const KernelCall& call) {
-  const auto constants = stored_constants(kernel.pointwise, kernel.type);
-  visit_row(kernel.pointwise.function, [&]<class Row>(Row) {
+  const auto constants = stored_constants(kernel.as<Activation>(), kernel.type);
+  visit_row(kernel.as<Activation>().function, [&]<class Row>(Row) {
     for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
       call.write(0)[i] =
           static_cast<float>(Row::template value<Math>(double{call.read(0)[i]}, constants));
@@ -27,8 +27,8 @@ void pointwise_forward(const Kernel& kernel, const KernelCall& call) {
 }
 
 void pointwise_backward(const Kernel& kernel, const KernelCall& call) {
-  const auto constants = stored_constants(kernel.pointwise, kernel.type);
-  visit_row(kernel.pointwise.function, [&]<class Row>(Row) {
+  const auto constants = stored_constants(kernel.as<Activation>(), kernel.type);
+  visit_row(kernel.as<Activation>().function, [&]<class Row>(Row) {
     for (std::int64_t i = 0; i < kernel.y.elements(); ++i)
       call.write(0)[i] = static_cast<float>(Row::template gradient<Math>(
           double{call.read(0)[i]}, double{call.read(1)[i]}, constants));

@@ -7,7 +7,7 @@ namespace {
 double divisor(const Kernel& kernel, const Index& output) {
   std::int64_t count = 0;
   for_each_tap(kernel, output, [&](std::int64_t, const Index&) { ++count; });
-  return static_cast<double>(kernel.count_padding ? taps(kernel) : count);
+  return static_cast<double>(kernel.as<PoolAttributes>().count_padding ? taps(kernel) : count);
 }
 
 }  // namespace
@@ -65,19 +65,21 @@ void average_pool_backward(const Kernel& kernel, const KernelCall& call) {
 }
 
 void spatial_mean_forward(const Kernel& kernel, const KernelCall& call) {
+  const double positions = kernel.as<MeanAttributes>().positions;
   const std::span<double> sums = sums_of(call, kernel.x[Axis::N] * kernel.x[Axis::C]);
   for_each_index(kernel.x, [&](const Index& i) {
     sums[static_cast<std::size_t>(i[0] * kernel.x[Axis::C] + i[1])] +=
         call.read(0)[offset(kernel.x, i)];
   });
   for (std::size_t i = 0; i < sums.size(); ++i)
-    call.write(0)[i] = static_cast<float>(sums[i] / kernel.scalar);
+    call.write(0)[i] = static_cast<float>(sums[i] / positions);
 }
 
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call) {
+  const double positions = kernel.as<MeanAttributes>().positions;
   for_each_index(kernel.x, [&](const Index& i) {
     call.write(0)[offset(kernel.x, i)] =
-        static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / kernel.scalar);
+        static_cast<float>(call.read(0)[i[0] * kernel.x[Axis::C] + i[1]] / positions);
   });
 }
 

@@ -87,7 +87,8 @@ class NarrowKernel : public HostKernel {
       : type_(kernel.type), operands_(kernel.operands()), in_floats_(kernel) {
     in_floats_.type = DataType::F32;
     function_ = function_of(kernel.kind);
-    in_floats_.pointwise.constants = stored_constants(kernel.pointwise, type_);
+    if (auto* pointwise = std::get_if<Activation>(&in_floats_.attributes))
+      pointwise->constants = stored_constants(*pointwise, type_);
     for (const auto* side : {&operands_.reads, &operands_.writes})
       for (const Operand& operand : *side)
         floats_ += is_narrow(operand.type) ? padded(operand.elements) : 0;
@@ -152,7 +153,7 @@ class ReferenceBackend : public HostBackend {
     check_shapes(kernel);
     if (is_narrow(kernel.type) && works_on_activations(kernel.kind))
       return std::make_unique<NarrowKernel>(kernel);
-    if (is_update(kernel.kind) && kernel.scaled)
+    if (is_update(kernel.kind) && kernel.scaled())
       return std::make_unique<CarefulUpdate>(kernel, function_of(kernel.kind), "reference");
     return std::make_unique<FunctionKernel>(kernel, function_of(kernel.kind), "reference",
                                             workspace_of(kernel));

@@ -9,7 +9,8 @@ namespace {
 /// Calls visit(input, share) for each input element that the output element at `output` mixes.
 template <class Visit>
 void for_each_mixed(const Kernel& kernel, const Index& output, Visit visit) {
-  const auto at = [&](std::size_t axis) { return mixture(kernel.scales[axis], output[axis + 2]); };
+  const auto& scales = kernel.as<UpsampleAttributes>().scales;
+  const auto at = [&](std::size_t axis) { return mixture(scales[axis], output[axis + 2]); };
   const auto inside = [&](Axis axis, std::int64_t position) {
     return std::clamp<std::int64_t>(position, 0, kernel.x[axis] - 1);
   };

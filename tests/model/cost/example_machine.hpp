@@ -23,8 +23,7 @@ inline Measurement measured(double seconds, double deviation = 0) {
 
 /// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements` bytes.
 inline Kernel fill_of(std::int64_t elements) {
-  Kernel kernel;
-  kernel.kind = KernelKind::Fill;
+  Kernel kernel{.kind = KernelKind::Fill};
   kernel.type = DataType::F32;
   kernel.x[Axis::C] = kernel.y[Axis::C] = elements / 4;
   return kernel;

@@ -8,8 +8,7 @@ namespace {
 /// One channel count in, one out, over so many positions.
 Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels,
                  std::int64_t filters) {
-  Kernel kernel;
-  kernel.kind = kind;
+  Kernel kernel{.kind = kind};
   kernel.x = {{1, channels, 1, 1, positions}};
   kernel.y = {{1, filters, 1, 1, positions}};
   return kernel;
@@ -17,10 +16,9 @@ Kernel pointwise(KernelKind kind, std::int64_t positions, std::int64_t channels,
 
 Kernel three_by_three(KernelKind kind, std::int64_t samples, std::int64_t extent,
                       std::int64_t channels) {
-  Kernel kernel;
-  kernel.kind = kind;
+  Kernel kernel{.kind = kind};
   kernel.x = kernel.y = {{samples, channels, 1, extent, extent}};
-  kernel.windows[1] = kernel.windows[2] = {
+  kernel.windows()[1] = kernel.windows()[2] = {
       .kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
   return kernel;
 }
@@ -46,8 +44,7 @@ TEST(KernelEstimate, WithoutUnitsItIsARoofline) {
 TEST(KernelEstimate, MemoryBoundKernelsMoveTheirBytesAtAnAttainableRate) {
   DeviceRates device{1e18, 1e9, {1e-6}, {1 << 30}};
   device.units = 80;
-  Kernel relu;
-  relu.kind = KernelKind::PointwiseForward;
+  Kernel relu{.kind = KernelKind::PointwiseForward};
   relu.x = relu.y = {{1, 1, 1, 1, 1000}};
   EXPECT_DOUBLE_EQ(estimate_kernel(relu, device).value,
                    8000 / (1e9 * frozen_model.bandwidth_share) + 1e-6);
@@ -69,7 +66,7 @@ TEST(KernelEstimate, WinogradExceedsWhatDirectSumsAttain) {
     Kernel kernel = three_by_three(kind, 64, 56, 256);
     EXPECT_GT(share_of_peak(kernel, arithmetic_alone()),
               kind == KernelKind::ConvolutionForward ? 1.2 : direct);
-    kernel.windows[2].stride = 2;
+    kernel.windows()[2].stride = 2;
     kernel.y[Axis::W] = 28;
     EXPECT_LT(share_of_peak(kernel, arithmetic_alone()),
               kind == KernelKind::ConvolutionForward ? 1 : direct);
@@ -144,7 +141,7 @@ TEST(KernelEstimate, TensorsWhoseChannelsFillNoTensorCoresAreCopied) {
          {KernelKind::ConvolutionForward, KernelKind::ConvolutionBackwardData,
           KernelKind::ConvolutionBackwardFilter}) {
       Kernel kernel = pointwise(kind, 1000, row.channels, row.filters);
-      kernel.groups = row.groups;
+      kernel.as<ConvolutionAttributes>().groups = row.groups;
       kernel.type = row.type;
       EXPECT_NEAR(estimate_kernel(kernel, memory_alone(row.math)).value,
                   row.bytes / 1e9 + (1 + row.copies) * 1e-6, 1e-12)
@@ -179,7 +176,7 @@ TEST(KernelEstimate, VectorsAreFilledWithFiltersAndCoresWithRows) {
 TEST(KernelEstimate, BackwardDataOfAStrideCostsWhatIsReached) {
   Kernel kernel = pointwise(KernelKind::ConvolutionBackwardData, 1 << 18, 256, 256);
   const double dense = estimate_kernel(kernel, arithmetic_alone()).value;
-  kernel.windows[2].stride = 2;
+  kernel.windows()[2].stride = 2;
   kernel.x[Axis::W] = 1 << 19;
   EXPECT_DOUBLE_EQ(estimate_kernel(kernel, arithmetic_alone()).value, dense);
 }
@@ -198,7 +195,7 @@ TEST(KernelEstimate, TensorCoresTakeNoTensorsOf2To31Elements) {
 
 TEST(KernelEstimate, DepthwiseKernelsAreNoMatrixProducts) {
   Kernel kernel = three_by_three(KernelKind::ConvolutionForward, 8, 28, 512);
-  kernel.groups = 512;
+  kernel.as<ConvolutionAttributes>().groups = 512;
   EXPECT_DOUBLE_EQ(share_of_peak(kernel, arithmetic_alone()), frozen_model.direct_share);
 }
 

@@ -9,8 +9,7 @@ namespace stratplan {
 namespace {
 
 Kernel convolution() {
-  Kernel kernel;
-  kernel.kind = KernelKind::ConvolutionForward;
+  Kernel kernel{.kind = KernelKind::ConvolutionForward};
   kernel.x[Axis::C] = kernel.y[Axis::C] = 100;
   kernel.x[Axis::H] = kernel.y[Axis::H] = 1000;
   return kernel;

@@ -14,12 +14,15 @@ Kernel convolution(KernelKind kind = KernelKind::ConvolutionForward) {
   return {.kind = kind,
           .x = {{4, 64, 1, 56, 56}},
           .y = {{4, 32, 1, 28, 28}},
-          .windows = {{{}, window, window}}};
+          .attributes = ConvolutionAttributes{.windows = {{{}, window, window}}}};
 }
 
 Kernel copy(Shape x, Shape y, Shape region, std::array<std::int64_t, axis_count> from = {},
             std::array<std::int64_t, axis_count> to = {}) {
-  return {.kind = KernelKind::CopyRegion, .x = x, .y = y, .region = region, .from = from, .to = to};
+  return {.kind = KernelKind::CopyRegion,
+          .x = x,
+          .y = y,
+          .attributes = CopyAttributes{.region = region, .from = from, .to = to}};
 }
 
 TEST(Kernel, NamesAreDistinct) {
@@ -43,12 +46,12 @@ TEST(Kernel, KeyHoldsWhatDecidesTheTime) {
   others[3].y[Axis::C] = 64;
   others[4].x[Axis::H] = 57;
   others[5].y[Axis::W] = 27;
-  others[6].windows[1].kernel = 2;
-  others[7].windows[2].stride = 1;
-  others[8].windows[1].dilation = 2;
-  others[9].windows[2].pad_after = 1;
-  others[10].bias = true;
-  others[11].groups = 4;
+  others[6].windows()[1].kernel = 2;
+  others[7].windows()[2].stride = 1;
+  others[8].windows()[1].dilation = 2;
+  others[9].windows()[2].pad_after = 1;
+  others[10].as<ConvolutionAttributes>().bias = true;
+  others[11].as<ConvolutionAttributes>().groups = 4;
   std::set<std::string> keys{base.key()};
   for (const Kernel& other : others) keys.insert(other.key());
   EXPECT_EQ(keys.size(), others.size() + 1);
@@ -58,13 +61,13 @@ TEST(Kernel, KeyHoldsNothingElse) {
   Kernel first{.kind = KernelKind::BatchNormForward,
                .x = {{4, 8, 1, 5, 5}},
                .y = {{4, 8, 1, 5, 5}},
-               .scalar = 1e-5,
-               .sets = {.set_samples = 32, .batch = 64}};
+               .attributes = NormalizationAttributes{.epsilon = 1e-5,
+                                                     .sets = {.set_samples = 32, .batch = 64}}};
   Kernel second = first;
-  second.scalar = 1e-3;
-  second.sets.first_sample = 4;
+  second.as<NormalizationAttributes>().epsilon = 1e-3;
+  second.sets().first_sample = 4;
   EXPECT_EQ(first.key(), second.key());
-  second.sets.sets = 2;
+  second.sets().sets = 2;
   EXPECT_NE(first.key(), second.key());
 
   const Shape whole{{2, 4, 1, 5, 6}}, rows{{2, 4, 1, 2, 6}};
@@ -73,6 +76,7 @@ TEST(Kernel, KeyHoldsNothingElse) {
 
 TEST(Kernel, ItsListOfFieldsNamesEachMemberOnce) {
   static_assert(lists_every_member<Kernel>() && lists_every_member<StatisticsSets>());
+  static_assert(member_count<Kernel>() == 5 && member_count<NoAttributes>() == 0);
   const Kernel kernel;
   std::set<std::string> names;
   std::set<const void*> members;
@@ -84,24 +88,47 @@ TEST(Kernel, ItsListOfFieldsNamesEachMemberOnce) {
   EXPECT_EQ(members.size(), member_count<Kernel>());
 }
 
+TEST(Kernel, KindsHaveAttributesOfTheirOwn) {
+  for (int i = 0; i < kernel_kind_count; ++i) {
+    const Kernel kernel{.kind = static_cast<KernelKind>(i)};
+    EXPECT_EQ(kernel.attributes, attributes_of(kernel.kind));
+    EXPECT_GE(kernel.flops().value, 0) << kernel.key();
+    std::visit([]<class Attributes>(
+                   const Attributes&) { static_assert(lists_every_member<Attributes>()); },
+               kernel.attributes);
+  }
+  const Kernel mistaken{.kind = KernelKind::Add, .attributes = DropoutAttributes{}};
+  EXPECT_DEATH(mistaken.key(), "kind=add");
+  EXPECT_DEATH(mistaken.as<AddAttributes>(), "kind=add");
+}
+
 TEST(Kernel, KeysOfMachineFilesStay) {
-  Kernel kernel{.x = {{2, 8, 1, 8, 8}}, .y = {{2, 8, 1, 8, 8}}};
-  kernel.sets = {.sets = 2, .group_channels = 4};
-  kernel.response.size = 3;
-  kernel.pointwise = {PointwiseFunction::Clip, {0, 6}};
-  const std::pair<KernelKind, const char*> rows[] = {
-      {KernelKind::BatchNormStatistics, "batch_norm_statistics n2 c8 p64 sets2 group4"},
-      {KernelKind::BatchNormForward, "batch_norm_forward n2 c8 p64 sets2 group4"},
-      {KernelKind::LocalResponseForward, "local_response_forward rows128 c8 size3"},
-      {KernelKind::LocalResponseBackward, "local_response_backward rows128 c8 size3"},
-      {KernelKind::PointwiseForward, "clip_forward e1024"},
-      {KernelKind::BiasGradient, "bias_gradient rows128 c8"},
-      {KernelKind::BatchNormMoments, "batch_norm_moments c8 sets2"},
-      {KernelKind::Fill, "fill bytes4096"},
-      {KernelKind::Adam, "adam e1024"},
+  const StatisticsSets sets{.sets = 2, .group_channels = 4};
+  const NormalizationAttributes normalization{.sets = sets};
+  struct Row {
+    KernelKind kind;
+    KernelAttributes attributes;
+    const char* key;
   };
-  for (const auto& [kind, key] : rows) {
-    kernel.kind = kind;
+  const Row rows[] = {
+      {KernelKind::BatchNormStatistics, normalization,
+       "batch_norm_statistics n2 c8 p64 sets2 group4"},
+      {KernelKind::BatchNormForward, normalization, "batch_norm_forward n2 c8 p64 sets2 group4"},
+      {KernelKind::LocalResponseForward, LocalResponse{.size = 3},
+       "local_response_forward rows128 c8 size3"},
+      {KernelKind::LocalResponseBackward, LocalResponse{.size = 3},
+       "local_response_backward rows128 c8 size3"},
+      {KernelKind::PointwiseForward, Activation{PointwiseFunction::Clip, {0, 6}},
+       "clip_forward e1024"},
+      {KernelKind::BiasGradient, BiasAttributes{}, "bias_gradient rows128 c8"},
+      {KernelKind::BatchNormMoments, MomentsAttributes{.sets = sets},
+       "batch_norm_moments c8 sets2"},
+      {KernelKind::Fill, {}, "fill bytes4096"},
+      {KernelKind::Adam, OptimizerAttributes{}, "adam e1024"},
+  };
+  const Shape shape{{2, 8, 1, 8, 8}};
+  for (const auto& [kind, attributes, key] : rows) {
+    const Kernel kernel{.kind = kind, .x = shape, .y = shape, .attributes = attributes};
     EXPECT_EQ(kernel.key(), key);
   }
 }
@@ -116,7 +143,7 @@ TEST(Kernel, FlopsAndBytes) {
   }
   Kernel packing = copy({{2, 4, 1, 5, 6}}, {{2, 4, 1, 2, 6}}, {{2, 4, 1, 2, 6}});
   EXPECT_EQ(packing.bytes().value, 2 * 4 * 96);
-  packing.accumulate = true;
+  packing.as<CopyAttributes>().accumulate = true;
   EXPECT_EQ(packing.bytes().value, 3 * 4 * 96);
   EXPECT_EQ(packing.flops().value, 96);
 }
@@ -137,7 +164,8 @@ TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
       {KernelKind::Convert, {single}, {narrow}},
   };
   for (const Row& row : rows) {
-    Kernel kernel = convolution(row.kind);
+    const Kernel shapes = convolution();
+    Kernel kernel{.kind = row.kind, .x = shapes.x, .y = shapes.y};
     const std::string key = kernel.key();
     kernel.type = narrow;
     EXPECT_EQ(kernel.key(), key + " bf16");
@@ -155,10 +183,11 @@ TEST(Kernel, ANarrowTypeIsThatOfActivationsAndTheirWeights) {
 TEST(Kernel, KeyOfAnUpsampling) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{4, 64, 1, 7, 7}}, .y = {{4, 64, 1, 14, 14}}};
-  kernel.scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};
+  kernel.as<UpsampleAttributes>().scales = {Scale{}, Scale{.factor = 2}, Scale{.factor = 2}};
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14);
-  kernel.scales[1].linear = kernel.scales[2].linear = true;
+  kernel.as<UpsampleAttributes>().scales[1].linear =
+      kernel.as<UpsampleAttributes>().scales[2].linear = true;
   EXPECT_EQ(kernel.key(), "upsample_forward n4 c64 x1.7.7 y1.14.14 s1.2.2 linear");
   EXPECT_EQ(kernel.flops().value, 2.0 * 4 * 64 * 14 * 14 * 4);
   EXPECT_EQ(kernel.bytes().value, 4 * 4 * 64 * (7 * 7 + 14 * 14));
@@ -167,14 +196,18 @@ TEST(Kernel, KeyOfAnUpsampling) {
 TEST(Kernel, GroupsDivideWeightsAndOperations) {
   const Kernel one = convolution();
   Kernel eight = one;
-  eight.groups = 8;
+  eight.as<ConvolutionAttributes>().groups = 8;
   EXPECT_EQ(eight.operands().reads[1].elements, one.operands().reads[1].elements / 8);
   EXPECT_EQ(eight.flops().value, one.flops().value / 8);
   EXPECT_EQ(eight.key(), "conv_forward n4 c64 f32 g8 x1.56.56 y1.28.28 k1.3.3 s1.2.2 pb0.1.1");
 }
 
 TEST(Kernel, OperandsOfMaxPool) {
-  Kernel pool = convolution(KernelKind::MaxPoolForward);
+  const Kernel shapes = convolution();
+  Kernel pool{.kind = KernelKind::MaxPoolForward,
+              .x = shapes.x,
+              .y = shapes.y,
+              .attributes = PoolAttributes{.windows = shapes.windows()}};
   const Operands forward = pool.operands();
   ASSERT_EQ(forward.writes.size(), 2u);
   EXPECT_EQ(forward.writes[1], (Operand{DataType::I32, pool.y.elements()}));
@@ -187,20 +220,20 @@ TEST(Kernel, WhatIsFusedIsReadAndWrittenAndPartOfTheKey) {
   const Shape shape{{4, 8, 1, 5, 5}};
   Kernel kernel{.kind = KernelKind::BatchNormForward, .x = shape, .y = shape};
   const Operand tensor{DataType::F32, shape.elements()};
-  kernel.activation = {PointwiseFunction::Relu, {}};
-  kernel.addend = true;
+  kernel.epilogue().activation = {PointwiseFunction::Relu, {}};
+  kernel.epilogue().addend = true;
   EXPECT_EQ(kernel.key(), "batch_norm_forward n4 c8 p25 sets1 add relu");
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
   kernel.kind = KernelKind::BatchNormBackwardSums;
   EXPECT_EQ(kernel.operands().reads.size(), 4U) << "x, dy, sums, y";
   EXPECT_EQ(kernel.operands().writes.back(), tensor);
-  kernel.addend = false;
+  kernel.epilogue().addend = false;
   EXPECT_EQ(kernel.operands().writes.size(), 3U)
       << "nobody else needs the gradient behind the activation";
   kernel.kind = KernelKind::BatchNormBackward;
   EXPECT_EQ(kernel.operands().reads.back(), tensor);
-  kernel.kind = KernelKind::BiasGradient;
-  kernel.activation = {PointwiseFunction::LeakyRelu, {0.1, 0}};
+  kernel = {.kind = KernelKind::BiasGradient, .x = shape, .y = shape};
+  kernel.epilogue().activation = {PointwiseFunction::LeakyRelu, {0.1, 0}};
   EXPECT_EQ(kernel.key(), "bias_gradient rows100 c8 leaky_relu");
   EXPECT_EQ(kernel.operands().writes, (std::vector<Operand>{{DataType::F32, 8}, tensor}));
 }

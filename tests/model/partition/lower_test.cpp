@@ -208,8 +208,8 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
       for (const Step& step : program.steps) {
         const auto* compute = std::get_if<ComputeStep>(&step.body);
         if (compute && compute->kernel.kind == KernelKind::BatchNormStatistics) {
-          EXPECT_EQ(compute->kernel.sets.first_set, expected.first_set);
-          EXPECT_EQ(compute->kernel.sets.sets, expected.sets);
+          EXPECT_EQ(compute->kernel.sets().first_set, expected.first_set);
+          EXPECT_EQ(compute->kernel.sets().sets, expected.sets);
         }
         const auto* collective = std::get_if<CollectiveStep>(&step.body);
         if (collective && step.phase == Phase::Forward) group = collective->group;
@@ -252,8 +252,8 @@ TEST(
     for (const Step& step : program.steps) {
       const auto* compute = std::get_if<ComputeStep>(&step.body);
       if (compute && compute->kernel.kind == KernelKind::BatchNormForward) {
-        EXPECT_EQ(compute->kernel.sets.sets, row.sets);
-        EXPECT_EQ(compute->kernel.sets.terms(0), row.terms);
+        EXPECT_EQ(compute->kernel.sets().sets, row.sets);
+        EXPECT_EQ(compute->kernel.sets().terms(0), row.terms);
       }
       const auto* collective = std::get_if<CollectiveStep>(&step.body);
       if (!collective || step.track == Track::Gradient) continue;

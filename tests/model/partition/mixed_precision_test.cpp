@@ -81,7 +81,7 @@ TEST(MixedPrecision, OverflowsAreAgreedOnBeforeTheFirstUpdate) {
     }
     const auto* compute = std::get_if<ComputeStep>(&step.body);
     if (!compute || !is_update(compute->kernel.kind)) continue;
-    EXPECT_TRUE(agreed && compute->kernel.scaled);
+    EXPECT_TRUE(agreed && compute->kernel.scaled());
   }
   EXPECT_TRUE(agreed);
 }

@@ -18,10 +18,11 @@ std::vector<std::string> own_steps(const Program& program, Phase phase) {
     if (!compute || step.phase != phase) continue;
     const Kernel& kernel = compute->kernel;
     const auto c = static_cast<std::size_t>(Axis::C);
-    found.push_back(kernel.kind == KernelKind::Fill ? "fill"
-                                                    : std::to_string(kernel.from[c]) + "+" +
-                                                          std::to_string(kernel.region[Axis::C]) +
-                                                          ">" + std::to_string(kernel.to[c]));
+    const auto* copy = std::get_if<CopyAttributes>(&kernel.attributes);
+    found.push_back(!copy ? "fill"
+                          : std::to_string(copy->from[c]) + "+" +
+                                std::to_string(copy->region[Axis::C]) + ">" +
+                                std::to_string(copy->to[c]));
   }
   return found;
 }

@@ -21,8 +21,8 @@ TEST(StepText, NamesWhatIsDoneForWhichLayerWithWhom) {
     step.body = body;
     return to_text(step, network, 1);
   };
-  ComputeStep compute;
-  compute.kernel.kind = KernelKind::ConvolutionBackwardData;
+  const ComputeStep compute{
+      .kernel = {.kind = KernelKind::ConvolutionBackwardData}, .region = {}, .global = {}};
   LoadStep load;
   load.what = LoadStep::What::Labels;
   ExchangeStep exchange;

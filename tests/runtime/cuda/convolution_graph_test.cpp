@@ -28,7 +28,7 @@ Kernel convolution(KernelKind kind, std::int64_t samples, std::int64_t channels,
                    std::int64_t filters, std::int64_t extent, const Window& window) {
   Kernel kernel{.kind = kind,
                 .x = {{samples, channels, 1, extent, extent}},
-                .windows = {Window{}, window, window}};
+                .attributes = ConvolutionAttributes{.windows = {Window{}, window, window}}};
   kernel.y = {{samples, filters, 1, window.output_extent(extent), window.output_extent(extent)}};
   return kernel;
 }
@@ -157,7 +157,10 @@ TEST(Plans, AreThereForWindowsOfAllForms) {
   for (const Row& row : table)
     for (const KernelKind kind : all_kinds)
       for (const Arithmetic arithmetic : all_arithmetic) {
-        Kernel kernel{.kind = kind, .x = row.x, .windows = row.windows, .groups = row.groups};
+        Kernel kernel{
+            .kind = kind,
+            .x = row.x,
+            .attributes = ConvolutionAttributes{.windows = row.windows, .groups = row.groups}};
         kernel.y = {{row.x[Axis::N], row.filters, 1, 1, 1}};
         for (const Axis axis : spatial_axes)
           kernel.y[axis] =
@@ -221,9 +224,9 @@ TEST(OperationGraph, ThatIsWrongIsAnErrorOfOneLine) {
                          {"half a group", right}};
   table[0].kernel.y[Axis::H] = 57;
   table[1].kernel.y[Axis::N] = 4;
-  table[2].kernel.windows[1].stride = 0;
+  table[2].kernel.windows()[1].stride = 0;
   table[3].kernel.x[Axis::C] = 63;
-  table[3].kernel.groups = 2;
+  table[3].kernel.as<ConvolutionAttributes>().groups = 2;
   for (const Row& row : table) {
     const std::string message = message_of<EnvironmentError>(
         [&] { operation_graph(row.kernel, Arithmetic::F32, Target(h100())); });

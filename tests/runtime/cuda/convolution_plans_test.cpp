@@ -55,7 +55,8 @@ bool is_huge(const Kernel& kernel) {
 void expect_plans_on_tensor_cores(const std::set<Kernel>& kernels, const Target& target) {
   std::set<Kernel> stored;
   for (const Kernel& kernel : kernels)
-    if (kernel.groups == 1) stored.insert(padded(kernel, Arithmetic::BF16));
+    if (kernel.as<ConvolutionAttributes>().groups == 1)
+      stored.insert(padded(kernel, Arithmetic::BF16));
   std::erase_if(stored, is_huge);
   for (const Kernel& kernel : stored) {
     EXPECT_TRUE(
@@ -113,26 +114,25 @@ TEST(ConvolutionPlans, HaveTheseExceptions) {
        {.kind = ConvolutionForward,
         .x = {{8, 64, 1, 56, 56}},
         .y = {{8, 64, 1, 56, 56}},
-        .windows = {Window{}, same, same}},
+        .attributes = ConvolutionAttributes{.windows = {Window{}, same, same}}},
        Arithmetic::F32},
       {"three channels fill no 16 bytes",
        {.kind = ConvolutionForward,
         .x = {{8, 3, 1, 224, 224}},
         .y = {{8, 64, 1, 112, 112}},
-        .windows = {Window{}, stem, stem}},
+        .attributes = ConvolutionAttributes{.windows = {Window{}, stem, stem}}},
        Arithmetic::BF16},
       {"nor do the channels of a group",
        {.kind = ConvolutionForward,
         .x = {{8, 64, 1, 56, 56}},
         .y = {{8, 64, 1, 56, 56}},
-        .windows = {Window{}, same, same},
-        .groups = 64},
+        .attributes = ConvolutionAttributes{.windows = {Window{}, same, same}, .groups = 64}},
        Arithmetic::BF16},
       {"2^31 elements are too many to count",
        {.kind = ConvolutionForward,
         .x = {{1, 8, 512, 512, 512}},
         .y = {{1, 16, 512, 512, 512}},
-        .windows = {same, same, same}},
+        .attributes = ConvolutionAttributes{.windows = {same, same, same}}},
        Arithmetic::BF16},
   };
   for (const Row& row : table)

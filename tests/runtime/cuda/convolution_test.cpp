@@ -14,10 +14,11 @@ using test::message_of;
 using testing::HasSubstr;
 using enum KernelKind;
 
-const Kernel residual{.kind = ConvolutionForward,
-                      .x = {{8, 64, 1, 56, 56}},
-                      .y = {{8, 64, 1, 56, 56}},
-                      .windows = {Window{}, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}}};
+const Kernel residual{
+    .kind = ConvolutionForward,
+    .x = {{8, 64, 1, 56, 56}},
+    .y = {{8, 64, 1, 56, 56}},
+    .attributes = ConvolutionAttributes{.windows = {Window{}, {3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}}}};
 
 Kernel with_kind(Kernel kernel, KernelKind kind) {
   kernel.kind = kind;
@@ -56,7 +57,7 @@ TEST(Convolution, OfAnyLocalFormCanBeMade) {
 TEST(Convolution, HasRoomForThePartOfXThatItReads) {
   Kernel kernel = residual;
   kernel.x[Axis::H] = 60;
-  kernel.windows[1].pad_before = -3;
+  kernel.windows()[1].pad_before = -3;
   for (const KernelKind kind :
        {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     kernel.kind = kind;
@@ -67,11 +68,11 @@ TEST(Convolution, HasRoomForThePartOfXThatItReads) {
 }
 
 TEST(Convolution, OfPaddingAloneIsNotAskedOfCudnn) {
-  const Kernel kernel{.kind = ConvolutionForward,
-                      .x = {{2, 3, 1, 0, 4}},
-                      .y = {{2, 5, 1, 1, 4}},
-                      .windows = {{{}, {.pad_before = 1}, {}}},
-                      .bias = true};
+  const Kernel kernel{
+      .kind = ConvolutionForward,
+      .x = {{2, 3, 1, 0, 4}},
+      .y = {{2, 5, 1, 1, 4}},
+      .attributes = ConvolutionAttributes{.windows = {{{}, {.pad_before = 1}, {}}}, .bias = true}};
   for (const KernelKind kind :
        {ConvolutionForward, ConvolutionBackwardData, ConvolutionBackwardFilter}) {
     EXPECT_EQ(make_convolution(with_kind(kernel, kind), "", Arithmetic::F32, Target(h100()))
@@ -93,8 +94,8 @@ TEST(Convolution, InNarrowNumbersHasABiasBehindItAndFloatsAsGradientsOfWeights) 
   const Target target(h100());
   for (const Arithmetic arithmetic : {Arithmetic::F16, Arithmetic::BF16}) {
     Kernel biased = residual;
-    biased.bias = true;
-    biased.activation = Activation{};
+    biased.as<ConvolutionAttributes>().bias = true;
+    biased.epilogue().activation = Activation{};
     EXPECT_EQ(message_of([&] { make_convolution(biased, "", arithmetic, target); }),
               "no exception");
     const Kernel filter = with_kind(residual, ConvolutionBackwardFilter);

@@ -11,19 +11,17 @@ namespace {
 using cudnn::Cropped;
 using cudnn::cropped;
 
-Kernel copy(const Shape& source, const Shape& destination, const Shape& region) {
-  return {.kind = KernelKind::CopyRegion, .x = source, .y = destination, .region = region};
+Kernel copy(const Shape& source, const Shape& destination, const CopyAttributes& attributes) {
+  return {.kind = KernelKind::CopyRegion, .x = source, .y = destination, .attributes = attributes};
 }
 
 /// The part of x in it, or x with the part in it and zeros around.
 Values part_of(Backend& backend, const Kernel& kernel, const Cropped& part, const Values& x) {
-  Kernel cut = copy(kernel.x, part.kernel.x, part.kernel.x);
-  cut.from = part.from;
+  const Kernel cut = copy(kernel.x, part.kernel.x, {.region = part.kernel.x, .from = part.from});
   return run(backend, cut, {x}).at(0);
 }
 Values around(Backend& backend, const Kernel& kernel, const Cropped& part, const Values& values) {
-  Kernel paste = copy(part.kernel.x, kernel.x, part.kernel.x);
-  paste.to = part.from;
+  const Kernel paste = copy(part.kernel.x, kernel.x, {.region = part.kernel.x, .to = part.from});
   return run(backend, paste, {values}, whole_context(paste),
              {zeros({DataType::F32, kernel.x.elements()})})
       .at(0);
@@ -58,10 +56,10 @@ TEST(Cropped, SaysWhatIsRead) {
     const Kernel kernel{.kind = KernelKind::ConvolutionForward,
                         .x = {{1, 1, 1, row.x, 1}},
                         .y = {{1, 1, 1, row.y, 1}},
-                        .windows = {Window{}, row.window, {}}};
+                        .attributes = ConvolutionAttributes{.windows = {Window{}, row.window, {}}}};
     const Cropped part = cropped(kernel);
     SCOPED_TRACE(kernel.key());
-    const Window& window = part.kernel.windows[1];
+    const Window& window = part.kernel.windows()[1];
     EXPECT_EQ(part.kernel.x[Axis::H], row.extent);
     EXPECT_EQ(part.from[static_cast<std::size_t>(Axis::H)], row.from);
     EXPECT_EQ(window.pad_before, row.pad_before);
@@ -75,9 +73,10 @@ TEST(Cropped, GivesTheSameInAllDirections) {
   Random random(5);
   const std::unique_ptr<Backend> backend = make_reference_backend();
   for (int round = 0; round < 200; ++round) {
-    Kernel kernel{.x = {{2, 2, 1, 1, 1}}, .y = {{2, 3, 1, 1, 1}}};
+    Kernel kernel{
+        .kind = KernelKind::ConvolutionForward, .x = {{2, 2, 1, 1, 1}}, .y = {{2, 3, 1, 1, 1}}};
     for (const Axis axis : spatial_axes) {
-      Window& window = kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+      Window& window = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
       window = {between(random, 1, 3), between(random, 1, 3), between(random, 1, 2),
                 between(random, -2, 2), 0};
       kernel.y[axis] = between(random, 1, 3);

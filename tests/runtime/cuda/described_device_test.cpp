@@ -18,8 +18,8 @@ Kernel residual(KernelKind kind, DataType type = DataType::F32) {
   return {.kind = kind,
           .x = {{8, 66, 1, 56, 56}},
           .y = {{8, 64, 1, 56, 56}},
-          .windows = {Window{}, same, same},
-          .type = type};
+          .type = type,
+          .attributes = ConvolutionAttributes{.windows = {Window{}, same, same}}};
 }
 
 TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {

@@ -22,8 +22,9 @@ inline std::vector<std::string> shipped_networks() {
 
 /// As cuDNN is asked for it: what comes behind it is done by other kernels.
 inline Kernel bare(Kernel kernel) {
-  kernel.bias = false;
-  kernel.activation = {};
+  auto& convolution = kernel.as<ConvolutionAttributes>();
+  convolution.bias = false;
+  convolution.epilogue = {};
   return kernel;
 }
 

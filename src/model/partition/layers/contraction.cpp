@@ -111,10 +111,11 @@ void forward(const Site& site, PassSink& passes) {
                                           site.of_head().raw.owned(site.rank)});
   const Use raw = scatters(site) ? site.tensor(Partial) : site.output();
   Kernel product = site.kernel(transposed ? ConvolutionBackwardData : ConvolutionForward);
-  product.bias = layer.bias && !partial && !transposed;
+  const bool adds_bias = layer.bias && !partial && !transposed;
+  product.as<ConvolutionAttributes>().bias = adds_bias;
   std::vector<Use> reads{site.input(), site.of(Use::Role::ConvertedWeights)};
-  if (product.bias) reads.push_back(site.parameter(What::Bias));
-  const bool bias_follows = layer.bias && !product.bias;
+  if (adds_bias) reads.push_back(site.parameter(What::Bias));
+  const bool bias_follows = layer.bias && !adds_bias;
   if (!bias_follows) site.activate(product);
   passes.add({site.fusion.head,
               KernelPass{product, std::move(reads), {raw}, layer.kind == LayerKind::Convolution}});
@@ -142,7 +143,7 @@ Use backward_bias(const Site& site, PassSink& passes) {
     passes.add(site.run(kernel, std::move(reads), std::move(writes)));
   } else if (activation >= 0) {
     Kernel kernel = site.kernel(PointwiseBackward, site.home().shape());
-    kernel.pointwise = site.layer(activation).pointwise;
+    kernel.attributes = site.layer(activation).pointwise;
     passes.add({activation, KernelPass{kernel, {site.output(), dy}, {before}}});
   }
   return before;

@@ -72,7 +72,7 @@ void across_channels_backward(const Site& site, PassSink& passes) {
 
 void add_forward(const Site& site, PassSink& passes) {
   Kernel kernel = site.kernel(Add);
-  kernel.inputs = static_cast<int>(site.head().inputs.size());
+  kernel.as<AddAttributes>().inputs = static_cast<int>(site.head().inputs.size());
   std::vector<Use> reads;
   for (std::size_t input = 0; input < site.head().inputs.size(); ++input)
     reads.push_back(site.input(input));
@@ -106,7 +106,7 @@ LayerDistributions distribute_binary(const Layer& layer, const Decomposition& de
 
 Kernel binary_kernel(const Site& site, KernelKind kind) {
   Kernel kernel = site.kernel(kind);
-  kernel.binary = {site.head().binary, site.needed(1).shape()};
+  kernel.attributes = Binary{site.head().binary, site.needed(1).shape()};
   return kernel;
 }
 
@@ -124,7 +124,7 @@ void binary_backward(const Site& site, PassSink& passes) {
     Use gradient = site.output_gradient();
     if (repeats || input > 0 || !row.passes_on) {
       Kernel kernel = binary_kernel(site, BinaryBackward);
-      kernel.binary.of = static_cast<int>(input);
+      kernel.as<Binary>().of = static_cast<int>(input);
       std::vector<Use> reads;
       if (row.reads[input].first) reads.push_back(site.input(0));
       if (row.reads[input].second) reads.push_back(site.input(1));

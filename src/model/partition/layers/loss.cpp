@@ -19,10 +19,11 @@ std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGri
 enum Tensors { Gradient, Wanted, Sum, ClassSums };
 
 /// Scaled, where gradients need it.
+template <class Attributes>
 Pass loss_pass(const Site& site, KernelKind kind, std::vector<Use> reads, const Use& loss) {
   Kernel kernel = site.kernel(kind);
-  kernel.scaled = site.scales_loss();
-  if (kernel.scaled) reads.push_back(site.of(Use::Role::LossScale));
+  kernel.as<Attributes>().scaled = site.scales_loss();
+  if (site.scales_loss()) reads.push_back(site.of(Use::Role::LossScale));
   return site.run(std::move(kernel), std::move(reads), {loss, site.tensor(Gradient)});
 }
 
@@ -48,12 +49,12 @@ void sum_of_terms(const Site& site, PassSink& passes) {
   const KernelKind kind = has_labels(site.head().kind) ? SoftmaxCrossEntropy : MeanSquaredError;
   const std::vector<Use> reads{site.input(), site.tensor(Wanted)};
   const Use loss = site.of(Use::Role::Loss), sum = site.tensor(Sum);
-  Pass first = loss_pass(site, kind, reads, loss);
+  Pass first = loss_pass<LossAttributes>(site, kind, reads, loss);
   first.occasion = Occasion::First;
   passes.add(first);
   passes.declare(sum,
                  {"loss", TensorClass::Statistics, flat(1), DataType::F64, Occasion::AllButFirst});
-  Pass next = loss_pass(site, kind, reads, sum),
+  Pass next = loss_pass<LossAttributes>(site, kind, reads, sum),
        add = site.run(copy_kernel(flat(1), flat(1), flat(1), flat(1), DataType::F64, true), {sum},
                       {loss});
   next.occasion = add.occasion = Occasion::AllButFirst;
@@ -78,7 +79,7 @@ void quotient_of_sums(const Site& site, PassSink& passes) {
   passes.add(site.run(site.kernel(DiceSums), {site.input(), site.tensor(Wanted)}, {sums}));
   passes.add({site.fusion.head,
               CollectivePass{.from = sums, .to = sums, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}}});
-  passes.add(loss_pass(site, DiceLoss, {site.tensor(Wanted), sums}, loss));
+  passes.add(loss_pass<DiceLossAttributes>(site, DiceLoss, {site.tensor(Wanted), sums}, loss));
 }
 
 void forward(const Site& site, PassSink& passes) {

@@ -48,12 +48,13 @@ bool keeps_running(const Site& site) {
 void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
   const Layer& layer = site.head();
   Kernel kernel = site.kernel(BatchNormMoments);
-  kernel.sets = sets;
   const double all = static_cast<double>(layer.input.elements() / layer.input[Axis::C] *
                                          site.network.training.micro_batches);
-  kernel.scalar = site.network.local_statistics
-                      ? sets.terms(0) / all
-                      : 1 / static_cast<double>(site.network.statistics_sets());
+  kernel.attributes =
+      MomentsAttributes{.weight = site.network.local_statistics
+                                      ? sets.terms(0) / all
+                                      : 1 / static_cast<double>(site.network.statistics_sets()),
+                        .sets = sets};
   const Use sums = site.tensor(Sums), moments = site.of(Use::Role::Moments);
   Pass first = site.run(kernel, {sums}, {moments});
   first.occasion = Occasion::First;
@@ -75,7 +76,7 @@ void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& 
 
 void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes) {
   Kernel kernel = site.kernel(BatchNormStatistics);
-  kernel.sets = group.sets;
+  kernel.as<NormalizationAttributes>().sets = group.sets;
   const Use sums = site.tensor(Sums);
   passes.declare(
       sums, {site.head().name + ".sums", TensorClass::Statistics,
@@ -96,10 +97,10 @@ std::size_t addend(const Site& site) {
 /// Writes the output of the last layer that the normalization is fused with.
 void finish(const Site& site, Kernel kernel, const Use& statistics, PassSink& passes) {
   site.activate(kernel);
-  kernel.addend = site.fusion.add >= 0;
+  kernel.epilogue().addend = site.fusion.add >= 0;
   std::vector<Use> reads{site.input(), statistics, site.parameter(What::Scale),
                          site.parameter(What::Shift)};
-  if (kernel.addend)
+  if (site.fusion.add >= 0)
     reads.push_back({Use::Role::Input, site.fusion.add, static_cast<int>(addend(site))});
   passes.add(site.run(std::move(kernel), std::move(reads), {site.output()}));
 }
@@ -111,7 +112,7 @@ void forward(const Site& site, PassSink& passes) {
       statistics_group(site.network, site.fusion.head, site.of_head(), site.rank);
   statistics(site, group, passes);
   Kernel kernel = site.kernel(BatchNormForward);
-  kernel.sets = group.sets;
+  kernel.as<NormalizationAttributes>().sets = group.sets;
   finish(site, std::move(kernel), site.tensor(Sums), passes);
 }
 
@@ -122,24 +123,24 @@ void backward(const Site& site, PassSink& passes) {
   const StatisticsGroup group =
       statistics_group(site.network, fusion.head, site.of_head(), site.rank);
   Kernel kernel = site.kernel(BatchNormBackwardSums);
-  kernel.sets = group.sets;
+  kernel.as<NormalizationAttributes>().sets = group.sets;
   site.activate(kernel);
+  Epilogue& epilogue = kernel.epilogue();
   const Use x = site.input(), sums = site.tensor(GradientSums);
   Use dy = site.output_gradient();
   passes.declare(sums, {"d " + site.head().name + ".sums", TensorClass::Statistics,
                         flat(group.sets.sets * 2 * kernel.x[Axis::C]), DataType::F64});
   std::vector<Use> reads{x, dy, site.tensor(Sums)},
       writes{sums, site.parameter_gradient(What::Scale), site.parameter_gradient(What::Shift)};
-  if (kernel.activation) {
+  if (epilogue.activation) {
     reads.push_back(site.output());
-    kernel.addend = fusion.add >= 0;
-    if (kernel.addend) writes.push_back({Use::Role::InputGradient, fusion.activation});
+    epilogue.addend = fusion.add >= 0;
+    if (epilogue.addend) writes.push_back({Use::Role::InputGradient, fusion.activation});
   }
   passes.add(site.run(kernel, reads, writes));
-  if (kernel.addend) {
+  if (epilogue.addend) {
     dy = writes.back();
-    kernel.activation = {};
-    kernel.addend = false;
+    epilogue = {};
   }
   if (fusion.add >= 0 && !site.reads_data(fusion.add, addend(site)))
     for (const EdgePass::What what : {EdgePass::What::Send, EdgePass::What::Add})
@@ -148,7 +149,7 @@ void backward(const Site& site, PassSink& passes) {
     passes.add({fusion.head, reduction(group, sums)});
     kernel.kind = BatchNormBackward;
     reads = {x, dy, site.tensor(Sums), sums, site.parameter(What::Scale)};
-    if (kernel.activation) reads.push_back(site.output());
+    if (epilogue.activation) reads.push_back(site.output());
     passes.add(site.run(kernel, std::move(reads), {site.input_gradient()}));
     passes.add(site.send(0, site.input_gradient()));
     passes.add(site.add(0, site.input_gradient()));

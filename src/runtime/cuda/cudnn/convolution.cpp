@@ -23,11 +23,11 @@ Kernel copy_of_part(const Kernel& kernel, const Cropped& cropped, DataType type)
               .x = kernel.x,
               .y = cropped.kernel.x,
               .type = type,
-              .region = cropped.kernel.x,
-              .from = cropped.from};
+              .attributes = CopyAttributes{.region = cropped.kernel.x, .from = cropped.from}};
   if (kernel.kind == KernelKind::ConvolutionBackwardData) {
+    auto& attributes = copy.as<CopyAttributes>();
     std::swap(copy.x, copy.y);
-    std::swap(copy.from, copy.to);
+    std::swap(attributes.from, attributes.to);
   }
   return copy;
 }
@@ -53,8 +53,10 @@ class Part {
 class Behind {
  public:
   explicit Behind(const Kernel& kernel)
-      : adds_(kernel.kind == KernelKind::ConvolutionForward && kernel.bias) {
-    const bool activates = kernel.kind == KernelKind::ConvolutionForward && kernel.activation;
+      : adds_(kernel.kind == KernelKind::ConvolutionForward &&
+              kernel.as<ConvolutionAttributes>().bias) {
+    const bool activates =
+        kernel.kind == KernelKind::ConvolutionForward && kernel.epilogue().activation;
     if (adds_ || activates) part_ = Part(adds_ ? bias(kernel) : activation(kernel));
   }
 
@@ -71,14 +73,14 @@ class Behind {
             .x = kernel.y,
             .y = kernel.y,
             .type = kernel.type,
-            .activation = kernel.activation};
+            .attributes = BiasAttributes{kernel.epilogue()}};
   }
   static Kernel activation(const Kernel& kernel) {
     return {.kind = KernelKind::PointwiseForward,
             .x = kernel.y,
             .y = kernel.y,
             .type = kernel.type,
-            .pointwise = *kernel.activation};
+            .attributes = *kernel.epilogue().activation};
   }
 
   bool adds_;

@@ -12,7 +12,7 @@ namespace {
 
 /// cuDNN wants two or three spatial axes; depth is left out where there is none.
 bool has_depth(const Kernel& kernel) {
-  const Window& window = kernel.windows[0];
+  const Window& window = kernel.windows()[0];
   return kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 || window.kernel != 1 ||
          window.pad_before != 0 || window.pad_after != 0;
 }
@@ -58,15 +58,15 @@ Descriptor tensor(const char* what, TensorId id, const Shape& shape, const std::
 }
 
 Shape weights_shape(const Kernel& kernel) {
-  const auto& w = kernel.windows;
-  return {{kernel.y[Axis::C], kernel.x[Axis::C] / kernel.groups, w[0].kernel, w[1].kernel,
-           w[2].kernel}};
+  const auto& w = kernel.windows();
+  return {{kernel.y[Axis::C], kernel.x[Axis::C] / kernel.as<ConvolutionAttributes>().groups,
+           w[0].kernel, w[1].kernel, w[2].kernel}};
 }
 
 Descriptor windows(const Kernel& kernel) {
   std::vector<std::int64_t> strides, dilations, before, after;
-  for (std::size_t i = has_depth(kernel) ? 0 : 1; i < kernel.windows.size(); ++i) {
-    const Window& window = kernel.windows[i];
+  for (std::size_t i = has_depth(kernel) ? 0 : 1; i < kernel.windows().size(); ++i) {
+    const Window& window = kernel.windows()[i];
     strides.push_back(window.stride);
     dilations.push_back(window.dilation);
     before.push_back(window.pad_before);

@@ -9,7 +9,7 @@ namespace stratplan::cudnn {
 Cropped cropped(const Kernel& kernel) {
   Cropped result{.kernel = kernel};
   for (const Axis axis : spatial_axes) {
-    Window& window = result.kernel.windows[static_cast<std::size_t>(spatial_index(axis))];
+    Window& window = result.kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
     std::int64_t& extent = result.kernel.x[axis];
     const std::int64_t before = std::max<std::int64_t>(0, -window.pad_before);
     const std::int64_t end = (kernel.y[axis] - 1) * window.stride + window.span() -

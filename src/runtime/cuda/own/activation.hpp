@@ -9,7 +9,7 @@ struct FusedActivation {
   float slope;  ///< factor of negative results
 
   explicit FusedActivation(const Kernel& kernel)
-      : slope(static_cast<float>(kernel.activation_slope())) {}
+      : slope(static_cast<float>(kernel.epilogue().slope())) {}
   SP_DEVICE float result(float x) const { return passed(x, x); }
   /// Gradient of what was activated, from that of the result y.
   SP_DEVICE float passed(float y, float dy) const {

@@ -49,9 +49,9 @@ struct GroupSums {
   }
 };
 
-inline bool shares_moments(const Kernel& kernel) { return kernel.sets.group_channels > 1; }
+inline bool shares_moments(const Kernel& kernel) { return kernel.sets().group_channels > 1; }
 inline std::int64_t sums_elements(const Kernel& kernel) {
-  return kernel.sets.sets * 2 * kernel.x[Axis::C];
+  return kernel.sets().sets * 2 * kernel.x[Axis::C];
 }
 /// Room for group_sums(), once.
 inline Bytes group_sums_bytes(const Kernel& kernel) {
@@ -64,13 +64,13 @@ const double* group_sums(const Kernel& kernel, const double* sums, const float* 
   if (!shares_moments(kernel)) return sums;
   double* out = static_cast<double*>(room);
   launch(sums_elements(kernel),
-         GroupSums{sums, factors, out, kernel.sets.group_channels, Divisor(kernel.x[Axis::C])});
+         GroupSums{sums, factors, out, kernel.sets().group_channels, Divisor(kernel.x[Axis::C])});
   return out;
 }
 template <class Launch>
 Moments moments_of(const Kernel& kernel, const double* sums, void* room, const Launch& launch) {
-  return {group_sums(kernel, sums, nullptr, room, launch), kernel.sets, kernel.x[Axis::C],
-          kernel.scalar};
+  return {group_sums(kernel, sums, nullptr, room, launch), kernel.sets(), kernel.x[Axis::C],
+          kernel.as<NormalizationAttributes>().epsilon};
 }
 
 // ---------------------------------------------------------------- statistics
@@ -134,13 +134,14 @@ struct MomentsWork {
 template <class Launch>
 void batch_norm_moments(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
-  launch(channels, MomentsWork{call.read<double>(0), call.write<double>(0), kernel.sets,
-                               sets_of(kernel), channels, kernel.scalar});
+  launch(channels, MomentsWork{call.read<double>(0), call.write<double>(0), kernel.sets(),
+                               sets_of(kernel), channels, kernel.as<MomentsAttributes>().weight});
 }
 
 template <class Launch>
 void running_average(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const double *moments = call.read<double>(0), weight = kernel.scalar;
+  const double *moments = call.read<double>(0),
+               weight = kernel.as<RunningAverageAttributes>().momentum;
   const float* running = call.read(1);
   float* out = call.write(0);
   unless_overflown(kernel, call, launch)(
@@ -161,7 +162,7 @@ struct Normalization {
 
   Normalization(const Kernel& kernel, const KernelCall& call)
       : x(call.read<T>(0)),
-        addend(kernel.addend ? call.read<T>(4) : nullptr),
+        addend(kernel.epilogue().addend ? call.read<T>(4) : nullptr),
         scale(call.read(2)),
         shift(call.read(3)),
         y(call.write<T>(0)),
@@ -235,10 +236,10 @@ template <class T, class Launch>
 void batch_norm_inference(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const Normalization<T> normalization(kernel, call);
   const float* running = call.read(1);
-  for_strips(
-      launch, one_set(kernel.x), kernel.x[Axis::C],
-      {normalization.x, normalization.addend, normalization.y},
-      NormalizeByRunning<T>{normalization, running, running + kernel.x[Axis::C], kernel.scalar});
+  for_strips(launch, one_set(kernel.x), kernel.x[Axis::C],
+             {normalization.x, normalization.addend, normalization.y},
+             NormalizeByRunning<T>{normalization, running, running + kernel.x[Axis::C],
+                                   kernel.as<NormalizationAttributes>().epsilon});
 }
 
 // ---------------------------------------------------------------- backward
@@ -303,7 +304,7 @@ template <class Launch>
 void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const double* sums = call.write<double>(0);
   float *dscale = call.write(1), *dshift = call.write(2);
-  const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets.sets;
+  const std::int64_t channels = kernel.x[Axis::C], sets = kernel.sets().sets;
   launch(channels, [sums, dscale, dshift, channels, sets] SP_DEVICE(std::int64_t channel) {
     double shift = 0, scale = 0;
     SP_UNROLL
@@ -318,7 +319,8 @@ void add_up_sets(const Kernel& kernel, const KernelCall& call, const Launch& lau
 
 template <class T>
 GradientSource<T> gradient_source(const Kernel& kernel, const KernelCall& call, std::size_t y) {
-  return {call.read<T>(1), kernel.activation ? call.read<T>(y) : nullptr, FusedActivation(kernel)};
+  return {call.read<T>(1), kernel.epilogue().activation ? call.read<T>(y) : nullptr,
+          FusedActivation(kernel)};
 }
 inline Bytes backward_sums_workspace(const Kernel& kernel) {
   return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace() + group_sums_bytes(kernel);
@@ -327,13 +329,13 @@ template <class T, class Launch>
 void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const T* x = call.read<T>(0);
   const GradientSource source = gradient_source<T>(kernel, call, 3);
-  T* passed = kernel.addend ? call.write<T>(3) : nullptr;
+  T* passed = kernel.epilogue().addend ? call.write<T>(3) : nullptr;
   void* partial_sums = static_cast<char*>(call.workspace) + group_sums_bytes(kernel).value;
   const Moments moments = moments_of(kernel, call.read<double>(2), call.workspace, launch);
   sum_strips<2>(launch, sets_of(kernel), kernel.x[Axis::C], {x, source.dy, source.y, passed},
                 partial_sums, GradientTerm<T>{x, source, passed},
                 GradientFinish{moments, call.write<double>(0), call.write(1), call.write(2)});
-  if (kernel.sets.sets > 1) add_up_sets(kernel, call, launch);
+  if (kernel.sets().sets > 1) add_up_sets(kernel, call, launch);
 }
 
 /// dx = factor * dy - offset - (x - mean) * slope

@@ -62,7 +62,7 @@ struct BiasGradientFinish {
 };
 template <class T, class Launch>
 void bias_gradient(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const bool activated = kernel.activation.has_value();
+  const bool activated = kernel.epilogue().activation.has_value();
   const T *dy = call.read<T>(0), *y = activated ? call.read<T>(1) : nullptr;
   T* dx = activated ? call.write<T>(1) : nullptr;
   sum_strips<1>(launch, one_set(kernel.y), kernel.y[Axis::C], {dy, y, dx}, call.workspace,

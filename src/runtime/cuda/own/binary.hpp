@@ -67,10 +67,11 @@ template <class T, class Launch>
 void binary_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const T *a = call.read<T>(0), *b = call.read<T>(1);
   T* y = call.write<T>(0);
-  visit_row(kernel.binary.function, [&]<class Row>(Row) {
-    for_places(launch, kernel.y, {a, b, y},
-               BinaryValue<Row, T>{
-                   {a, Steps(kernel.x, kernel.y)}, {b, Steps(kernel.binary.second, kernel.y)}, y});
+  visit_row(kernel.as<Binary>().function, [&]<class Row>(Row) {
+    for_places(
+        launch, kernel.y, {a, b, y},
+        BinaryValue<Row, T>{
+            {a, Steps(kernel.x, kernel.y)}, {b, Steps(kernel.as<Binary>().second, kernel.y)}, y});
   });
 }
 
@@ -172,7 +173,8 @@ void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch&
   const T* dy = call.read<T>(call.reads.size() - 1);
   T* dx = call.write<T>(0);
   const Repeated<T> a{reads.first ? call.read<T>(0) : nullptr, Steps(kernel.x, y)},
-      b{reads.second ? call.read<T>(reads.first ? 1 : 0) : nullptr, Steps(kernel.binary.second, y)};
+      b{reads.second ? call.read<T>(reads.first ? 1 : 0) : nullptr,
+        Steps(kernel.as<Binary>().second, y)};
   const RepeatedSum plan(kernel);
   if (plan.terms == 1)
     return for_places(launch, y, {a.values, b.values, dy, dx},
@@ -199,9 +201,9 @@ void binary_gradient(const Kernel& kernel, const KernelCall& call, const Launch&
 
 template <class T, class Launch>
 void binary_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  visit_row(kernel.binary.function, [&]<class Row>(Row) {
-    kernel.binary.of == 0 ? binary_gradient<Row, 0, T>(kernel, call, launch)
-                          : binary_gradient<Row, 1, T>(kernel, call, launch);
+  visit_row(kernel.as<Binary>().function, [&]<class Row>(Row) {
+    kernel.as<Binary>().of == 0 ? binary_gradient<Row, 0, T>(kernel, call, launch)
+                                : binary_gradient<Row, 1, T>(kernel, call, launch);
   });
 }
 

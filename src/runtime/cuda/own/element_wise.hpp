@@ -93,12 +93,13 @@ struct DropoutWork {
 template <class T, class Launch>
 void dropout(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const KernelContext& context = call.context;
+  const double probability = kernel.as<DropoutAttributes>().probability;
   const RandomStream steps(context.seed, context.layer);
   const T* x = call.read<T>(0);
   T* y = call.write<T>(0);
   for_places(launch, kernel.x, {x, y},
-             DropoutWork<T>{steps, context.now, context.region, context.global, kernel.scalar,
-                            static_cast<float>(1 / (1 - kernel.scalar)), x, y});
+             DropoutWork<T>{steps, context.now, context.region, context.global, probability,
+                            static_cast<float>(1 / (1 - probability)), x, y});
 }
 
 }  // namespace stratplan::own

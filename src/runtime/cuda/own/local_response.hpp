@@ -16,14 +16,15 @@ struct Responses {
   Divisor channels;
 
   explicit Responses(const Kernel& kernel, const T* from)
+      : Responses(kernel.as<LocalResponse>(), Divisor(kernel.x[Axis::C]), from) {}
+  Responses(const LocalResponse& response, const Divisor& in_channels, const T* from)
       : x(from),
-        reach(kernel.response.size / 2),
-        count(kernel.response.size),
-        k(static_cast<float>(kernel.response.k)),
-        weight(
-            static_cast<float>(kernel.response.alpha / static_cast<double>(kernel.response.size))),
-        beta(static_cast<float>(kernel.response.beta)),
-        channels(kernel.x[Axis::C]) {}
+        reach(response.size / 2),
+        count(response.size),
+        k(static_cast<float>(response.k)),
+        weight(static_cast<float>(response.alpha / static_cast<double>(response.size))),
+        beta(static_cast<float>(response.beta)),
+        channels(in_channels) {}
 
   /// visit(j) for the elements of the same row around i.
   template <class Visit>

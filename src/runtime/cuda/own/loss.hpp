@@ -1,5 +1,5 @@
 #pragma once
-// Losses are means over `scalar` terms of the whole batch; each rank sums its own terms.
+// Losses are means over `terms` of the whole batch; each rank sums its own terms.
 #include "runtime/cuda/own/softmax.hpp"
 #include "runtime/cuda/own/strips.hpp"
 
@@ -18,7 +18,7 @@ struct LossFinish {
 struct GradientScale {
   const double* scaling;
   GradientScale(const Kernel& kernel, const KernelCall& call)
-      : scaling(kernel.scaled ? call.read<double>(2) : nullptr) {}
+      : scaling(kernel.scaled() ? call.read<double>(2) : nullptr) {}
   SP_DEVICE double factor() const { return scaling == nullptr ? 1 : scaling[0]; }
 };
 
@@ -75,13 +75,13 @@ void softmax_cross_entropy(const Kernel& kernel, const KernelCall& call, const L
   const CrossEntropyRow<T> row{{call.read<T>(0), call.write<T>(1)},
                                call.read<std::int32_t>(1),
                                channels,
-                               kernel.scalar,
+                               kernel.as<LossAttributes>().terms,
                                GradientScale(kernel, call)};
   const ExponentialSum* summaries =
       has_short_rows(kernel) ? nullptr : summarize_rows(kernel, call.workspace, launch, row);
   void* room = static_cast<char*>(call.workspace) + row_workspace<SoftmaxRow<float>>(kernel).value;
   sum_strips<1>(launch, one_set(rows_of(kernel)), 1, {}, room, CrossEntropyTerm<T>{row, summaries},
-                LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
+                LossFinish{call.write<double>(0), 0, 1 / kernel.as<LossAttributes>().terms});
   if (summaries != nullptr)
     launch(kernel.x.elements(), RowElement<CrossEntropyRow<T>>{row, channels, summaries});
 }
@@ -109,10 +109,11 @@ struct SquaredErrorTerm {
 };
 template <class T, class Launch>
 void mean_squared_error(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const SquaredErrorTerm<T> term{call.read<T>(0), call.read(1), call.write<T>(1), 2 / kernel.scalar,
+  const double terms = kernel.as<LossAttributes>().terms;
+  const SquaredErrorTerm<T> term{call.read<T>(0), call.read(1), call.write<T>(1), 2 / terms,
                                  GradientScale(kernel, call)};
   sum_strips<1>(launch, one_set(kernel.x.elements()), 1, {}, call.workspace, term,
-                LossFinish{call.write<double>(0), 0, 1 / kernel.scalar});
+                LossFinish{call.write<double>(0), 0, 1 / terms});
 }
 
 // ---------------------------------------------------------------- Dice
@@ -199,7 +200,8 @@ struct DiceGradient {
 template <class T, class Launch>
 void dice_loss(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t classes = kernel.x[Axis::C];
-  const DiceQuotient quotient{call.read<double>(1), classes, kernel.scalar};
+  const DiceQuotient quotient{call.read<double>(1), classes,
+                              kernel.as<DiceLossAttributes>().epsilon};
   for_strips(launch, one_set(kernel.x), classes, {call.write<T>(1)},
              DiceGradient<T>{quotient, call.read<std::int32_t>(0), call.write<T>(1),
                              Divisor(classes), GradientScale(kernel, call)});

@@ -30,7 +30,7 @@ struct UnlessOverflown {
 template <class Launch>
 UnlessOverflown<Launch> unless_overflown(const Kernel& kernel, const KernelCall& call,
                                          const Launch& launch) {
-  return {launch, kernel.scaled ? static_cast<const double*>(call.reads.back()) : nullptr};
+  return {launch, kernel.scaled() ? static_cast<const double*>(call.reads.back()) : nullptr};
 }
 
 /// Divides the elements, as rows of one channel, and counts those that are no numbers.

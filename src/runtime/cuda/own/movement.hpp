@@ -64,18 +64,19 @@ inline bool in_packs(CopyLoops& copy, std::int64_t width) {
 template <class T, class Launch>
 void copy_elements(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   constexpr int width = pack_bytes / static_cast<int>(sizeof(T));
+  const bool accumulate = kernel.as<CopyAttributes>().accumulate;
   CopyLoops copy = copy_loops(kernel);
   const bool packed = aligned({call.reads[0], call.writes[0]}) && in_packs(copy, width);
   const CopyIndices loops(copy.loops);
   const T* source = call.read<T>(0) + copy.source;
   T* destination = call.write<T>(0) + copy.destination;
-  packed ? launch(loops.count, CopyWork<T, width>{loops, source, destination, kernel.accumulate})
-         : launch(loops.count, CopyWork<T, 1>{loops, source, destination, kernel.accumulate});
+  packed ? launch(loops.count, CopyWork<T, width>{loops, source, destination, accumulate})
+         : launch(loops.count, CopyWork<T, 1>{loops, source, destination, accumulate});
 }
 
 template <class Launch>
 void copy_region(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  if (kernel.region.elements() == 0) return;
+  if (kernel.as<CopyAttributes>().region.elements() == 0) return;
   switch (kernel.type) {
     case DataType::F32: return copy_elements<float>(kernel, call, launch);
     case DataType::F64: return copy_elements<double>(kernel, call, launch);

@@ -30,19 +30,19 @@ struct RowGradient {
 };
 
 inline pointwise::Constants<float> constants_of(const Kernel& kernel) {
-  const auto [first, second] = stored_constants(kernel.pointwise, kernel.type);
+  const auto [first, second] = stored_constants(kernel.as<Activation>(), kernel.type);
   return {static_cast<float>(first), static_cast<float>(second)};
 }
 
 template <class T, class Launch>
 void pointwise_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  visit_row(kernel.pointwise.function, [&]<class Row>(Row) {
+  visit_row(kernel.as<Activation>().function, [&]<class Row>(Row) {
     map<T>(kernel, call, launch, RowValue<Row>{constants_of(kernel)});
   });
 }
 template <class T, class Launch>
 void pointwise_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  visit_row(kernel.pointwise.function, [&]<class Row>(Row) {
+  visit_row(kernel.as<Activation>().function, [&]<class Row>(Row) {
     map2<T>(kernel, call, launch, RowGradient<Row>{constants_of(kernel)});
   });
 }

@@ -57,10 +57,10 @@ struct Pool {
   explicit Pool(const Kernel& kernel)
       : x(kernel.x),
         y(kernel.y),
-        d(kernel.windows[0]),
-        h(kernel.windows[1]),
-        w(kernel.windows[2]),
-        count_padding(kernel.count_padding) {}
+        d(kernel.windows()[0]),
+        h(kernel.windows()[1]),
+        w(kernel.windows()[2]),
+        count_padding(kernel.as<PoolAttributes>().count_padding) {}
 
   /// fetch(slot, element of x), then use(slot, tap) for the inputs under a window, in the order of the taps: a few along W are on their way together.
   template <class Fetch, class Use>
@@ -240,7 +240,7 @@ void spatial_mean_forward(const Kernel& kernel, const KernelCall& call, const La
   const std::int64_t channels = kernel.x[Axis::C];
   sum_strips<1>(launch, a_set_each_sample(kernel.x), channels, {call.read<T>(0)}, call.workspace,
                 SpatialMeanTerm<T>{call.read<T>(0)},
-                Quotient<T>{call.write<T>(0), channels, kernel.scalar});
+                Quotient<T>{call.write<T>(0), channels, kernel.as<MeanAttributes>().positions});
 }
 
 template <class T>
@@ -263,7 +263,8 @@ template <class T, class Launch>
 void spatial_mean_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const std::int64_t channels = kernel.x[Axis::C];
   for_strips(launch, a_set_each_sample(kernel.x), channels, {call.write<T>(0)},
-             SpatialMeanGradient<T>{call.read<T>(0), call.write<T>(0), channels, kernel.scalar});
+             SpatialMeanGradient<T>{call.read<T>(0), call.write<T>(0), channels,
+                                    kernel.as<MeanAttributes>().positions});
 }
 
 }  // namespace stratplan::own

@@ -30,7 +30,7 @@ inline std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
 }
 inline RowSets sets_of(const Kernel& kernel) {
-  const StatisticsSets& sets = kernel.sets;
+  const StatisticsSets& sets = kernel.sets();
   return {kernel.x[Axis::N], positions(kernel.x), sets.set_samples,
           sets.first_sample, sets.first_set,      sets.sets};
 }

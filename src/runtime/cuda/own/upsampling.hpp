@@ -81,7 +81,7 @@ struct UpsampleForwardWork {
 };
 template <class T, class Launch>
 void upsample_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const auto& [d, h, w] = kernel.scales;
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
   const T* x = call.read<T>(0);
   T* y = call.write<T>(0);
   for_places(launch, kernel.y, {x, y}, UpsampleForwardWork<T>{kernel.x, d, h, w, x, y});
@@ -113,7 +113,7 @@ struct UpsampleBackwardWork {
 };
 template <class T, class Launch>
 void upsample_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
-  const auto& [d, h, w] = kernel.scales;
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
   const T* dy = call.read<T>(0);
   T* dx = call.write<T>(0);
   for_places(launch, kernel.x, {dy, dx},
