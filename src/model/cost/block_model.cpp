@@ -198,8 +198,8 @@ class FusionFold : public PassSink {
     for (const Phase phase : {Phase::Forward, Phase::Backward}) {
       if (phase == Phase::Backward && !recomputation_.brings_again(layer, data)) continue;
       phase_ = phase;
-      load_data(site_.network, site_.execution, layer, input, distributions_of(layer).inputs[input],
-                site_.rank, *this);
+      load_data(site_.execution, layer, input, distributions_of(layer).inputs[input], site_.rank,
+                *this);
     }
   }
   const LayerDistributions& distributions_of(LayerIndex layer) const {

@@ -18,7 +18,7 @@ namespace stratplan {
 ///   Gathered   splits something else; each rank uses the whole                Partial: the gradient is a sum over these ranks
 ///   Partial    each rank holds one term of a sum                              Gathered
 ///   Redundant  the work is repeated                                           Redundant: the gradient is already complete
-enum class Role : int { Block, Gathered, Partial, Redundant };
+enum class Role : std::uint8_t { Block, Gathered, Partial, Redundant };
 
 /// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the channel axis after a convolution split over
 /// both its filters and its channels).

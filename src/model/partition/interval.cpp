@@ -6,10 +6,11 @@
 
 namespace stratplan {
 
-Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index, std::int64_t quantum) {
+Interval divided_block(std::int64_t extent, std::int64_t parts, std::int64_t index,
+                       std::int64_t quantum) {
   SP_ASSERT(0 <= index && index < parts && quantum >= 1, "index={} parts={} quantum={}", index,
             parts, quantum);
-  const std::int64_t quanta = (extent + quantum - 1) / quantum;
+  const std::int64_t quanta = quantum == 1 ? extent : (extent + quantum - 1) / quantum;
   const std::int64_t each = quanta / parts, longer = quanta % parts;
   const auto begin_of = [&](std::int64_t i) {
     return std::min(extent, quantum * (i * each + std::min(i, longer)));

@@ -31,8 +31,13 @@ constexpr Interval intersect(Interval a, Interval b) {
 
 /// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the first ones one quantum longer where they do
 /// not divide evenly. Requires 0 <= index < parts, quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
-Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,
-               std::int64_t quantum = 1);
+Interval divided_block(std::int64_t extent, std::int64_t parts, std::int64_t index,
+                       std::int64_t quantum);
+inline Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,
+                      std::int64_t quantum = 1) {
+  if (parts == 1 && index == 0) return {0, extent};  // most axes are undivided
+  return divided_block(extent, parts, index, quantum);
+}
 
 /// Inverse of block: which block holds `element`. Requires 0 <= element < extent.
 std::int64_t block_of(std::int64_t extent, std::int64_t parts, std::int64_t element,

@@ -23,8 +23,7 @@ int ranks_of(const Network& network, const LayerDecompositions& decompositions) 
   for (LayerIndex index = 0; index < network.size(); ++index) {
     const Decomposition& of_layer = decompositions[static_cast<std::size_t>(index)];
     if (network.layer(index).kind == LayerKind::Input) continue;
-    for (int rank = 0; rank < of_layer.grid.ranks(); ++rank)
-      ranks = std::max(ranks, of_layer.ranks.of_job(rank) + 1);
+    ranks = std::max(ranks, of_layer.ranks.end(of_layer.grid.ranks()));
   }
   return ranks;
 }

@@ -190,7 +190,8 @@ class Lowering : public PassSink {
 
   const Network& network_;
   const Execution& execution_;
-  std::set<int> participants_;  ///< the job's ranks on which any layer lies
+  std::set<int> participants_;       ///< the job's ranks on which any layer lies
+  std::pair<Ranks, int> placed_on_;  ///< the last layer, and how many
   bool loss_is_placed_ = false;
   Recomputation recomputation_;
   std::vector<std::unique_ptr<State>>

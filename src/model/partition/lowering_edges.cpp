@@ -43,7 +43,7 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   if (layer(producer).kind == LayerKind::Input) {
     if (to.rank < 0) return;
     to.needed[input] = add_buffer(name, TensorClass::Activation, needed.region(to.rank), consumer);
-    load_data(network_, execution_, consumer, input, needed, to.rank, *this);
+    load_data(execution_, consumer, input, needed, to.rank, *this);
     return;
   }
   producer_ = producer;

@@ -26,12 +26,12 @@ void Lowering::place(LayerIndex index, const Decomposition& decomposition) {
   const int ranks = decomposition.grid.ranks(), listed = decomposition.ranks.count();
   SP_ASSERT(listed == 0 || listed == ranks, "layer {}: {}", layer(index).name,
             decomposition.text());
-  for (int rank = 0; rank < ranks; ++rank) {
-    const int of_job = decomposition.ranks.of_job(rank);
-    SP_ASSERT(of_job < program.ranks, "layer {}: {} on {} ranks", layer(index).name,
-              decomposition.text(), program.ranks);
-    participants_.insert(of_job);
-  }
+  SP_ASSERT(decomposition.ranks.end(ranks) <= program.ranks, "layer {}: {} on {} ranks",
+            layer(index).name, decomposition.text(), program.ranks);
+  const bool lies_elsewhere = placed_on_ != std::pair(decomposition.ranks, ranks);
+  for (int rank = 0; lies_elsewhere && rank < ranks; ++rank)
+    participants_.insert(decomposition.ranks.of_job(rank));
+  placed_on_ = {decomposition.ranks, ranks};
   loss_is_placed_ = loss_is_placed_ || is_loss(layer(index).kind);
   state(index).placed = true;
   state(index).rank = decomposition.ranks.of_grid(program.rank, ranks);
@@ -235,8 +235,12 @@ void Lowering::declare(const Use& tensor, const TensorSpec& spec) {
   if (!happens(spec.occasion) || (spec.kept && phase_ == Phase::Backward)) return;
   if (tensor.role != Use::Role::Tensor && tensor.role != Use::Role::Loaded)
     return void(buffer_of(tensor));
+  const bool gradient =
+      phase_ == Phase::Backward || spec.tensor_class == TensorClass::ActivationGradient;
   state(tensor.layer).tensors[tensor] =
-      add_buffer(spec.name, spec.tensor_class, spec.region, tensor.layer, spec.type);
+      add_buffer(fmt::format("{}{}{}{}", gradient ? "d " : "", layer(tensor.layer).name,
+                             *spec.part ? "." : "", spec.part),
+                 spec.tensor_class, spec.region, tensor.layer, spec.type);
 }
 
 void Lowering::add(const Pass& pass) {

@@ -5,7 +5,6 @@
 // the same ones. So a layer is described once.
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -64,7 +63,7 @@ enum class Occasion : std::uint8_t { Each, First, AllButFirst, Between, Last };
 
 /// A tensor of a layer's own: sums, places of maxima, packed messages.
 struct TensorSpec {
-  std::string name;
+  const char* part = "";  ///< its name is the layer's and this: "conv1.packed"
   TensorClass tensor_class = TensorClass::Activation;
   Region region;                   ///< flat ones use axis C alone
   std::optional<DataType> type{};  ///< default: that of the class (execution.hpp)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <ranges>
 #include <stdexcept>
 
 #include "model/base/assert.hpp"
@@ -16,7 +17,7 @@ ProcessGrid::ProcessGrid(std::vector<Factors> levels) {
     for (const Dim dim : all_dims) {
       const int parts = levels[level][static_cast<std::size_t>(dim)];
       SP_ASSERT(parts >= 1, "parts={} of {}", parts, dim_letters[static_cast<std::size_t>(dim)]);
-      if (parts > 1) digits_.push_back({static_cast<int>(level), dim, parts});
+      if (parts > 1) digits_.push_back({static_cast<std::uint8_t>(level), dim, parts});
     }
   }
   sum_up();
@@ -36,7 +37,7 @@ void ProcessGrid::merge_neighbours() {
     Digit& previous = digits_[i - 1];
     if (previous.dim == digits_[i].dim && previous.level == digits_[i].level) {
       previous.parts *= digits_[i].parts;
-      digits_.erase(digits_.begin() + static_cast<std::ptrdiff_t>(i));
+      digits_.erase(digits_.begin() + i);
     } else {
       ++i;
     }
@@ -70,6 +71,7 @@ std::pair<Dim, int> parse_factor(std::string_view word) {
 }  // namespace
 
 ProcessGrid ProcessGrid::parse(std::string_view text) {
+  constexpr int max_levels = 100;  // beyond any machine
   ProcessGrid grid;
   bool named = false;  // whether this level names a dimension yet
   const auto require_named = [&] {
@@ -83,7 +85,9 @@ ProcessGrid ProcessGrid::parse(std::string_view text) {
     if (text[at] == ' ' || text[at] == '\t' || text[at] == '|') {
       if (text[at++] != '|') continue;
       require_named();
-      ++level;
+      if (++level == max_levels)
+        throw std::invalid_argument(
+            fmt::format("\"{}\" has more than {} levels", text, max_levels));
       named = false;
       continue;
     }
@@ -91,7 +95,7 @@ ProcessGrid ProcessGrid::parse(std::string_view text) {
     const auto [dim, parts] = parse_factor(text.substr(at, end - at));
     if ((ranks *= parts) > (1 << 24))
       throw std::invalid_argument(fmt::format("\"{}\" has more than 2^24 ranks", text));
-    if (parts > 1) grid.digits_.push_back({level, dim, parts});
+    if (parts > 1) grid.digits_.push_back({static_cast<std::uint8_t>(level), dim, parts});
     named = true;
     at = end;
   }
@@ -139,11 +143,11 @@ int ProcessGrid::index(Dim dim, int rank) const {
 int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
   std::array<int, dim_count> rest = indices;
   int rank = 0, weight = 1;
-  for (auto digit = digits_.rbegin(); digit != digits_.rend(); ++digit) {
-    int& index = rest[static_cast<std::size_t>(digit->dim)];
-    rank += index % digit->parts * weight;
-    index /= digit->parts;
-    weight *= digit->parts;
+  for (const Digit& digit : std::views::reverse(digits_)) {
+    int& index = rest[static_cast<std::size_t>(digit.dim)];
+    rank += index % digit.parts * weight;
+    index /= digit.parts;
+    weight *= digit.parts;
   }
   SP_ASSERT(std::all_of(rest.begin(), rest.end(), [](int left) { return left == 0; }),
             "an index exceeds the parts of {}", text());

@@ -11,49 +11,26 @@
 #include <algorithm>
 #include <array>
 #include <compare>
-#include <initializer_list>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/base/inplace_vector.hpp"
+
 namespace stratplan {
 
 /// What a factor of the ranks divides: samples, filters (output channels; channels on layers without a contraction), channels, depth, height,
 /// width, or nothing (R: the work is repeated). The order is the order of digits within a level.
-enum class Dim : int { N, F, C, D, H, W, R };
+enum class Dim : std::uint8_t { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
                                                      Dim::H, Dim::W, Dim::R};
 inline constexpr std::array<char, dim_count> dim_letters{'N', 'F', 'C', 'D', 'H', 'W', 'R'};
 
-/// A few dimensions, in order. Lives on the stack: distributions are made by the million.
-class DimList {
- public:
-  constexpr DimList() = default;
-  constexpr DimList(std::initializer_list<Dim> dims) {
-    for (const Dim dim : dims) push_back(dim);
-  }
-  DimList(const std::vector<Dim>& dims) {
-    for (const Dim dim : dims) push_back(dim);
-  }
-  constexpr void push_back(Dim dim) { dims_[size_++] = dim; }
-  constexpr void clear() { size_ = 0; }
-  constexpr std::size_t size() const { return size_; }
-  constexpr bool empty() const { return size_ == 0; }
-  constexpr const Dim* begin() const { return dims_.data(); }
-  constexpr const Dim* end() const { return dims_.data() + size_; }
-  constexpr Dim front() const { return dims_[0]; }
-  constexpr Dim back() const { return dims_[size_ - 1]; }
-  constexpr Dim operator[](std::size_t i) const { return dims_[i]; }
-  friend constexpr bool operator==(const DimList& a, const DimList& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end());
-  }
-
- private:
-  std::array<Dim, 2 * std::size_t{dim_count}> dims_{};
-  std::size_t size_ = 0;
-};
+/// A few dimensions, in order.
+using DimList = InplaceVector<Dim, 2 * std::size_t{dim_count}>;
 
 /// A digit of a rank number: ranks that differ by `stride` differ by one in it.
 struct GridDigit {
@@ -110,15 +87,15 @@ class ProcessGrid {
 
  private:
   struct Digit {
-    int level;
-    Dim dim;
-    int parts;
+    std::uint8_t level = 0;
+    Dim dim = Dim::N;
+    int parts = 1;
     friend auto operator<=>(const Digit&, const Digit&) = default;
   };
   void merge_neighbours();  ///< C2 R2 with C renamed to R is R4
   void sum_up();
 
-  std::vector<Digit> digits_;  ///< outermost first, factors of 1 left out
+  InplaceVector<Digit, 24> digits_;  ///< outermost first, factors of 1 left out: of 2^24 ranks
   Factors parts_{1, 1, 1, 1, 1, 1, 1};
   int ranks_ = 1;
 };

@@ -17,6 +17,7 @@ Ranks::Ranks(std::vector<int> ranks) {
                 std::ranges::all_of(ranks, [](int rank) { return rank >= 0; }),
             "ranks={}", fmt::join(ranks, ","));
   count_ = static_cast<int>(ranks.size());
+  if (count_ > 0) end_ = *std::ranges::max_element(ranks) + 1;
   for (std::size_t i = 0; i < ranks.size(); ++i)
     if (ranks[i] != static_cast<int>(i)) {
       list_ = std::make_shared<const std::vector<int>>(std::move(ranks));

@@ -23,6 +23,8 @@ class Ranks {
   std::vector<int> of_job(std::vector<int> grid_ranks) const;
   /// -1 if a grid of so many ranks does not lie on it.
   int of_grid(int job_rank, int ranks) const;
+  /// Beyond the highest of the job's ranks, where a grid of so many lies on them.
+  int end(int ranks) const { return list_ ? end_ : ranks; }
   /// Of a list that was given; 0 without one.
   int count() const { return count_; }
   /// " on 3,1,4"; nothing where all are as they are in the grid.
@@ -33,7 +35,7 @@ class Ranks {
 
  private:
   std::shared_ptr<const std::vector<int>> list_;  ///< distributions are copied by the million
-  int count_ = 0;
+  int count_ = 0, end_ = 0;
 };
 
 }  // namespace stratplan

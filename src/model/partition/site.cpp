@@ -1,7 +1,5 @@
 #include "model/partition/site.hpp"
 
-#include <fmt/format.h>
-
 namespace stratplan {
 
 Kernel Site::kernel(KernelKind kind) const {
@@ -29,8 +27,8 @@ void Site::pass_back(PassSink& passes, Kernel kernel, std::vector<Use> reads) co
   passes.add(add(0, input_gradient()));
 }
 
-void load_data(const Network& network, const Execution& execution, LayerIndex layer,
-               std::size_t input, const Needed& needed, int rank, PassSink& passes) {
+void load_data(const Execution& execution, LayerIndex layer, std::size_t input,
+               const Needed& needed, int rank, PassSink& passes) {
   const Region region = needed.region(rank);
   if (region.empty()) return;
   const DataType stored = execution.precision.activations;
@@ -39,10 +37,7 @@ void load_data(const Network& network, const Execution& execution, LayerIndex la
   Use loaded = read;
   if (is_narrow(stored)) {
     loaded.role = Use::Role::Loaded;
-    passes.declare(loaded, {fmt::format("{}->{} as loaded",
-                                        network.layer(network.layer(layer).inputs[input]).name,
-                                        network.layer(layer).name),
-                            TensorClass::Activation, region, DataType::F32});
+    passes.declare(loaded, {"loaded", TensorClass::Activation, region, DataType::F32});
   }
   passes.add({layer, LoadPass{LoadStep::What::Samples, loaded, region, needed.tensor, 0}});
   if (!is_narrow(stored)) return;

@@ -72,7 +72,7 @@ struct Site {
 };
 
 /// What a layer needs of data: loaded, and in the type of activations.
-void load_data(const Network& network, const Execution& execution, LayerIndex layer,
-               std::size_t input, const Needed& needed, int rank, PassSink& passes);
+void load_data(const Execution& execution, LayerIndex layer, std::size_t input,
+               const Needed& needed, int rank, PassSink& passes);
 
 }  // namespace stratplan

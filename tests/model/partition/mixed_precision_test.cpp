@@ -39,7 +39,7 @@ TEST(MixedPrecision, NarrowAreActivationsAndWhatGoesWithThem) {
   const Program wide = lower(network, decompositions, {}, 0),
                 narrow = lower(network, decompositions, mixed(DataType::BF16), 0);
   for (const Buffer& buffer : narrow.buffers) {
-    const bool loaded = buffer.name.ends_with("as loaded") || buffer.name.ends_with(".target"),
+    const bool loaded = buffer.name.ends_with(".loaded") || buffer.name.ends_with(".target"),
                copy = buffer.name.ends_with("as bf16");
     const bool of_activations = buffer.tensor_class == TensorClass::Activation ||
                                 buffer.tensor_class == TensorClass::ActivationGradient ||

@@ -90,8 +90,7 @@ void land(const Site& site, PassSink& passes) {
         {site.fusion.head,
          CollectivePass{.from = site.output(), .to = site.output(), .dims = {Dim::C}}});
   const std::int64_t elements = site.of_head().raw.owned(site.rank).elements();
-  passes.declare(site.tensor(Packed),
-                 {site.head().name + ".packed", TensorClass::Message, flat(elements)});
+  passes.declare(site.tensor(Packed), {"packed", TensorClass::Message, flat(elements)});
   passes.add({site.fusion.head, CollectivePass{.op = Collective::ReduceScatter,
                                                .from = site.tensor(Partial),
                                                .to = site.output(),
@@ -107,8 +106,8 @@ void forward(const Site& site, PassSink& passes) {
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
   const bool partial = !site.of_head().raw.dims_with(Role::Partial).empty();
   if (scatters(site))
-    passes.declare(site.tensor(Partial), {layer.name + ".partial", TensorClass::Activation,
-                                          site.of_head().raw.owned(site.rank)});
+    passes.declare(site.tensor(Partial),
+                   {"partial", TensorClass::Activation, site.of_head().raw.owned(site.rank)});
   const Use raw = scatters(site) ? site.tensor(Partial) : site.output();
   Kernel product = site.kernel(transposed ? ConvolutionBackwardData : ConvolutionForward);
   const bool adds_bias = layer.bias && !partial && !transposed;
@@ -154,11 +153,8 @@ Use backward_bias(const Site& site, PassSink& passes) {
 Use gather_landed(const Site& site, const Use& gradient, PassSink& passes) {
   if (!scatters(site)) return gradient;
   const Region raw = site.of_head().raw.owned(site.rank);
-  const std::string name = "d " + site.head().name;
-  passes.declare(site.tensor(Gathered),
-                 {name + ".gathered", TensorClass::Message, flat(raw.elements())});
-  passes.declare(site.tensor(PartialGradient),
-                 {name + ".partial", TensorClass::ActivationGradient, raw});
+  passes.declare(site.tensor(Gathered), {"gathered", TensorClass::Message, flat(raw.elements())});
+  passes.declare(site.tensor(PartialGradient), {"partial", TensorClass::ActivationGradient, raw});
   passes.add({site.fusion.head, CollectivePass{.op = Collective::AllGather,
                                                .from = gradient,
                                                .to = site.tensor(PartialGradient),

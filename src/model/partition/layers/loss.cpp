@@ -36,9 +36,8 @@ void load(const Site& site, PassSink& passes) {
     region[Axis::C] = {0, 1};
     global[Axis::C] = 1;
   }
-  passes.declare(site.tensor(Wanted),
-                 {layer.name + (classes ? ".labels" : ".target"), TensorClass::Activation, region,
-                  classes ? DataType::I32 : DataType::F32});
+  passes.declare(site.tensor(Wanted), {classes ? "labels" : "target", TensorClass::Activation,
+                                       region, classes ? DataType::I32 : DataType::F32});
   passes.add(
       {site.fusion.head, LoadPass{classes ? LoadStep::What::Labels : LoadStep::What::Targets,
                                   site.tensor(Wanted), region, global, layer.input[Axis::C]}});
@@ -74,8 +73,8 @@ void quotient_of_sums(const Site& site, PassSink& passes) {
   SP_ASSERT(site.network.training.micro_batches == 1, "layer {}: its sums run over the whole batch",
             layer.name);
   const Use sums = site.tensor(ClassSums), loss = site.of(Use::Role::Loss);
-  passes.declare(sums, {layer.name + ".sums", TensorClass::Statistics,
-                        flat(3 * layer.input[Axis::C]), DataType::F64});
+  passes.declare(sums,
+                 {"sums", TensorClass::Statistics, flat(3 * layer.input[Axis::C]), DataType::F64});
   passes.add(site.run(site.kernel(DiceSums), {site.input(), site.tensor(Wanted)}, {sums}));
   passes.add({site.fusion.head,
               CollectivePass{.from = sums, .to = sums, .dims = {Dim::N, Dim::D, Dim::H, Dim::W}}});
@@ -83,8 +82,7 @@ void quotient_of_sums(const Site& site, PassSink& passes) {
 }
 
 void forward(const Site& site, PassSink& passes) {
-  passes.declare(site.tensor(Gradient),
-                 {"d " + site.head().name, TensorClass::ActivationGradient, site.needed()});
+  passes.declare(site.tensor(Gradient), {"", TensorClass::ActivationGradient, site.needed()});
   load(site, passes);
   site.head().kind == LayerKind::DiceLoss ? quotient_of_sums(site, passes)
                                           : sum_of_terms(site, passes);

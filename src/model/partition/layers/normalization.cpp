@@ -68,7 +68,7 @@ void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& 
                       {moments});
   next.occasion = sum.occasion = Occasion::AllButFirst;
   next.kept = sum.kept = true;
-  passes.declare(more, {layer.name + ".moments", TensorClass::Statistics, region, DataType::F64,
+  passes.declare(more, {"moments", TensorClass::Statistics, region, DataType::F64,
                         Occasion::AllButFirst, true});
   passes.add(next);
   passes.add(sum);
@@ -78,9 +78,9 @@ void statistics(const Site& site, const StatisticsGroup& group, PassSink& passes
   Kernel kernel = site.kernel(BatchNormStatistics);
   kernel.as<NormalizationAttributes>().sets = group.sets;
   const Use sums = site.tensor(Sums);
-  passes.declare(
-      sums, {site.head().name + ".sums", TensorClass::Statistics,
-             flat(group.sets.sets * 2 * kernel.x[Axis::C]), DataType::F64, Occasion::Each, true});
+  passes.declare(sums,
+                 {"sums", TensorClass::Statistics, flat(group.sets.sets * 2 * kernel.x[Axis::C]),
+                  DataType::F64, Occasion::Each, true});
   Pass add_up = site.run(kernel, {site.input()}, {sums});
   Pass reduce{site.fusion.head, reduction(group, sums)};
   add_up.kept = reduce.kept = true;
@@ -128,7 +128,7 @@ void backward(const Site& site, PassSink& passes) {
   Epilogue& epilogue = kernel.epilogue();
   const Use x = site.input(), sums = site.tensor(GradientSums);
   Use dy = site.output_gradient();
-  passes.declare(sums, {"d " + site.head().name + ".sums", TensorClass::Statistics,
+  passes.declare(sums, {"sums", TensorClass::Statistics,
                         flat(group.sets.sets * 2 * kernel.x[Axis::C]), DataType::F64});
   std::vector<Use> reads{x, dy, site.tensor(Sums)},
       writes{sums, site.parameter_gradient(What::Scale), site.parameter_gradient(What::Shift)};

@@ -49,7 +49,7 @@ void forward(const Site& site, PassSink& passes) {
   if (layer.kind == LayerKind::MaxPool) {
     passes.declare(site.output());
     passes.declare(site.tensor(Places),
-                   {layer.name + ".index", TensorClass::Activation, site.home(), DataType::I32});
+                   {"index", TensorClass::Activation, site.home(), DataType::I32});
     writes.push_back(site.tensor(Places));
   }
   passes.add(
