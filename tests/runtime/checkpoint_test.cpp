@@ -222,7 +222,7 @@ TEST(Checkpoint, OfAnotherTrainingIsRefused) {
   Network renamed = tiny(), other = tiny(), steeper = tiny();
   renamed.name = "mini";
   other.layers[5].name = "conv9";
-  steeper.layers[2].epsilon = 1e-3;
+  steeper.layers[2].as<NormalizationLayer>().epsilon = 1e-3;
   const auto message = [&](const Network& network, std::uint64_t seed = settings.seed) {
     return test::message_of([&] { resumed(network, "N1", 1, folder.path(), seed); });
   };

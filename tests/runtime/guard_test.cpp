@@ -53,15 +53,15 @@ TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAn
       const auto note = [&](bool holds, const char* what) {
         if (holds) seen.insert((layer.input[Axis::D] > 1 ? "3-D " : "2-D ") + std::string(what));
       };
-      for (const Window& window : layer.windows) {
+      for (const Window& window : layer.windows()) {
         note(window.kernel % 2 == 0, "even");
         note(window.kernel > 1 && window.dilation > 1, "dilated");
         note(window.pad_before != window.pad_after, "uneven padding");
         note(window.span() < window.stride, "gaps");
         note(window.span() > window.stride, "overlaps");
       }
-      note(layer.groups > 1, "groups");
-      note(layer.groups > 1 && layer.groups == layer.input[Axis::C], "depthwise");
+      note(layer.groups() > 1, "groups");
+      note(layer.groups() > 1 && layer.groups() == layer.input[Axis::C], "depthwise");
     }
     EXPECT_EQ(seen, wanted) << name_of(kind);
   }

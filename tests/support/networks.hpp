@@ -38,9 +38,7 @@ class NetworkBuilder {
   LayerIndex convolution(LayerIndex from, std::int64_t filters, std::array<Window, 3> windows,
                          bool bias = false) {
     Layer layer = reading(LayerKind::Convolution, "conv", from);
-    layer.windows = windows;
-    layer.filters = filters;
-    layer.bias = bias;
+    layer.attributes = ConvolutionLayer{.windows = windows, .filters = filters, .bias = bias};
     slide(layer);
     layer.output[Axis::C] = filters;
     return push(layer);
@@ -48,17 +46,17 @@ class NetworkBuilder {
   LayerIndex convolution(LayerIndex from, std::int64_t filters, Window window, bool bias = false) {
     return convolution(from, filters, planar(window), bias);
   }
-  /// The layer before, its channels in groups.
-  void in_groups(std::int64_t groups) { network_.layers.back().groups = groups; }
+  /// The layer before, a convolution, its channels in groups.
+  void in_groups(std::int64_t groups) {
+    network_.layers.back().as<ConvolutionLayer>().groups = groups;
+  }
   LayerIndex transposed_convolution(LayerIndex from, std::int64_t filters,
                                     std::array<Window, 3> windows,
                                     std::array<std::int64_t, 3> output_padding = {},
                                     bool bias = false) {
     Layer layer = reading(LayerKind::TransposedConvolution, "deconv", from);
-    layer.windows = windows;
-    layer.output_padding = output_padding;
-    layer.filters = filters;
-    layer.bias = bias;
+    layer.attributes = ConvolutionLayer{
+        .windows = windows, .filters = filters, .bias = bias, .output_padding = output_padding};
     for (const Axis axis : spatial_axes) {
       const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
       const Window& w = windows[i];
@@ -70,7 +68,7 @@ class NetworkBuilder {
   }
   LayerIndex pool(LayerKind kind, LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(kind, "pool", from);
-    layer.windows = windows;
+    layer.as<PoolLayer>().windows = windows;
     slide(layer);
     return push(layer);
   }
@@ -81,7 +79,7 @@ class NetworkBuilder {
     return pool(LayerKind::AveragePool, from, planar(window));
   }
   /// The layer before, an average pooling, divides by the positions that lie in its input.
-  void without_padding() { network_.layers.back().count_padding = false; }
+  void without_padding() { network_.layers.back().as<PoolLayer>().count_padding = false; }
   LayerIndex global_average_pool(LayerIndex from) {
     Layer layer = reading(LayerKind::GlobalAveragePool, "gap", from);
     for (const Axis axis : spatial_axes) layer.output[axis] = 1;
@@ -89,15 +87,14 @@ class NetworkBuilder {
   }
   LayerIndex fully_connected(LayerIndex from, std::int64_t filters, bool bias = true) {
     Layer layer = reading(LayerKind::FullyConnected, "fc", from);
-    layer.filters = filters;
-    layer.bias = bias;
+    layer.attributes = FullyConnectedLayer{filters, bias};
     layer.output = Shape{{network_.batch, filters, 1, 1, 1}};
     return push(layer);
   }
   LayerIndex batch_norm(LayerIndex from) { return point_wise(LayerKind::BatchNorm, "bn", from); }
   LayerIndex pointwise(const Activation& function, LayerIndex from) {
     Layer layer = reading(LayerKind::Pointwise, std::string(name_of(function.function)), from);
-    layer.pointwise = function;
+    layer.attributes = function;
     return push(layer);
   }
   LayerIndex pointwise(PointwiseFunction function, LayerIndex from) {
@@ -115,7 +112,7 @@ class NetworkBuilder {
   LayerIndex softmax(LayerIndex from) { return point_wise(LayerKind::Softmax, "softmax", from); }
   LayerIndex local_response_norm(LayerIndex from, const LocalResponse& response) {
     Layer layer = reading(LayerKind::LocalResponseNorm, "lrn", from);
-    layer.response = response;
+    layer.attributes = response;
     return push(layer);
   }
   LayerIndex instance_norm(LayerIndex from) {
@@ -123,7 +120,7 @@ class NetworkBuilder {
   }
   LayerIndex group_norm(LayerIndex from, std::int64_t groups) {
     Layer layer = reading(LayerKind::GroupNorm, "gn", from);
-    layer.groups = groups;
+    layer.as<NormalizationLayer>().groups = groups;
     return push(layer);
   }
   LayerIndex dropout(LayerIndex from) { return point_wise(LayerKind::Dropout, "dropout", from); }
@@ -144,7 +141,7 @@ class NetworkBuilder {
   }
   LayerIndex binary(BinaryFunction function, LayerIndex first, LayerIndex second) {
     Layer layer = reading(LayerKind::Binary, std::string(name_of(function)), first);
-    layer.binary = function;
+    layer.attributes = function;
     layer.inputs = {first, second};
     for (const LayerIndex input : layer.inputs) {
       layer.input_shapes.push_back(network_.layer(input).output);
@@ -157,7 +154,8 @@ class NetworkBuilder {
   LayerIndex pad(LayerIndex from, std::array<Window, 3> windows) {
     Layer layer = reading(LayerKind::Pad, "pad", from);
     for (std::size_t i = 0; i < windows.size(); ++i)
-      layer.windows[i] = {.pad_before = windows[i].pad_before, .pad_after = windows[i].pad_after};
+      layer.as<PadLayer>().windows[i] = {.pad_before = windows[i].pad_before,
+                                         .pad_after = windows[i].pad_after};
     slide(layer);
     return push(layer);
   }
@@ -165,7 +163,7 @@ class NetworkBuilder {
     Layer layer = reading(LayerKind::Upsample, "up", from);
     for (const Axis axis : spatial_axes) {
       const auto i = static_cast<std::size_t>(spatial_index(axis));
-      layer.scales[i] = {.factor = factors[i], .linear = linear};
+      layer.as<UpsampleLayer>().scales[i] = {.factor = factors[i], .linear = linear};
       layer.output[axis] *= factors[i];
     }
     return push(layer);
@@ -186,10 +184,7 @@ class NetworkBuilder {
 
  private:
   Layer named(LayerKind kind, const std::string& stem) const {
-    Layer layer;
-    layer.kind = kind;
-    layer.name = stem + std::to_string(network_.size());
-    return layer;
+    return {.name = stem + std::to_string(network_.size()), .kind = kind};
   }
   Layer reading(LayerKind kind, const std::string& stem, LayerIndex from) const {
     Layer layer = named(kind, stem);
@@ -202,7 +197,7 @@ class NetworkBuilder {
   }
   static void slide(Layer& layer) {
     for (const Axis axis : spatial_axes)
-      layer.output[axis] = layer.windows[spatial_index(axis)].output_extent(layer.input[axis]);
+      layer.output[axis] = layer.windows()[spatial_index(axis)].output_extent(layer.input[axis]);
   }
   LayerIndex push(Layer layer) {
     network_.layers.push_back(std::move(layer));

@@ -20,11 +20,12 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
     if (!upsample) break;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
     const Interval positions = values_.of(step.layer).home.owned(axis, rank);
-    expect(upsample->scales[i] == (layer.scales[i].factor > 1
-                                       ? local_scale(layer.scales[i], positions, layer.input[axis])
-                                       : Scale{}),
-           std::string("another scale than the local one along ") +
-               axis_names[static_cast<std::size_t>(axis)]);
+    expect(
+        upsample->scales[i] == (layer.scales()[i].factor > 1
+                                    ? local_scale(layer.scales()[i], positions, layer.input[axis])
+                                    : Scale{}),
+        std::string("another scale than the local one along ") +
+            axis_names[static_cast<std::size_t>(axis)]);
   }
   if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
   const Region output = values_.of(step.layer).raw.owned(rank);
@@ -41,7 +42,7 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
 
 inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fusion) {
   std::optional<Activation> wanted;
-  if (fusion.activation >= 0) wanted = network_.layer(fusion.activation).pointwise;
+  if (fusion.activation >= 0) wanted = network_.layer(fusion.activation).as<Activation>();
   expect(kernel.epilogue().activation == wanted, "another activation than the layer's behind it");
 }
 
@@ -55,8 +56,8 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   input[Axis::N] = output[Axis::N];
   for (const Axis axis : spatial_axes) {
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
-    input[axis] = needed(layer.windows[i], output[axis], layer.input[axis]);
-    expect(kernel.windows()[i] == local_window(layer.windows[i], output[axis], layer.input[axis]),
+    input[axis] = needed(layer.windows()[i], output[axis], layer.input[axis]);
+    expect(kernel.windows()[i] == local_window(layer.windows()[i], output[axis], layer.input[axis]),
            "another window than the slab's");
   }
   expect(kernel.x == input.shape() && kernel.y == output.shape(),
@@ -64,7 +65,7 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   expect_values(rank, step.reads.at(0), input, "input",
                 [&](const Element& element) { return values_.value(layer.inputs[0], element); });
   expect_parameter(rank, step.reads.at(1), here.weights->owned(rank));
-  const bool bias_follows = layer.bias && !kernel.as<ConvolutionAttributes>().bias;
+  const bool bias_follows = layer.bias() && !kernel.as<ConvolutionAttributes>().bias;
   const Fusion& fusion = fusions_.at(step.layer);
   expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
   write(rank, step.writes.at(0), output, [&](const Element& element) {
@@ -93,7 +94,7 @@ inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel
     }
     const Fusion& fusion = fusions_.at(step.layer);
     const bool bias_follows =
-        network_.layer(step.layer).bias && !kernel.as<ConvolutionAttributes>().bias;
+        network_.layer(step.layer).bias() && !kernel.as<ConvolutionAttributes>().bias;
     expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
     write_output(rank, bias_follows ? step.layer : fusion.last(), step.writes.at(0));
   } else if (kernel.kind != KernelKind::ConvolutionBackwardFilter) {
@@ -156,12 +157,12 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
   expect(
       kernel.sets().positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W],
       "a set has another number of positions");
-  expect(kernel.as<NormalizationAttributes>().epsilon == layer.epsilon,
+  expect(kernel.as<NormalizationAttributes>().epsilon == layer.as<NormalizationLayer>().epsilon,
          "another epsilon than the layer's");
   const std::int64_t set_samples =
                          layer.kind == LayerKind::BatchNorm ? network_.statistics_samples : 1,
                      group = kernel.sets().group_channels;
-  expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups : 1),
+  expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups() : 1),
          "groups of another number of channels");
   expect(home[Axis::C].begin % group == 0 && home[Axis::C].end % group == 0, "a group is cut");
   if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty())
@@ -230,7 +231,7 @@ inline void ProgramRun::run_dice(int rank, const Step& step, const Kernel& kerne
   const Layer& loss = network_.layer(step.layer);
   const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
   const bool sums = kernel.kind == KernelKind::DiceSums;
-  expect(sums || kernel.as<DiceLossAttributes>().epsilon == loss.epsilon,
+  expect(sums || kernel.as<DiceLossAttributes>().epsilon == loss.as<DiceLayer>().epsilon,
          "another epsilon than the layer's");
   for (const double found :
        view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
@@ -349,7 +350,7 @@ inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeSte
   const Region home = values_.of(step.layer).home.owned(rank);
   expect(compute.region == home && compute.global == layer.output,
          "dropout is misplaced in its global tensor");
-  expect(compute.kernel.as<DropoutAttributes>().probability == layer.probability,
+  expect(compute.kernel.as<DropoutAttributes>().probability == layer.as<DropoutLayer>().probability,
          "another probability than the layer's");
   if (makes_output(rank, step)) {
     expect_input(rank, step.layer, 0, step.reads.at(0));

@@ -77,8 +77,7 @@ def batch_norm(a, x, p, run):
 
 
 def local_response_norm(a, x, p, _):
-    r = a["response"]
-    return F.local_response_norm(x[0], r["size"], r["alpha"], r["beta"], r["k"])
+    return F.local_response_norm(x[0], a["size"], a["alpha"], a["beta"], a["k"])
 
 
 def dropout(a, x, p, run):

@@ -213,31 +213,25 @@ Json describe(const Network& network, const Layer& layer) {
   Json inputs = Json::array();
   for (const LayerIndex input : layer.inputs) inputs.push_back(network.layer(input).name);
   Json windows = Json::array();
-  for (const Window& w : layer.windows)
+  for (const Window& w : layer.windows())
     windows.push_back({{"kernel", w.kernel},
                        {"stride", w.stride},
                        {"dilation", w.dilation},
                        {"padding", {w.pad_before, w.pad_after}}});
   Json factors = Json::array();
-  for (const Scale& scale : layer.scales) factors.push_back(scale.factor);
-  const LocalResponse& response = layer.response;
-  return {{"name", layer.name},
-          {"kind", name_of(layer.type())},
-          {"inputs", inputs},
-          {"windows", windows},
-          {"count_padding", layer.count_padding},
-          {"epsilon", layer.epsilon},
-          {"constants", layer.pointwise.constants},
-          {"probability", layer.probability},
-          {"groups", layer.groups},
-          {"output_padding", layer.output_padding},
-          {"factors", factors},
-          {"linear", layer.scales[1].linear},
-          {"response",
-           {{"size", response.size},
-            {"alpha", response.alpha},
-            {"beta", response.beta},
-            {"k", response.k}}}};
+  for (const Scale& scale : layer.scales()) factors.push_back(scale.factor);
+  Json described{{"name", layer.name}, {"kind", name_of(layer.type())},
+                 {"inputs", inputs},   {"windows", windows},
+                 {"factors", factors}, {"linear", layer.scales()[1].linear}};
+  const auto add = [&](const char* name, const auto& value) {
+    if constexpr (std::is_convertible_v<decltype(value), Json>) described[name] = value;
+  };
+  std::visit(
+      [&](const auto& own) {
+        if constexpr (requires { own.fields(); }) visit_fields(own, add);
+      },
+      layer.attributes);
+  return described;
 }
 
 /// The chain's layers, without the loss that was put behind them: `count` of them.

@@ -10,8 +10,6 @@
 namespace stratplan::interop {
 namespace {
 
-using Windows = std::array<Window, 3>;  // along D, H, W
-
 /// The model's spatial axes are the last of D, H, W.
 std::size_t place_of(std::size_t i, std::size_t axes) { return 3 - axes + i; }
 

@@ -1,9 +1,14 @@
 #include "model/cost/layer_cost.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <iterator>
 #include <set>
+#include <variant>
 
 #include "model/base/assert.hpp"
+#include "model/base/fields.hpp"
 #include "model/partition/backward_reads.hpp"
 
 namespace stratplan {
@@ -46,24 +51,32 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
   return edges;
 }
 
-/// Everything about a layer that its cost may depend on; its name and place in the network are not part of it.
+/// Of a list its length comes first, of a variant which alternative it is.
+template <class Value>
+void append(std::string& text, const Value& value) {
+  if constexpr (HasFields<Value>) {
+    visit_fields(value, [&](const char*, const auto& member) { append(text, member); });
+  } else if constexpr (requires { value.index(); }) {
+    append(text, value.index());
+    std::visit([&](const auto& held) { append(text, held); }, value);
+  } else if constexpr (std::is_enum_v<Value>) {
+    append(text, static_cast<int>(value));
+  } else if constexpr (std::is_arithmetic_v<Value>) {
+    fmt::format_to(std::back_inserter(text), " {}", value);
+  } else {
+    append(text, std::size(value));
+    for (const auto& element : value) append(text, element);
+  }
+}
+
+/// Everything about a layer that its cost may depend on; its name and place in the network are not
+/// part of it.
 std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
-  std::string text = fmt::format("{} f{} b{} p{} {} {} {}", static_cast<int>(layer.kind),
-                                 layer.filters, layer.bias, layer.count_padding, layer.epsilon,
-                                 layer.probability, name_of(layer.type()));
-  for (const Window& window : layer.windows)
-    text += fmt::format(" {}.{}.{}.{}.{}", window.kernel, window.stride, window.dilation,
-                        window.pad_before, window.pad_after);
-  for (const Scale& scale : layer.scales)
-    text += fmt::format(" x{}{}", scale.factor, scale.linear ? "l" : "");
-  for (const Shape& shape : layer.input_shapes)
-    text += fmt::format(" i{}", fmt::join(shape.extent, "."));
-  for (const Axis axis : all_axes)
-    text += fmt::format(" {}:{}", layer.input[axis], layer.output[axis]);
-  text += fmt::format(" {} {} g{} {} {} {} {}", layer.pointwise.constants[0],
-                      layer.pointwise.constants[1], layer.groups, layer.response.size,
-                      layer.response.alpha, layer.response.beta, layer.response.k);
+  std::string text;
+  visit_fields(layer, [&](std::string_view name, const auto& value) {
+    if (name != "name" && name != "inputs") append(text, value);
+  });
   for (const LayerIndex input : layer.inputs)
     text += fmt::format(" {}{}", network.layer(input).is_data() ? "data" : "layer",
                         recomputation.dropped(input) ? " again" : "");

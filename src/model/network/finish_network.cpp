@@ -112,8 +112,9 @@ std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, cons
 /// of has the input's as its output.
 std::int64_t transposed_extent(const Layer& layer, Axis axis) {
   const auto i = static_cast<std::size_t>(spatial_index(axis));
-  const Window& window = layer.windows[i];
-  const std::int64_t added = layer.output_padding[i], input = layer.input[axis];
+  const auto& own = layer.as<ConvolutionLayer>();
+  const Window& window = own.windows[i];
+  const std::int64_t added = own.output_padding[i], input = layer.input[axis];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
   if (added < 0 || added >= std::max(window.stride, window.dilation)) {
     throw Complaint{fmt::format(
@@ -145,7 +146,7 @@ void check_window(const Window& window, const char* name) {
 }
 
 std::int64_t output_extent(const Layer& layer, Axis axis) {
-  const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
+  const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(axis))];
   const char* name = axis_names[static_cast<std::size_t>(axis)];
   check_window(window, name);
   const std::int64_t input = layer.input[axis];
@@ -172,7 +173,7 @@ std::int64_t output_extent(const Layer& layer, Axis axis) {
 }
 
 std::int64_t enlarged_extent(const Layer& layer, Axis axis) {
-  const std::int64_t factor = layer.scales[static_cast<std::size_t>(spatial_index(axis))].factor;
+  const std::int64_t factor = layer.scales()[static_cast<std::size_t>(spatial_index(axis))].factor;
   check_extent(factor, 1,
                fmt::format("a scale along {}", axis_names[static_cast<std::size_t>(axis)]));
   return layer.input[axis] * factor;
@@ -183,7 +184,7 @@ void check_padded(const Layer& layer) {
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
   Shape padded = transposed ? layer.output : layer.input;
   for (const Axis axis : spatial_axes) {
-    const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(axis))];
+    const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(axis))];
     padded[axis] += window.pad_before + window.pad_after;
   }
   elements_of(padded, transposed ? "outputs with their padding" : "inputs with their padding");
@@ -212,14 +213,14 @@ Shape output_shape(const Layer& layer) {
     output[Axis::D] = output[Axis::H] = output[Axis::W] = 1;
   }
   if (is_contraction(layer.kind)) {
-    check_extent(layer.filters, 1, "filters");
-    if (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0 ||
-        layer.filters % layer.groups != 0) {
+    check_extent(layer.filters(), 1, "filters");
+    if (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0 ||
+        layer.filters() % layer.groups() != 0) {
       throw Complaint{
           fmt::format("expected groups that divide {} input channels and {} filters, found {}",
-                      layer.input[Axis::C], layer.filters, layer.groups)};
+                      layer.input[Axis::C], layer.filters(), layer.groups())};
     }
-    output[Axis::C] = layer.filters;
+    output[Axis::C] = layer.filters();
   }
   return output;
 }
@@ -227,20 +228,20 @@ Shape output_shape(const Layer& layer) {
 /// Attributes that a schema cannot check, for they depend on others.
 void check_attributes(const Layer& layer) {
   if (layer.kind == LayerKind::GroupNorm &&
-      (layer.groups < 1 || layer.input[Axis::C] % layer.groups != 0)) {
+      (layer.groups() < 1 || layer.input[Axis::C] % layer.groups() != 0)) {
     throw Complaint{
         fmt::format("expected a number of groups that divides the {} channels, found {}",
-                    layer.input[Axis::C], layer.groups)};
+                    layer.input[Axis::C], layer.groups())};
   }
-  if (layer.kind == LayerKind::LocalResponseNorm && layer.response.size % 2 == 0) {
-    throw Complaint{
-        fmt::format("expected an odd local_size, as many channels before as behind, found {}",
-                    layer.response.size)};
+  const auto* response = std::get_if<LocalResponse>(&layer.attributes);
+  if (response && response->size % 2 == 0) {
+    throw Complaint{fmt::format(
+        "expected an odd local_size, as many channels before as behind, found {}", response->size)};
   }
-  const auto& [function, constants] = layer.pointwise;
-  if (layer.type() == PointwiseFunction::Clip && constants[0] > constants[1]) {
-    throw Complaint{
-        fmt::format("expected a min of at most max, found {} and {}", constants[0], constants[1])};
+  if (layer.type() != PointwiseFunction::Clip) return;
+  const auto& [least, most] = layer.as<Activation>().constants;
+  if (least > most) {
+    throw Complaint{fmt::format("expected a min of at most max, found {} and {}", least, most)};
   }
 }
 

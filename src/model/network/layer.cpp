@@ -2,72 +2,76 @@
 
 #include <algorithm>
 
+#include "model/base/assert.hpp"
+
 namespace stratplan {
 
 namespace {
 
-constexpr std::array<std::string_view, layer_kind_count> kind_names{"input",
-                                                                    "convolution",
-                                                                    "max_pool",
-                                                                    "average_pool",
-                                                                    "global_average_pool",
-                                                                    "batch_norm",
-                                                                    "pointwise",
-                                                                    "add",
-                                                                    "fully_connected",
-                                                                    "dropout",
-                                                                    "softmax_cross_entropy",
-                                                                    "mean_squared_error",
-                                                                    "prelu",
-                                                                    "softmax",
-                                                                    "local_response_norm",
-                                                                    "instance_norm",
-                                                                    "group_norm",
-                                                                    "dice_loss",
-                                                                    "concat",
-                                                                    "pad",
-                                                                    "upsample",
-                                                                    "transposed_convolution",
-                                                                    "binary"};
+/// The member that `get` takes of a family's attributes; `none` where the family has no such.
+template <class Value, class Get>
+const Value& own_or(const Value& none, const LayerAttributes& attributes, Get get) {
+  return std::visit(
+      [&](const auto& own) -> const Value& {
+        if constexpr (requires { get(own); })
+          return get(own);
+        else
+          return none;
+      },
+      attributes);
+}
 
-constexpr auto layer_types = [] {
-  std::array<LayerType,
-             layer_kind_count - 2 + all_pointwise_functions.size() + all_binary_functions.size()>
-      types;
-  auto next = types.begin();
-  for (int i = 0; i < layer_kind_count; ++i) {
-    const auto kind = static_cast<LayerKind>(i);
-    if (kind == LayerKind::Pointwise)
-      next = std::copy(all_pointwise_functions.begin(), all_pointwise_functions.end(), next);
-    else if (kind == LayerKind::Binary)
-      next = std::copy(all_binary_functions.begin(), all_binary_functions.end(), next);
-    else
-      *next++ = kind;
-  }
-  return types;
-}();
+constexpr Windows no_windows{};
+constexpr std::array<Scale, 3> no_scales{};
 
 }  // namespace
 
-std::span<const LayerType> all_layer_types() { return layer_types; }
+const Windows& Layer::windows() const {
+  return own_or(no_windows, attributes,
+                [](auto& own) -> decltype((own.windows)) { return own.windows; });
+}
 
-std::string_view name_of(LayerType type) {
-  switch (type.kind) {
-    case LayerKind::Pointwise: return name_of(type.function);
-    case LayerKind::Binary: return name_of(type.binary);
-    default: return kind_names[static_cast<std::size_t>(type.kind)];
+const std::array<Scale, 3>& Layer::scales() const {
+  return own_or(no_scales, attributes,
+                [](auto& own) -> decltype((own.scales)) { return own.scales; });
+}
+
+std::int64_t Layer::filters() const {
+  return own_or(std::int64_t{0}, attributes,
+                [](auto& own) -> decltype((own.filters)) { return own.filters; });
+}
+
+bool Layer::bias() const {
+  return own_or(false, attributes, [](auto& own) -> decltype((own.bias)) { return own.bias; });
+}
+
+std::int64_t Layer::groups() const {
+  return own_or(std::int64_t{1}, attributes,
+                [](auto& own) -> decltype((own.groups)) { return own.groups; });
+}
+
+LayerType Layer::type() const {
+  switch (kind) {
+    case LayerKind::Pointwise: return as<Activation>().function;
+    case LayerKind::Binary: return as<BinaryFunction>();
+    default: return kind;
   }
+}
+
+void Layer::has_other_attributes() const {
+  SP_ASSERT(false, "layer={} kind={} attributes={}", name, row_of(kind).name, attributes.index());
 }
 
 Shape Layer::weights() const {
   if (is_convolution(kind)) {
     const bool transposed = kind == LayerKind::TransposedConvolution;
-    const std::int64_t outer = transposed ? input[Axis::C] : filters,
-                       inner = transposed ? filters : input[Axis::C];
-    return {{outer, inner / groups, windows[0].kernel, windows[1].kernel, windows[2].kernel}};
+    const std::int64_t outer = transposed ? input[Axis::C] : filters(),
+                       inner = transposed ? filters() : input[Axis::C];
+    const auto& [depth, height, width] = windows();
+    return {{outer, inner / groups(), depth.kernel, height.kernel, width.kernel}};
   }
   if (kind == LayerKind::FullyConnected) {
-    return {{filters, input[Axis::C], input[Axis::D], input[Axis::H], input[Axis::W]}};
+    return {{filters(), input[Axis::C], input[Axis::D], input[Axis::H], input[Axis::W]}};
   }
   return {{0, 0, 0, 0, 0}};
 }
@@ -80,7 +84,8 @@ std::array<std::int64_t, axis_count> Layer::origin(std::size_t index) const {
   std::int64_t channel = 0;
   if (kind == LayerKind::Concat)
     for (std::size_t before = 0; before < index; ++before) channel += input_shapes[before][Axis::C];
-  return {0, channel, windows[0].pad_before, windows[1].pad_before, windows[2].pad_before};
+  const auto& [depth, height, width] = windows();
+  return {0, channel, depth.pad_before, height.pad_before, width.pad_before};
 }
 
 std::int64_t Layer::parameter_count() const {
@@ -90,15 +95,15 @@ std::int64_t Layer::parameter_count() const {
   if (kind == LayerKind::PReLU) {
     return input[Axis::C];
   }
-  return weights().elements() + (bias ? filters : 0);
+  return weights().elements() + (bias() ? filters() : 0);
 }
 
 double Layer::fan_in() const {
-  double products =
-      static_cast<double>(weights().elements() /
-                          filters);  // the window and the input channels: the weights of one filter
+  double products = static_cast<double>(
+      weights().elements() /
+      filters());  // the window and the input channels: the weights of one filter
   if (kind == LayerKind::TransposedConvolution) {
-    for (const Window& window : windows) {
+    for (const Window& window : windows()) {
       products /= static_cast<double>(window.stride);
     }
   }
@@ -106,20 +111,9 @@ double Layer::fan_in() const {
 }
 
 bool Layer::passes_scales() const {
-  switch (kind) {
-    case LayerKind::Convolution:
-    case LayerKind::TransposedConvolution: return groups == input[Axis::C];
-    case LayerKind::Pointwise: return row_of(pointwise.function).homogeneous;
-    case LayerKind::PReLU:
-    case LayerKind::MaxPool:
-    case LayerKind::AveragePool:
-    case LayerKind::GlobalAveragePool:
-    case LayerKind::Upsample:
-    case LayerKind::Pad:
-    case LayerKind::Dropout:
-    case LayerKind::Concat: return true;
-    default: return false;
-  }
+  if (is_convolution(kind)) return groups() == input[Axis::C];
+  if (kind == LayerKind::Pointwise) return row_of(as<Activation>().function).homogeneous;
+  return traits_of(kind).passes_scales;
 }
 
 double Layer::longest_sum() const {
@@ -129,11 +123,11 @@ double Layer::longest_sum() const {
     const Shape of_weights = weights();
     const double by_filter = static_cast<double>(of_weights.elements() / of_weights[Axis::N]);
     const double by_channel =
-        static_cast<double>(of_weights.elements() / of_weights[Axis::C] / groups);
+        static_cast<double>(of_weights.elements() / of_weights[Axis::C] / groups());
     return std::max({positions, by_filter, by_channel});
   }
   if (kind == LayerKind::Softmax) return static_cast<double>(input[Axis::C]);
-  if (kind == LayerKind::LocalResponseNorm) return static_cast<double>(response.size);
+  if (kind == LayerKind::LocalResponseNorm) return static_cast<double>(as<LocalResponse>().size);
   if (kind == LayerKind::Binary)
     return static_cast<double>(output.elements() /
                                std::min(input_shapes[0].elements(), input_shapes[1].elements()));
@@ -149,7 +143,7 @@ Flops Layer::forward_flops() const {
   // Every output element is a sum of as many products as a filter has weights; transposed, every input element goes into as many.
   const bool transposed = kind == LayerKind::TransposedConvolution;
   const Shape& iterated = transposed ? input : output;
-  const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters);
+  const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters());
   return {2 * static_cast<double>(iterated.elements()) * static_cast<double>(products)};
 }
 

@@ -45,9 +45,22 @@ Flops Network::forward_flops() const {
 
 namespace {
 
-/// The layer's where it is of that function, else the usual one.
+// The text that fingerprints are of names every attribute for every layer: of what a layer has not,
+// the usual value.
+
+template <class Attributes>
+Attributes own_or_usual(const Layer& layer) {
+  const auto* own = std::get_if<Attributes>(&layer.attributes);
+  return own ? *own : Attributes{};
+}
+
+double epsilon(const Layer& layer) {
+  return has_statistics(layer.kind) ? layer.as<NormalizationLayer>().epsilon
+                                    : own_or_usual<DiceLayer>(layer).epsilon;
+}
+
 double constant(const Layer& layer, PointwiseFunction function, std::size_t which = 0) {
-  return layer.type() == function ? layer.pointwise.constants[which]
+  return layer.type() == function ? layer.as<Activation>().constants[which]
                                   : usual_constants(function)[which];
 }
 
@@ -65,18 +78,21 @@ std::string Network::fingerprint() const {
     fmt::format_to(std::back_inserter(text),
                    "{} {} from {} filters {} bias {} count_padding {} epsilon {} slope {} "
                    "probability {} in {} out {}",
-                   each.name, name_of(each.type()), each.inputs, each.filters, each.bias,
-                   each.count_padding, each.epsilon, constant(each, PointwiseFunction::LeakyRelu),
-                   each.probability, each.input.extent, each.output.extent);
-    for (const Window& window : each.windows) {
+                   each.name, name_of(each.type()), each.inputs, each.filters(), each.bias(),
+                   own_or_usual<PoolLayer>(each).count_padding, epsilon(each),
+                   constant(each, PointwiseFunction::LeakyRelu),
+                   own_or_usual<DropoutLayer>(each).probability, each.input.extent,
+                   each.output.extent);
+    for (const Window& window : each.windows()) {
       fmt::format_to(std::back_inserter(text), " k{} s{} d{} p{},{}", window.kernel, window.stride,
                      window.dilation, window.pad_before, window.pad_after);
     }
+    const auto response = own_or_usual<LocalResponse>(each);
     fmt::format_to(std::back_inserter(text), " alpha {} clip {} {} groups {} response {} {} {} {}",
                    constant(each, PointwiseFunction::Elu), constant(each, PointwiseFunction::Clip),
-                   constant(each, PointwiseFunction::Clip, 1), each.groups, each.response.size,
-                   each.response.alpha, each.response.beta, each.response.k);
-    for (const Scale& scale : each.scales) {
+                   constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
+                   response.alpha, response.beta, response.k);
+    for (const Scale& scale : each.scales()) {
       if (scale != Scale{}) {
         fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor,
                        scale.linear ? " linear" : "");

@@ -181,54 +181,63 @@ class Reader {
   }
 
   Layer read_layer(const Json& json, LayerIndex index) const {
-    Layer layer;
-    layer.name = json["name"].get<std::string>();
     const LayerType type = *std::ranges::find(all_layer_types(), json["kind"].get<std::string>(),
                                               [](LayerType each) { return name_of(each); });
-    layer.kind = type.kind;
-    layer.binary = type.binary;
+    Layer layer{.name = json["name"].get<std::string>(), .kind = type.kind};
     check_keys(json, type);
-    if (layer.kind == LayerKind::Pointwise) layer.pointwise = read_pointwise(json, type.function);
     layer.inputs = read_inputs(json, layer.kind, index);
-    layer.filters = json.value("filters", layer.filters);
-    layer.bias = json.value("bias", layer.bias);
-    layer.count_padding = json.value("count_padding", layer.count_padding);
-    layer.epsilon = json.value("epsilon", layer.epsilon);
-    layer.probability = json.value("probability", layer.probability);
-    layer.groups = json.value("groups", layer.groups);
-    if (layer.kind == LayerKind::LocalResponseNorm) {
-      layer.response.size = json.value("local_size", layer.response.size);
-      layer.response.alpha = json.value("alpha", layer.response.alpha);
-      layer.response.beta = json.value("beta", layer.response.beta);
-      layer.response.k = json.value("k", layer.response.k);
-    }
-    if (layer.kind == LayerKind::Input) {
-      layer.output = read_size(json);
-    } else if (has_window(layer.kind)) {
-      for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
-        layer.windows[3 - spatial_rank_ + axis] = read_window(json, layer.kind, axis);
-        if (json.contains("output_padding")) {
-          layer.output_padding[3 - spatial_rank_ + axis] =
-              along(json["output_padding"], axis, "output_padding").get<std::int64_t>();
-        }
-      }
-    } else if (layer.kind == LayerKind::Upsample) {
-      for (std::size_t axis = 0; axis < spatial_rank_; ++axis) {
-        layer.scales[3 - spatial_rank_ + axis] = {
-            .factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
-            .linear = json.value("mode", "nearest") == "linear"};
-      }
-    }
+    if (layer.kind == LayerKind::Input) layer.output = read_size(json);
+    std::visit([&](auto& own) { read_own(json, type, own); }, layer.attributes);
     return layer;
   }
 
-  static Activation read_pointwise(const Json& json, PointwiseFunction function) {
-    Activation read{function, usual_constants(function)};
-    const auto& names = row_of(function).constants;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      read.constants[i] = json.value(std::string(names[i].name), read.constants[i]);
-    return read;
+  // What kinds have of their own. Most members bear the names of keys; what is left out stays as it
+  // is by default.
+
+  template <HasFields Own>
+  void read_own(const Json& json, LayerType type, Own& own) const {
+    visit_fields(own, [&](const char* key, auto& value) { read_value(json, type, key, value); });
   }
+
+  static void read_own(const Json& json, LayerType type, Activation& own) {
+    own = {type.function, usual_constants(type.function)};
+    const auto& names = row_of(type.function).constants;
+    for (std::size_t i = 0; i < names.size(); ++i)
+      own.constants[i] = json.value(std::string(names[i].name), own.constants[i]);
+  }
+
+  static void read_own(const Json&, LayerType type, BinaryFunction& own) { own = type.binary; }
+
+  void read_own(const Json& json, LayerType type, LocalResponse& own) const {
+    read_own<LocalResponse>(json, type, own);
+    own.size = json.value("local_size", own.size);
+  }
+
+  template <class Value>
+  void read_value(const Json& json, LayerType, const char* key, Value& value) const {
+    value = json.value(key, value);
+  }
+
+  void read_value(const Json& json, LayerType, const char* key,
+                  std::array<std::int64_t, 3>& values) const {
+    if (!json.contains(key)) return;
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis)
+      values[place(axis)] = along(json[key], axis, key).get<std::int64_t>();
+  }
+
+  void read_value(const Json& json, LayerType type, const char*, Windows& windows) const {
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis)
+      windows[place(axis)] = read_window(json, type.kind, axis);
+  }
+
+  void read_value(const Json& json, LayerType, const char*, std::array<Scale, 3>& scales) const {
+    for (std::size_t axis = 0; axis < spatial_rank_; ++axis)
+      scales[place(axis)] = {.factor = along(json["scale"], axis, "scale").get<std::int64_t>(),
+                             .linear = json.value("mode", "nearest") == "linear"};
+  }
+
+  /// Among D, H, W of the axis-th spatial axis that the network has.
+  std::size_t place(std::size_t axis) const { return 3 - spatial_rank_ + axis; }
 
   Shape read_size(const Json& json) const {
     const auto size = overrides_.input_size.empty() ? json["size"].get<std::vector<std::int64_t>>()

@@ -1,6 +1,7 @@
 #pragma once
 // The window of a convolution or pooling along one dimension. Which input interval an output interval needs, and so what a
 // halo is, is in partition/halo.hpp.
+#include <array>
 #include <cstdint>
 #include <tuple>
 
@@ -31,5 +32,8 @@ struct Window {
   friend constexpr bool operator==(const Window&, const Window&) = default;
   friend constexpr auto operator<=>(const Window&, const Window&) = default;
 };
+
+/// Along D, H, W.
+using Windows = std::array<Window, 3>;
 
 }  // namespace stratplan

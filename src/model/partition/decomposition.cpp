@@ -43,7 +43,7 @@ Dim dim_of(Axis axis) { return spatial_dims[static_cast<std::size_t>(spatial_ind
 }  // namespace
 
 std::array<Window, 3> iteration_windows(const Layer& layer) {
-  if (layer.kind != LayerKind::FullyConnected) return layer.windows;
+  if (layer.kind != LayerKind::FullyConnected) return layer.windows();
   std::array<Window, 3> windows;
   for (const Axis axis : spatial_axes)
     windows[static_cast<std::size_t>(spatial_index(axis))].kernel = layer.input[axis];

@@ -5,7 +5,7 @@ namespace {
 
 /// Whether a contraction's output is last written by a kernel that can activate it: the convolution's own, or that which adds the bias.
 bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
-  if (layer.bias) return true;
+  if (layer.bias()) return true;
   const bool partial = layer.mixes_channels() && decomposition.grid.parts(Dim::C) > 1;
   return layer.kind != LayerKind::TransposedConvolution && !partial;
 }
@@ -35,8 +35,8 @@ std::vector<LayerIndex> Fusion::layers() const {
 }
 
 std::optional<Activation> activation_of(const Layer& layer) {
-  if (layer.kind != LayerKind::Pointwise || !layer.pointwise.fused_slope()) return {};
-  return layer.pointwise;
+  const auto* own = std::get_if<Activation>(&layer.attributes);
+  return own && own->fused_slope() ? std::optional(*own) : std::nullopt;
 }
 
 std::vector<Fusion> fuse(const Network& network, const Block& block,

@@ -19,9 +19,6 @@
 
 namespace stratplan {
 
-/// Along D, H, W, with local padding.
-using Windows = std::array<Window, 3>;
-
 /// What is done to a result before it is written, at no pass over memory of its own (fusion.hpp).
 struct Epilogue {
   std::optional<Activation> activation{};  ///< one that has a fused_slope()
@@ -78,7 +75,7 @@ struct NoAttributes {
 
 /// Of a convolution, in any direction.
 struct ConvolutionAttributes {
-  Windows windows{};
+  Windows windows{};        ///< with local padding
   bool bias = false;        ///< ConvolutionForward adds one
   std::int64_t groups = 1;  ///< local; each of y's has channels of its own in x
   Epilogue epilogue{};

@@ -16,14 +16,18 @@ struct LocalAttributes {
   void operator()(ConvolutionAttributes& of) const {
     of.windows = windows();
     if (layer.contracts_in_groups())
-      of.groups = input.region(Axis::C, rank).size() * layer.groups / layer.input[Axis::C];
+      of.groups = input.region(Axis::C, rank).size() * layer.groups() / layer.input[Axis::C];
   }
-  void operator()(PoolAttributes& of) const { of = {windows(), layer.count_padding}; }
+  void operator()(PoolAttributes& of) const {
+    of = {windows(), layer.as<PoolLayer>().count_padding};
+  }
   void operator()(MeanAttributes& of) const {
     of.positions =
         static_cast<double>(layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W]);
   }
-  void operator()(NormalizationAttributes& of) const { of.epsilon = layer.epsilon; }
+  void operator()(NormalizationAttributes& of) const {
+    of.epsilon = layer.as<NormalizationLayer>().epsilon;
+  }
   /// The mean is over the whole batch.
   void operator()(LossAttributes& of) const {
     const std::int64_t elements = layer.input.elements();
@@ -31,10 +35,12 @@ struct LocalAttributes {
         static_cast<double>(has_labels(layer.kind) ? elements / layer.input[Axis::C] : elements) *
         static_cast<double>(network.training.micro_batches);
   }
-  void operator()(DiceLossAttributes& of) const { of.epsilon = layer.epsilon; }
-  void operator()(DropoutAttributes& of) const { of.probability = layer.probability; }
-  void operator()(Activation& of) const { of = layer.pointwise; }
-  void operator()(LocalResponse& of) const { of = layer.response; }
+  void operator()(DiceLossAttributes& of) const { of.epsilon = layer.as<DiceLayer>().epsilon; }
+  void operator()(DropoutAttributes& of) const {
+    of.probability = layer.as<DropoutLayer>().probability;
+  }
+  void operator()(Activation& of) const { of = layer.as<Activation>(); }
+  void operator()(LocalResponse& of) const { of = layer.as<LocalResponse>(); }
   void operator()(UpsampleAttributes& of) const {
     for (const Axis axis : spatial_axes)
       if (const auto i = static_cast<std::size_t>(spatial_index(axis)); input.scales[i].factor > 1)
@@ -97,7 +103,7 @@ StatisticsGroup statistics_group(const Network& network, LayerIndex index,
            .batch = shape[Axis::N],
            .positions = shape[Axis::D] * shape[Axis::H] * shape[Axis::W],
            .group_channels = network.layer(index).kind == LayerKind::GroupNorm
-                                 ? shape[Axis::C] / network.layer(index).groups
+                                 ? shape[Axis::C] / network.layer(index).groups()
                                  : 1},
           first,
           last,

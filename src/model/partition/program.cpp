@@ -28,7 +28,7 @@ std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& l
   channels[Axis::C] = layer.output[Axis::C];
   std::vector<std::pair<What, Shape>> parameters;
   if (is_contraction(layer.kind)) parameters.emplace_back(What::Weights, layer.weights());
-  if (is_contraction(layer.kind) && layer.bias) parameters.emplace_back(What::Bias, channels);
+  if (layer.bias()) parameters.emplace_back(What::Bias, channels);
   if (layer.kind == LayerKind::PReLU) parameters.emplace_back(What::Slope, channels);
   if (has_statistics(layer.kind))
     for (const What what : {What::Scale, What::Shift}) parameters.emplace_back(what, channels);

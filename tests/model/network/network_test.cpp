@@ -96,7 +96,7 @@ TEST(ReadNetwork, InfersShapes) {
     EXPECT_EQ(
         network.layer(1).forward_flops().value,
         2.0 * static_cast<double>(network.layer(1).weights().elements() * row.output.elements()) /
-            static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters)))
+            static_cast<double>(std::max<std::int64_t>(1, network.layer(1).filters())))
         << row.layer;
   }
 }
@@ -167,13 +167,13 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
     {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5, "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
     {"name": "gn", "kind": "group_norm", "groups": 3})" +
       R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
-  EXPECT_EQ(network.layer(1).pointwise, (Activation{PointwiseFunction::Elu, {0.5, 0}}));
-  EXPECT_EQ(network.layer(2).pointwise,
+  EXPECT_EQ(network.layer(1).as<Activation>(), (Activation{PointwiseFunction::Elu, {0.5, 0}}));
+  EXPECT_EQ(network.layer(2).as<Activation>(),
             (Activation{PointwiseFunction::Clip, {std::numeric_limits<float>::lowest(), 6}}));
-  EXPECT_EQ(network.layer(3).response, (LocalResponse{7, 0.1, 0.5, 2}));
-  EXPECT_EQ(network.layer(4).epsilon, 0.1);
-  EXPECT_EQ(network.layer(5).groups, 3);
-  EXPECT_EQ(network.layer(6).epsilon, 0.5);
+  EXPECT_EQ(network.layer(3).as<LocalResponse>(), (LocalResponse{7, 0.1, 0.5, 2}));
+  EXPECT_EQ(network.layer(4).as<NormalizationLayer>().epsilon, 0.1);
+  EXPECT_EQ(network.layer(5).groups(), 3);
+  EXPECT_EQ(network.layer(6).as<DiceLayer>().epsilon, 0.5);
 }
 
 TEST(ReadNetwork, KeepsAttributes) {
@@ -183,13 +183,14 @@ TEST(ReadNetwork, KeepsAttributes) {
     {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool", "kind": "average_pool", "kernel": 2, "count_padding": false},
     {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2, "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
       loss);
-  EXPECT_EQ(network.layer(1).epsilon, 0.25);
-  EXPECT_EQ(network.layer(2).pointwise, (Activation{PointwiseFunction::LeakyRelu, {0.5, 0}}));
-  EXPECT_EQ(network.layer(3).probability, 0.75);
-  EXPECT_FALSE(network.layer(4).count_padding);
-  EXPECT_EQ(network.layer(5).windows,
+  EXPECT_EQ(network.layer(1).as<NormalizationLayer>().epsilon, 0.25);
+  EXPECT_EQ(network.layer(2).as<Activation>(),
+            (Activation{PointwiseFunction::LeakyRelu, {0.5, 0}}));
+  EXPECT_EQ(network.layer(3).as<DropoutLayer>().probability, 0.75);
+  EXPECT_FALSE(network.layer(4).as<PoolLayer>().count_padding);
+  EXPECT_EQ(network.layer(5).windows(),
             (std::array<Window, 3>{Window{}, Window{3, 2, 1, 1, 2}, Window{3, 2, 1, 3, 4}}));
-  EXPECT_TRUE(network.layer(5).bias);
+  EXPECT_TRUE(network.layer(5).bias());
 }
 
 // ---------------------------------------------------------------- the graph
@@ -283,9 +284,10 @@ TEST(ReadNetwork, JoinsPadsAndEnlarges) {
   EXPECT_EQ(network.layer(3).output, (Shape{{8, 13, 1, 12, 18}}));
   EXPECT_EQ(network.layer(3).origin(0), (std::array<std::int64_t, 5>{0, 0, 0, 1, 3}));
   EXPECT_EQ(network.layer(4).output, (Shape{{8, 13, 1, 36, 18}}));
-  EXPECT_EQ(network.layer(4).scales, (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
+  EXPECT_EQ(network.layer(4).scales(),
+            (std::array<Scale, 3>{Scale{}, Scale{.factor = 3}, Scale{}}));
   EXPECT_EQ(network.layer(5).output, (Shape{{8, 13, 1, 72, 36}}));
-  EXPECT_EQ(network.layer(5).scales[2], (Scale{.factor = 2, .linear = true}));
+  EXPECT_EQ(network.layer(5).scales()[2], (Scale{.factor = 2, .linear = true}));
 }
 
 TEST(ReadNetwork, RepeatsWhatHasOneElementAlongAnAxis) {

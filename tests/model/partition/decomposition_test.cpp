@@ -612,7 +612,7 @@ RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork,
   if (layer.kind == LayerKind::GroupNorm && !cause)
     for (int rank = 0; rank < grid.ranks(); ++rank)
       cause = cause || distribute(layer, drawn.decomposition).home.owned(Axis::C, rank).size() %
-                               (layer.input[Axis::C] / layer.groups) !=
+                               (layer.input[Axis::C] / layer.groups()) !=
                            0;
   if (spatial && !cause)
     for (const auto& [axis, dim] :
@@ -644,11 +644,12 @@ RC_GTEST_PROP(Decomposition, WhatIsInheritedFindsItsTensorInPlace, ()) {
   const Drawn drawn = any_layer_and_decomposition();
   RC_PRE(!check(drawn.layer(), drawn.decomposition));
   RC_PRE(!is_loss(drawn.layer().kind));
-  Layer behind;
-  behind.kind = LayerKind::Pointwise;
-  behind.name = "behind";
-  behind.inputs = {drawn.one.index};
-  behind.input = behind.output = drawn.layer().output;
+  const Shape& shape = drawn.layer().output;
+  const Layer behind{.name = "behind",
+                     .kind = LayerKind::Pointwise,
+                     .inputs = {drawn.one.index},
+                     .input = shape,
+                     .output = shape};
   const Decomposition handed_on = inherited(drawn.layer(), drawn.decomposition);
   RC_ASSERT(!check(behind, handed_on));
   const Distribution home = distribute(drawn.layer(), drawn.decomposition).home;

@@ -60,7 +60,7 @@ std::string problem_of(const Slabs& slabs, const Network& network,
   const Region output = distribute(layer, decompositions[cut]).raw.owned(rank),
                owned =
                    distribute(network.layer(producer), decompositions[producer]).home.owned(rank);
-  const Window& window = layer.windows[static_cast<std::size_t>(spatial_index(slabs.axis))];
+  const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(slabs.axis))];
   std::map<std::pair<std::int64_t, std::int64_t>, int> times;
   for (const auto* list : {&slabs.interior, &slabs.boundary}) {
     for (const Slab& slab : *list) {

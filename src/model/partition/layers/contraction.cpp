@@ -15,19 +15,19 @@ using What = ParameterSlice::What;
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
                              (dim == Dim::C ? grid.parts(Dim::C) : 1),
-                     filters = layer.filters / layer.groups;
-  if (parts > layer.groups)
-    return fmt::format("{} splits {} groups of channels", factor_text(dim, grid), layer.groups);
-  if (filters == 1 || layer.groups % parts == 0) return {};
+                     filters = layer.filters() / layer.groups();
+  if (parts > layer.groups())
+    return fmt::format("{} splits {} groups of channels", factor_text(dim, grid), layer.groups());
+  if (filters == 1 || layer.groups() % parts == 0) return {};
   return fmt::format("{} cuts {} groups of {} filters elsewhere than between two groups",
-                     factor_text(dim, grid), layer.groups, filters);
+                     factor_text(dim, grid), layer.groups(), filters);
 }
 
 std::optional<std::string> why_not(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const bool along_space = dim == Dim::D || dim == Dim::H || dim == Dim::W;
   if (layer.contracts_in_groups() && (dim == Dim::F || dim == Dim::C))
     return why_not_groups(layer, dim, grid);
-  if (dim == Dim::F) return too_many(dim, grid, layer.filters, "filters");
+  if (dim == Dim::F) return too_many(dim, grid, layer.filters(), "filters");
   if (dim == Dim::C) return too_many(dim, grid, layer.input[Axis::C], "channels");
   if (layer.kind == LayerKind::FullyConnected && along_space)
     return "the kernel of a fully connected layer is the whole spatial extent, which " +
@@ -42,7 +42,7 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
   if (!layer.mixes_channels()) {
     Distribution grouped =
         distribution(shape, grid, {{{Dim::F, Dim::C}, {}, {}, {}, {}}}, Role::Gathered);
-    grouped.splits[static_cast<std::size_t>(Axis::N)].quantum = shape[Axis::N] / layer.groups;
+    grouped.splits[static_cast<std::size_t>(Axis::N)].quantum = shape[Axis::N] / layer.groups();
     return grouped;
   }
   const bool transposed = layer.kind == LayerKind::TransposedConvolution;
@@ -63,15 +63,15 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
       split(work, grid, mixes ? DimList{Dim::C} : DimList{Dim::F, Dim::C}, Role::Gathered);
   if (layer.contracts_in_groups())
     iteration.splits[static_cast<std::size_t>(Axis::C)].quantum =
-        layer.input[Axis::C] / layer.groups;
+        layer.input[Axis::C] / layer.groups();
   LayerDistributions made;
   made.inputs = needed_inputs(layer, iteration);
   made.raw = split(layer.output, grid, mixes ? DimList{Dim::F} : landed, Role::Redundant);
   if (mixes) set_roles(made.raw, {Dim::C}, Role::Partial);
   made.home = split(layer.output, grid, landed, Role::Redundant);
   made.weights = weights_distribution(layer, grid);
-  if (layer.bias) made.channels = channel_distribution(layer, grid, landed);
-  if (layer.bias && reduces_all) set_roles(*made.channels, {Dim::C}, Role::Redundant);
+  if (layer.bias()) made.channels = channel_distribution(layer, grid, landed);
+  if (layer.bias() && reduces_all) set_roles(*made.channels, {Dim::C}, Role::Redundant);
   return made;
 }
 
@@ -110,11 +110,11 @@ void forward(const Site& site, PassSink& passes) {
                    {"partial", TensorClass::Activation, site.of_head().raw.owned(site.rank)});
   const Use raw = scatters(site) ? site.tensor(Partial) : site.output();
   Kernel product = site.kernel(transposed ? ConvolutionBackwardData : ConvolutionForward);
-  const bool adds_bias = layer.bias && !partial && !transposed;
+  const bool adds_bias = layer.bias() && !partial && !transposed;
   product.as<ConvolutionAttributes>().bias = adds_bias;
   std::vector<Use> reads{site.input(), site.of(Use::Role::ConvertedWeights)};
   if (adds_bias) reads.push_back(site.parameter(What::Bias));
-  const bool bias_follows = layer.bias && !adds_bias;
+  const bool bias_follows = layer.bias() && !adds_bias;
   if (!bias_follows) site.activate(product);
   passes.add({site.fusion.head,
               KernelPass{product, std::move(reads), {raw}, layer.kind == LayerKind::Convolution}});
@@ -131,7 +131,7 @@ Use backward_bias(const Site& site, PassSink& passes) {
   const LayerIndex activation = site.fusion.activation;
   const Use dy = site.output_gradient(),
             before = activation < 0 ? dy : Use{Use::Role::InputGradient, activation};
-  if (site.head().bias) {
+  if (site.head().bias()) {
     Kernel kernel = site.kernel(BiasGradient, site.home().shape());
     site.activate(kernel);
     std::vector<Use> reads{dy}, writes{site.parameter_gradient(What::Bias)};
@@ -142,7 +142,7 @@ Use backward_bias(const Site& site, PassSink& passes) {
     passes.add(site.run(kernel, std::move(reads), std::move(writes)));
   } else if (activation >= 0) {
     Kernel kernel = site.kernel(PointwiseBackward, site.home().shape());
-    kernel.attributes = site.layer(activation).pointwise;
+    kernel.attributes = site.layer(activation).as<Activation>();
     passes.add({activation, KernelPass{kernel, {site.output(), dy}, {before}}});
   }
   return before;
@@ -179,7 +179,7 @@ void backward(const Site& site, PassSink& passes) {
                       {site.parameter_gradient(What::Weights)}));
   if (!site.reads_data()) passes.add(site.add(0, site.input_gradient()));
   passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Weights)}});
-  if (site.head().bias)
+  if (site.head().bias())
     passes.add({site.fusion.head, GradientPass{site.parameter_gradient(What::Bias)}});
 }
 

@@ -15,7 +15,7 @@ void pointwise_forward(const Site& site, PassSink& passes) {
 }
 
 void pointwise_backward(const Site& site, PassSink& passes) {
-  const bool of_input = reads_input(site.head().pointwise.function);
+  const bool of_input = reads_input(site.head().as<Activation>().function);
   site.pass_back(passes, site.kernel(PointwiseBackward),
                  {of_input ? site.input() : site.output(), site.output_gradient()});
 }
@@ -106,7 +106,7 @@ LayerDistributions distribute_binary(const Layer& layer, const Decomposition& de
 
 Kernel binary_kernel(const Site& site, KernelKind kind) {
   Kernel kernel = site.kernel(kind);
-  kernel.attributes = Binary{site.head().binary, site.needed(1).shape()};
+  kernel.attributes = Binary{site.head().as<BinaryFunction>(), site.needed(1).shape()};
   return kernel;
 }
 
@@ -118,7 +118,7 @@ void binary_forward(const Site& site, PassSink& passes) {
 void binary_backward(const Site& site, PassSink& passes) {
   for (std::size_t input = 0; input < 2; ++input) {
     if (site.reads_data(input)) continue;
-    const BinaryRow row = row_of(site.head().binary);
+    const BinaryRow row = row_of(site.head().as<BinaryFunction>());
     const bool repeats =
         std::ranges::any_of(all_axes, [&](Axis axis) { return site.head().repeats(input, axis); });
     Use gradient = site.output_gradient();

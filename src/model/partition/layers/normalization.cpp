@@ -16,7 +16,7 @@ using What = ParameterSlice::What;
 std::optional<Illegal> first_cut(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind != LayerKind::GroupNorm) return {};
   const ProcessGrid& grid = decomposition.grid;
-  const std::int64_t group = layer.input[Axis::C] / layer.groups;
+  const std::int64_t group = layer.input[Axis::C] / layer.groups();
   const Distribution home = distribute_with_channels(layer, decomposition).home;
   std::array<int, dim_count> at{};
   int &f = at[static_cast<std::size_t>(Dim::F)], &c = at[static_cast<std::size_t>(Dim::C)];

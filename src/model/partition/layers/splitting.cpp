@@ -28,7 +28,7 @@ void set_roles(Distribution& distribution, const DimList& dims, Role role) {
 std::vector<Needed> needed_inputs(const Layer& layer, const Distribution& iteration) {
   std::vector<Needed> inputs;
   for (std::size_t input = 0; input < layer.inputs.size(); ++input)
-    inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales,
+    inputs.push_back({layer.input_shape(input), iteration, iteration_windows(layer), layer.scales(),
                       layer.origin(input)[static_cast<std::size_t>(Axis::C)],
                       layer.kind == LayerKind::TransposedConvolution});
   return inputs;

@@ -1,0 +1,116 @@
+#pragma once
+// What layers have besides name, inputs and shapes: one struct for each family of kinds. The kind
+// decides which (layer_kinds.hpp).
+#include <array>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+#include <variant>
+
+#include "model/base/fields.hpp"
+#include "model/network/binary.hpp"
+#include "model/network/local_response.hpp"
+#include "model/network/pointwise.hpp"
+#include "model/network/scale.hpp"
+#include "model/network/window.hpp"
+
+namespace stratplan {
+
+/// Of kinds that have nothing more.
+struct PlainLayer {
+  static constexpr auto fields() { return std::tuple(); }
+  friend bool operator==(const PlainLayer&, const PlainLayer&) = default;
+};
+
+/// Of a Convolution or a TransposedConvolution.
+struct ConvolutionLayer {
+  Windows windows{};  ///< a transposed convolution's slide over its output
+  std::int64_t filters = 0;
+  bool bias = false;
+  /// Each group of filters / groups reads its own C / groups channels.
+  std::int64_t groups = 1;
+  /// TransposedConvolution: positions of output more, along D, H, W.
+  std::array<std::int64_t, 3> output_padding{};
+
+  static constexpr auto fields() {
+    using L = ConvolutionLayer;
+    return std::tuple(Field{"windows", &L::windows}, Field{"filters", &L::filters},
+                      Field{"bias", &L::bias}, Field{"groups", &L::groups},
+                      Field{"output_padding", &L::output_padding});
+  }
+  friend bool operator==(const ConvolutionLayer&, const ConvolutionLayer&) = default;
+};
+
+struct FullyConnectedLayer {
+  std::int64_t filters = 0;
+  bool bias = false;
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"filters", &FullyConnectedLayer::filters},
+                      Field{"bias", &FullyConnectedLayer::bias});
+  }
+  friend bool operator==(const FullyConnectedLayer&, const FullyConnectedLayer&) = default;
+};
+
+/// Of a MaxPool or an AveragePool.
+struct PoolLayer {
+  Windows windows{};
+  bool count_padding = true;  ///< AveragePool: whether padded zeros count in the divisor
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"windows", &PoolLayer::windows},
+                      Field{"count_padding", &PoolLayer::count_padding});
+  }
+  friend bool operator==(const PoolLayer&, const PoolLayer&) = default;
+};
+
+struct PadLayer {
+  Windows windows{};  ///< of kernel 1
+
+  static constexpr auto fields() { return std::tuple(Field{"windows", &PadLayer::windows}); }
+  friend bool operator==(const PadLayer&, const PadLayer&) = default;
+};
+
+/// Of a BatchNorm, an InstanceNorm or a GroupNorm.
+struct NormalizationLayer {
+  double epsilon = 1e-5;    ///< added to the variance
+  std::int64_t groups = 1;  ///< GroupNorm: of channels
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"epsilon", &NormalizationLayer::epsilon},
+                      Field{"groups", &NormalizationLayer::groups});
+  }
+  friend bool operator==(const NormalizationLayer&, const NormalizationLayer&) = default;
+};
+
+struct DiceLayer {
+  double epsilon = 1e-5;  ///< added to numerator and denominator
+
+  static constexpr auto fields() { return std::tuple(Field{"epsilon", &DiceLayer::epsilon}); }
+  friend bool operator==(const DiceLayer&, const DiceLayer&) = default;
+};
+
+struct DropoutLayer {
+  double probability = 0.5;  ///< of an element being dropped
+
+  static constexpr auto fields() {
+    return std::tuple(Field{"probability", &DropoutLayer::probability});
+  }
+  friend bool operator==(const DropoutLayer&, const DropoutLayer&) = default;
+};
+
+struct UpsampleLayer {
+  std::array<Scale, 3> scales{};  ///< along D, H, W
+
+  static constexpr auto fields() { return std::tuple(Field{"scales", &UpsampleLayer::scales}); }
+  friend bool operator==(const UpsampleLayer&, const UpsampleLayer&) = default;
+};
+
+/// A Pointwise layer has an Activation, a Binary one its function, a LocalResponseNorm its numbers.
+using LayerAttributes = std::variant<PlainLayer, ConvolutionLayer, FullyConnectedLayer, PoolLayer,
+                                     PadLayer, NormalizationLayer, DiceLayer, DropoutLayer,
+                                     UpsampleLayer, Activation, BinaryFunction, LocalResponse>;
+/// Networks are copied as plans are made.
+static_assert(std::is_trivially_copyable_v<LayerAttributes>);
+
+}  // namespace stratplan
