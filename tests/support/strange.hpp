@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -44,6 +45,37 @@ Value strange() {
   Value value;
   Strange().make(value);
   return value;
+}
+
+/// Calls visit(name, leaf) with each leaf that a list of fields reaches, in order.
+template <class Value, class Visit>
+void for_each_leaf(Value& value, const std::string& name, const Visit& visit) {
+  if constexpr (HasFields<Value>)
+    visit_fields(value, [&](const char* field, auto& member) {
+      for_each_leaf(member, name + "/" + field, visit);
+    });
+  else if constexpr (requires { value.index(); })
+    std::visit([&](auto& held) { for_each_leaf(held, name, visit); }, value);
+  else if constexpr (std::is_arithmetic_v<Value> || std::is_enum_v<Value>)
+    visit(name, value);
+  else
+    for (auto& element : value) for_each_leaf(element, name, visit);
+}
+
+/// Copies with one strange leaf each, and its name.
+template <class Value>
+std::vector<std::pair<std::string, Value>> with_one_strange_leaf(const Value& value) {
+  std::vector<std::pair<std::string, Value>> copies;
+  Value counted = value;
+  for_each_leaf(counted, "", [&](const std::string& name, const auto&) {
+    std::size_t left = copies.size();
+    Value copy = value;
+    for_each_leaf(copy, "", [&](const std::string&, auto& leaf) {
+      if (left-- == 0) Strange().make(leaf);
+    });
+    copies.emplace_back(name, std::move(copy));
+  });
+  return copies;
 }
 
 /// Names of the leaves in which two values agree.

@@ -6,6 +6,7 @@
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
 #include "support/networks.hpp"
+#include "support/strange.hpp"
 
 namespace stratplan {
 namespace {
@@ -30,6 +31,21 @@ Seconds sum_of_steps(const Program& program, const MachineProfile& machine) {
   Seconds sum{};
   for (const Step& step : program.steps) sum += cost_of(step, program, machine).seconds;
   return sum;
+}
+
+TEST(LayerClasses, LayersThatDifferInNameAloneAreOfOneClass) {
+  for (const LayerType& type : test::computing_types) {
+    const test::LayerCase one = test::single_layer(type, 2, {4, 1, 6, 6});
+    const auto index = static_cast<std::size_t>(one.index);
+    for (const auto& [leaf, layer] : test::with_one_strange_leaf(one.layer())) {
+      if (leaf.starts_with("/inputs")) continue;
+      Network network = one.network;
+      network.layers.resize(index + 1);
+      network.layers.push_back(layer);
+      const std::vector<int> classes = layer_classes(network, {});
+      EXPECT_EQ(classes[index] == classes[index + 1], leaf == "/name") << name_of(type) << leaf;
+    }
+  }
 }
 
 TEST(LayerCosts, ABlockCostsTheStepsOfItsWorstRank) {

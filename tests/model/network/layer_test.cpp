@@ -1,0 +1,73 @@
+#include "model/network/layer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "model/network/network.hpp"
+#include "support/networks.hpp"
+#include "support/strange.hpp"
+
+namespace stratplan {
+namespace {
+
+TEST(Layer, ItsListOfFieldsNamesEachMemberOnce) {
+  static_assert(lists_every_member<Layer>() && member_count<Layer>() == 7);
+  const Layer layer;
+  std::set<std::string> names;
+  std::set<const void*> members;
+  visit_fields(layer, [&](const char* name, const auto& member) {
+    names.insert(name);
+    members.insert(&member);
+  });
+  EXPECT_EQ(names.size(), member_count<Layer>());
+  EXPECT_EQ(members.size(), member_count<Layer>());
+}
+
+TEST(Layer, KindsHaveAttributesOfTheirOwn) {
+  for (const LayerKindRow& row : layer_kinds) {
+    const Layer layer{.name = "a", .kind = row.kind};
+    EXPECT_EQ(layer.attributes, row.attributes) << row.name;
+    EXPECT_EQ(layer.type().kind, row.kind) << row.name;
+    EXPECT_EQ(has_window(row.kind), &layer.windows() != &Layer{}.windows()) << row.name;
+    std::visit(
+        []<class Attributes>(const Attributes&) {
+          if constexpr (HasFields<Attributes>) static_assert(lists_every_member<Attributes>());
+        },
+        layer.attributes);
+  }
+}
+
+TEST(Layer, WhatItHasNotStandsForNothing) {
+  const Layer layer{.kind = LayerKind::Add};
+  EXPECT_EQ(layer.windows(), Windows{});
+  EXPECT_EQ(layer.scales(), (std::array<Scale, 3>{}));
+  EXPECT_EQ(layer.filters(), 0);
+  EXPECT_FALSE(layer.bias());
+  EXPECT_EQ(layer.groups(), 1);
+  EXPECT_DEATH(layer.as<DropoutLayer>(), "kind=add");
+}
+
+/// What the fingerprint has not: shapes of inputs follow from the layers before, what an output is
+/// padded by from its shape; pieces of networks alone have phases; functions that came after the
+/// fingerprint's text have constants.
+bool is_left_out(const std::string& leaf) {
+  return leaf.starts_with("/input_shapes") || leaf.ends_with("/output_padding") ||
+         leaf.ends_with("/phase") || leaf.ends_with("/constants");
+}
+
+TEST(Layer, EveryFieldIsInTheFingerprint) {
+  for (const LayerType& type : all_layer_types()) {
+    const test::LayerCase one = test::single_layer(type, 2, {4, 1, 6, 6});
+    std::set<std::string> fingerprints{one.network.fingerprint()};
+    for (const auto& [leaf, layer] : test::with_one_strange_leaf(one.layer())) {
+      if (leaf == "/kind" || is_left_out(leaf)) continue;
+      Network network = one.network;
+      network.layers[static_cast<std::size_t>(one.index)] = layer;
+      EXPECT_TRUE(fingerprints.insert(network.fingerprint()).second) << name_of(type) << leaf;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stratplan
