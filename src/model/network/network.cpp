@@ -64,6 +64,21 @@ double constant(const Layer& layer, PointwiseFunction function, std::size_t whic
                                   : usual_constants(function)[which];
 }
 
+/// Constants that are not the usual ones. The text has those of three functions in any case.
+std::string other_constants(const Layer& layer) {
+  using enum PointwiseFunction;
+  const auto* pointwise = std::get_if<Activation>(&layer.attributes);
+  if (!pointwise) return "";
+  const PointwiseFunction function = pointwise->function;
+  if (function == LeakyRelu || function == Elu || function == Clip) return "";
+  const auto usual = usual_constants(function);
+  std::string text;
+  for (std::size_t i = 0; i < row_of(function).constants.size(); ++i)
+    if (pointwise->constants[i] != usual[i])
+      text += fmt::format(" {} {}", row_of(function).constants[i].name, pointwise->constants[i]);
+  return text;
+}
+
 }  // namespace
 
 std::string Network::fingerprint() const {
@@ -92,6 +107,7 @@ std::string Network::fingerprint() const {
                    constant(each, PointwiseFunction::Elu), constant(each, PointwiseFunction::Clip),
                    constant(each, PointwiseFunction::Clip, 1), each.groups(), response.size,
                    response.alpha, response.beta, response.k);
+    text += other_constants(each);
     for (const Scale& scale : each.scales()) {
       if (scale != Scale{}) {
         fmt::format_to(std::back_inserter(text), " x{}{}", scale.factor,

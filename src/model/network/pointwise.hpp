@@ -1,9 +1,12 @@
 #pragma once
 // The pointwise functions, y = f(x) of every element on its own: a table, one row each.
 //
-// To add a function, write a row next to one that is like it, and put its name into
-// SP_POINTWISE_FUNCTIONS below the rows and into the list of kinds of schemas/network.schema.json.
-// Networks, ONNX models, every backend, prices, fusion, verification and tests go by the row.
+// To add a function, write a row next to one that is like it, at any place; put the struct's name
+// into SP_POINTWISE_FUNCTIONS below the rows, and `name` into the list of kinds of
+// schemas/network.schema.json (a new name of a constant among the properties there, too).
+// Networks, ONNX models, every backend, prices, fusion and verification go by the row. Judges know
+// functions by themselves: tests/runtime/pointwise_test.cpp wants published values, and
+// tests/torch/judge.py what PyTorch calls the function. The golden record is made anew.
 //
 //   name         in network.json ("relu"), and in the keys of kernels ("relu_forward e1024")
 //   onnx         ONNX's operator; empty where importing one takes more than its constants
@@ -11,10 +14,13 @@
 //   constants    numbers that a layer may set, two at most: their names in network.json and in
 //                ONNX, their usual values there, the least that is allowed
 //   reads        what `gradient` is given: the function's Input x or its Output y. Output saves
-//                memory where x is not kept for anything else
-//   operations   of an element, forward and backward, for floors of time: a call of Math counts 20
-//   jumps        optional: where the derivative jumps, in terms of what `gradient` reads. Runs that
-//                round differently may decide differently there (runtime/verify.hpp)
+//                memory where x is not kept for anything else; not where y has lost what the
+//                derivative needs (a difference that cancels, values that round to a limit)
+//   operations   of an element, forward and backward, for floors of time. Arithmetic, comparisons
+//                and roots count 1 to 4; a call of Math that is a series counts 20
+//   jumps        optional: where the derivative (not a higher one) jumps, in terms of what
+//                `gradient` reads; a single place is `low`. Runs that round differently may decide
+//                differently there (runtime/verify.hpp)
 //   fused_slope  optional, of functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
 //                layer in front may do those as it writes its output (partition/fusion.hpp)
 //   homogeneous  optional: f(a x) = a f(x) for each a > 0

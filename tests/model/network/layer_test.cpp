@@ -49,8 +49,8 @@ TEST(Layer, WhatItHasNotStandsForNothing) {
 }
 
 /// What the fingerprint has not: shapes of inputs follow from the layers before, what an output is
-/// padded by from its shape; pieces of networks alone have phases; functions that came after the
-/// fingerprint's text have constants.
+/// padded by from its shape; pieces of networks alone have phases. Constants are in a test of their
+/// own: functions have up to two.
 bool is_left_out(const std::string& leaf) {
   return leaf.starts_with("/input_shapes") || leaf.ends_with("/output_padding") ||
          leaf.ends_with("/phase") || leaf.ends_with("/constants");
@@ -67,6 +67,20 @@ TEST(Layer, EveryFieldIsInTheFingerprint) {
       EXPECT_TRUE(fingerprints.insert(network.fingerprint()).second) << name_of(type) << leaf;
     }
   }
+}
+
+TEST(Layer, EveryConstantIsInTheFingerprint) {
+  int constants = 0;
+  for (const PointwiseFunction function : all_pointwise_functions) {
+    const test::LayerCase one = test::single_layer(function, 2, {4, 1, 6, 6});
+    for (std::size_t i = 0; i < row_of(function).constants.size(); ++i, ++constants) {
+      Network network = one.network;
+      network.layers[static_cast<std::size_t>(one.index)].as<Activation>().constants[i] += 0.125;
+      EXPECT_NE(network.fingerprint(), one.network.fingerprint())
+          << name_of(function) << " " << row_of(function).constants[i].name;
+    }
+  }
+  EXPECT_GE(constants, 8);
 }
 
 }  // namespace
