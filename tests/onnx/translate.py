@@ -178,6 +178,26 @@ def add(a, *x):
     return layer("add", [as_images(each) for each in x])
 
 
+def multiply(a, x, y):
+    """The second may have one element a channel, or one a position, of each sample."""
+    x, y = (x, y) if x.size >= y.size else (y, x)
+    need(x.ndim == y.ndim > 1 and x.shape[0] == y.shape[0], "inputs of one axis, or of different shapes (broadcast)")
+    alike = [mine == theirs for mine, theirs in zip(x.shape[1:], y.shape[1:])]
+    channel, positions = alike[0], all(alike[1:])
+    of_one = y.shape[1] == 1 if positions else all(extent == 1 for extent in y.shape[2:])
+    need(all(alike) or ((channel or positions) and of_one), "inputs of different shapes (broadcast)")
+    return layer("multiply", [as_images(x), as_images(y)])
+
+
+def subtract(a, x, y):
+    need(x.shape == y.shape, "inputs of different shapes (broadcast)")
+    return layer("subtract", [as_images(x), as_images(y)])
+
+
+def gelu(a, x):
+    return layer("gelu_tanh" if a.get("approximate", "none") == "tanh" else "gelu", [as_images(x)])
+
+
 def concat(a, *x):
     return layer("concat", [around(each, a.get("axis", 1)) for each in x])
 
@@ -272,10 +292,22 @@ OPERATORS = {
     "Sigmoid": element_wise("sigmoid"),
     "Tanh": element_wise("tanh"),
     "Elu": element_wise("elu", alpha=("alpha", 1.0)),
+    "HardSwish": element_wise("hard_swish"),
+    "HardSigmoid": element_wise("hard_sigmoid", alpha=("alpha", 0.2), beta=("beta", 0.5)),
+    "Softplus": element_wise("softplus"),
+    "Mish": element_wise("mish"),
+    "Selu": element_wise("selu", alpha=("alpha", 1.6732632), gamma=("gamma", 1.0507010)),
+    "Celu": element_wise("celu", alpha=("alpha", 1.0)),
+    "Abs": element_wise("abs"),
+    "Exp": element_wise("exp"),
+    "Sqrt": element_wise("sqrt"),
+    "Gelu": gelu,
     "PRelu": prelu,
     "Clip": clip,
     "Add": add,
     "Sum": add,
+    "Mul": multiply,
+    "Sub": subtract,
     "Concat": concat,
     "Pad": pad,
     "Upsample": resize,

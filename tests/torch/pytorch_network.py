@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 LOSSES = ("softmax_cross_entropy", "mean_squared_error", "dice_loss")
-JOINS = ("add", "concat")
+JOINS = ("add", "subtract", "multiply", "concat")
 
 
 def read(path, batch=None, size=None):
@@ -45,6 +45,17 @@ def sides(padding, axes):
 def for_pad(padding):
     """As F.pad wants it: the last axis first."""
     return [side for axis in reversed(padding) for side in axis]
+
+
+class Function(nn.Module):
+    """What PyTorch has as a function only."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
 
 
 class Padded(nn.Module):
@@ -187,6 +198,47 @@ class Builder:
     def elu(self, layer, _):
         return nn.ELU(layer.get("alpha", 1.0))
 
+    def silu(self, _, __):
+        return nn.SiLU()
+
+    def hard_swish(self, _, __):
+        return nn.Hardswish()
+
+    def hard_sigmoid(self, layer, _):
+        alpha, beta = layer.get("alpha", 0.2), layer.get("beta", 0.5)
+        return Function(lambda x: (alpha * x + beta).clamp(0, 1))
+
+    def softplus(self, _, __):
+        return nn.Softplus()
+
+    def mish(self, _, __):
+        return nn.Mish()
+
+    def selu(self, layer, _):
+        alpha, gamma = layer.get("alpha", 1.6732632423543772), layer.get("gamma", 1.0507009873554805)
+        return Function(lambda x: gamma * F.elu(x, alpha))
+
+    def celu(self, layer, _):
+        return nn.CELU(layer.get("alpha", 1.0))
+
+    def abs(self, _, __):
+        return Function(torch.abs)
+
+    def exp(self, _, __):
+        return Function(torch.exp)
+
+    def sqrt(self, _, __):
+        return Function(torch.sqrt)
+
+    def square(self, _, __):
+        return Function(torch.square)
+
+    def gelu(self, _, __):
+        return nn.GELU()
+
+    def gelu_tanh(self, _, __):
+        return nn.GELU(approximate="tanh")
+
     def prelu(self, _, shape):
         return nn.PReLU(shape[0])
 
@@ -254,6 +306,10 @@ class Network(nn.Module):
     def apply_layer(self, layer, values):
         if layer["kind"] == "add":
             return sum(values[1:], values[0])
+        if layer["kind"] == "subtract":
+            return values[0] - values[1]
+        if layer["kind"] == "multiply":  # a vector or a map is broadcast
+            return values[0] * values[1]
         if layer["kind"] == "concat":
             return torch.cat(values, 1)
         return self.module_of(layer)(values[0])
