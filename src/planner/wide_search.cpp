@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
 #include "model/cost/closed_table.hpp"
 #include "search/bracket.hpp"
+#include "search/least_by_bounds.hpp"
 
 namespace stratplan {
 namespace {
@@ -158,30 +160,43 @@ class WideSearch {
                      node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
     const ClosedTable::Parts old = table_.parts(node, assignment[at(node)]);
     const std::vector<double> edges = edges_with(assignment, node);
+    const double edges_now = edges_of(assignment, node);
     const Bytes room =
         options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) -
         memory_of(table_, assignment);
-    double least = before * (1 - 1e-9);
-    int chosen = -1;
+    std::vector<double> bounds(edges.size(), std::numeric_limits<double>::infinity());
     for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
       const ClosedTable::Parts part = table_.parts(node, candidate);
       const double reduction = part.reduction - old.reduction,
                    hideable = hidden_ * (part.hideable - old.hideable);
-      const double seconds = part.critical - old.critical + edges[at(candidate)] -
-                             edges[at(assignment[at(node)])] +
+      const double seconds = part.critical - old.critical + edges[at(candidate)] - edges_now +
                              std::max({earlier, *here + reduction, later + reduction - hideable});
       const bool fits =
           table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <=
           room.value;
-      if (seconds >= least || !fits) continue;
-      least = seconds;
-      chosen = candidate;
+      if (fits) bounds[at(candidate)] = seconds;
     }
-    if (chosen >= 0) assignment[at(node)] = chosen;
-    return chosen >= 0;
+    const auto seconds_with = [&](int candidate) {
+      const int kept = std::exchange(assignment[at(node)], candidate);
+      const double seconds = table_.seconds(assignment);
+      assignment[at(node)] = kept;
+      return seconds;
+    };
+    const auto chosen = least_by_bounds(std::move(bounds), before * (1 - 1e-9), seconds_with);
+    if (chosen) assignment[at(node)] = *chosen;
+    return chosen.has_value();
   }
 
-  /// What all edges of a node cost, by its candidate.
+  /// What all edges of a node cost.
+  double edges_of(const Assignment& assignment, int node) const {
+    double sum = 0;
+    for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge)
+      if (const auto [from, to] = table_.edges()[at(edge)]; from == node || to == node)
+        sum += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
+    return sum;
+  }
+
+  /// No more than that, by its candidate.
   std::vector<double> edges_with(const Assignment& assignment, int node) const {
     std::vector<double> sum(table_.node_costs(node).size(), 0);
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {

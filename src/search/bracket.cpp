@@ -4,10 +4,12 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "model/base/assert.hpp"
 #include "model/base/index.hpp"
 #include "search/dual_bound.hpp"
+#include "search/least_by_bounds.hpp"
 
 namespace stratplan {
 namespace {
@@ -16,6 +18,9 @@ namespace {
 constexpr std::size_t few_enough = 40;
 /// What costs no more than so many times the least that can be will do to rule out others.
 constexpr double nearly = 1.02;
+/// Searches among the same candidates, each with more edges priced.
+constexpr int most_looks = 8;
+constexpr double rounding = 1e-12;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
@@ -44,7 +49,7 @@ Bytes memory_of(const WideTable& table, const std::vector<int>& assignment) {
 
 namespace {
 
-/// Some candidates of each node of a wide table.
+/// Some candidates of each node of a wide table, with edges at their bounds.
 class Selection final : public CostTable {
  public:
   Selection(const WideTable& table, const std::vector<std::vector<int>>& chosen)
@@ -78,8 +83,8 @@ class Selection final : public CostTable {
     double cost = 0;
     for (const int part : parts_[at(edge)])
       cost += table_.edges()[at(part)].from == edges_[at(edge)].from
-                  ? table_.edge_cost(part, low, high)
-                  : table_.edge_cost(part, high, low);
+                  ? table_.edge_bound(part, low, high)
+                  : table_.edge_bound(part, high, low);
     return {cost};
   }
   /// Few candidates a node: all pairs are asked for at once.
@@ -112,7 +117,7 @@ class Bracketing {
     const double left_out = choose(options_.most_candidates, chosen_);
     if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))
       return std::nullopt;
-    const std::optional<double> optimum = solve(chosen_);
+    const std::optional<double> optimum = solve(chosen_, left_out);
     if (!optimum) return std::nullopt;
     improve();
     best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
@@ -184,7 +189,7 @@ class Bracketing {
     Candidates promising(at(table_.nodes()));
     choose(few_enough, promising);
     const double before = best_.cost;
-    solve(promising);
+    solve(promising, infinity);
     if (best_.cost < before) improve();
   }
 
@@ -228,16 +233,25 @@ class Bracketing {
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
-  /// The least cost of the chosen candidates' assignments, or what is proven of it; nothing if none satisfies the limit.
-  std::optional<double> solve(const Candidates& chosen) {
+  /// What is proven of the least cost of the chosen candidates' assignments; nothing if none satisfies
+  /// the limit. Edges of what is best by their bounds are priced, until it is the best by its cost, or
+  /// `enough` is proven.
+  std::optional<double> solve(const Candidates& chosen, double enough) {
     const Selection selection(table_, chosen);
-    const auto result = search(selection, options_.memory_limit);
-    if (!result) return {};
-    std::vector<int> assignment;
-    for (int node = 0; node < table_.nodes(); ++node)
-      assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
-    offer(assignment);
-    return result->lower_bound.value;
+    double proven = 0;
+    for (int look = 0; look < most_looks; ++look) {
+      const auto result = search(selection, options_.memory_limit);
+      if (!result) return {};
+      proven = std::max(proven, result->lower_bound.value);
+      std::vector<int> assignment;
+      for (int node = 0; node < table_.nodes(); ++node)
+        assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
+      offer(assignment);
+      if (cost_of(table_, assignment) <= result->cost.value * (1 + rounding) || proven >= enough ||
+          (found_ && best_.cost <= proven * (1 + options_.tolerance)))
+        break;
+    }
+    return proven;
   }
 
   /// One node at a time over all of its candidates; what is found is in the next exact search.
@@ -265,11 +279,17 @@ class Bracketing {
     };
     const int current = assignment[at(node)];
     std::vector<double> costs(table_.node_costs(node).begin(), table_.node_costs(node).end());
-    double best = costs[at(current)];
-    for (const int edge : incident) {
-      const auto [from, to] = table_.edges()[at(edge)];
-      best += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
-    }
+    const auto cost_with = [&](int candidate) {
+      const int kept = std::exchange(assignment[at(node)], candidate);
+      double cost = table_.node_costs(node)[at(candidate)];
+      for (const int edge : incident) {
+        const auto [from, to] = table_.edges()[at(edge)];
+        cost += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
+      }
+      assignment[at(node)] = kept;
+      return cost;
+    };
+    const double best = cost_with(current);
     Bytes room{std::numeric_limits<std::int64_t>::max()};
     if (options_.memory_limit)
       room = *options_.memory_limit - memory_of(table_, assignment) +
@@ -282,10 +302,10 @@ class Bracketing {
       add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].to == node,
                                        assignment[at(other_end(edge))], limits));
     }
-    const auto chosen = static_cast<int>(std::ranges::min_element(costs) - costs.begin());
-    if (costs[at(chosen)] >= best * (1 - 1e-12)) return false;
-    assignment[at(node)] = chosen;
-    chosen_[at(node)].push_back(chosen);
+    const auto chosen = least_by_bounds(costs, best * (1 - rounding), cost_with);
+    if (!chosen) return false;
+    assignment[at(node)] = *chosen;
+    chosen_[at(node)].push_back(*chosen);
     tidy(chosen_[at(node)]);
     return true;
   }

@@ -5,7 +5,9 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <set>
 
 #include "search/dual_bound.hpp"
 #include "search/random_table.hpp"
@@ -89,6 +91,62 @@ RC_GTEST_PROP(Bracket, HoldsTheOptimum, ()) {
   RC_ASSERT(found->lower_bound <= optimum + 1e-9);
   RC_ASSERT(found->cost >= optimum - 1e-9);
   RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
+}
+
+/// Edges seem to cost a part of what they do until they are asked for.
+class Underrated final : public WideTable {
+ public:
+  Underrated(const Widened& exact, double share) : exact_(exact), share_(share) {}
+  int nodes() const override { return exact_.nodes(); }
+  std::string node_name(int node) const override { return exact_.node_name(node); }
+  std::span<const double> node_costs(int node) const override { return exact_.node_costs(node); }
+  std::span<const std::int64_t> memory(int node) const override { return exact_.memory(node); }
+  std::span<const Edge> edges() const override { return exact_.edges(); }
+  double edge_cost(int edge, int from, int to) const override {
+    asked_.insert({edge, from, to});
+    return exact_.edge_cost(edge, from, to);
+  }
+  double edge_bound(int edge, int from, int to) const override {
+    const double cost = exact_.edge_cost(edge, from, to);
+    return asked_.contains({edge, from, to}) ? cost : share_ * cost;
+  }
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override {
+    std::vector<double> least(limits.begin(), limits.end());
+    for (std::size_t here = 0; here < costs.size(); ++here)
+      for (std::size_t there = 0; there < least.size(); ++there) {
+        const int a = static_cast<int>(here), b = static_cast<int>(there);
+        least[there] = std::min(least[there], costs[here] + (forward ? edge_bound(edge, a, b)
+                                                                     : edge_bound(edge, b, a)));
+      }
+    const double floor = *std::ranges::min_element(costs);
+    for (double& seconds : least) seconds = std::max(seconds, floor);
+    return least;
+  }
+
+ private:
+  const Widened& exact_;
+  double share_;
+  mutable std::set<std::array<int, 3>> asked_;
+};
+
+RC_GTEST_PROP(Bracket, PricesEdgesThatSeemCheap, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
+  const Widened exact(dense);
+  const Underrated table(exact, *rc::gen::elementOf(std::vector{0.0, 0.5, 0.9}));
+  const double optimum = search_exhaustively(dense)->cost.value;
+  std::vector<std::vector<int>> known;
+  Bracket best{{}, std::numeric_limits<double>::infinity()};
+  // Each round prices more edges; there are few.
+  for (int round = 0; round < 200 && best.cost > best.lower_bound + 1e-9; ++round) {
+    const auto found = bracket(table, known, {.tolerance = 0, .most_candidates = 64});
+    RC_ASSERT(found);
+    RC_ASSERT(found->lower_bound <= optimum + 1e-9);
+    RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
+    best = *found;
+    known = {best.assignment};
+  }
+  RC_ASSERT(std::abs(best.cost - optimum) < 1e-9);
 }
 
 RC_GTEST_PROP(Bracket, WithRoomForAllCandidatesItCloses, ()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
 
 namespace stratplan {
@@ -45,7 +46,7 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
     const std::vector<int> homes = parts_of(home_.kinds, axis),
                            wanted_parts = parts_of(wanted_.kinds, axis);
     if (homes.back() == 1 && wanted_parts.back() == 1) {
-      whole_sizes_ *= readings[axis].sizes(1, 1);
+      whole_sizes_ *= readings[axis].along(1, 1).sizes;
       continue;
     }
     Table& table = tables_.emplace_back();
@@ -57,27 +58,67 @@ ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
       table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
     for (const EndSpace::Kind& kind : wanted_.kinds)
       table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
-    table.shifted = readings[axis].shifted();
-    table.plain = !table.shifted;
-    float halo = 1;
     for (const int of_home : homes) {
       for (const int of_wanted : wanted_parts) {
-        table.sizes.push_back(readings[axis].sizes(of_home, of_wanted));
-        table.unhaloed.push_back(readings[axis].unhaloed(of_home, of_wanted, table.sizes.back()));
-        table.plain = table.plain && table.unhaloed.back().all();
-        halo = std::max({halo, 1 / table.unhaloed.back().wanted, 1 / table.unhaloed.back().held});
+        table.along.push_back(readings[axis].along(of_home, of_wanted));
+        table.sizes.push_back(table.along.back().sizes);
+        table.plain = table.plain && table.along.back().plain;
       }
     }
-    halo_ *= halo;
+    if (table.plain) continue;
+    ++cut_;
+    meet_all(table, homes, wanted_parts);
   }
 }
 
-inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
+void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
+                          const std::vector<int>& wanted) const {
+  const int ways = space_.ways(table.axis);
+  const auto place = [&](const std::vector<int>& parts, int digits) {
+    const auto found = std::ranges::lower_bound(parts, space_.parts(table.axis, digits));
+    const bool occurs = found != parts.end() && *found == space_.parts(table.axis, digits);
+    return occurs ? static_cast<int>(found - parts.begin()) : -1;
+  };
+  std::vector<int> rows, columns;
+  for (int digits = 0; digits < ways; ++digits) {
+    rows.push_back(place(homes, digits));
+    columns.push_back(place(wanted, digits));
+  }
+  const std::size_t meetings = space_.meetings().size();
+  std::vector<int> known(table.along.size() * meetings, -1);
+  table.by_home.resize(at(ways) * at(ways));
+  table.by_wanted.resize(at(ways) * at(ways));
+  for (int home = 0; home < ways; ++home) {
+    const std::uint16_t* const row = space_.met_by_home(table.axis, home);
+    for (int reader = 0; rows[at(home)] >= 0 && reader < ways; ++reader) {
+      if (columns[at(reader)] < 0) continue;
+      const std::size_t pair = at(rows[at(home)]) * wanted.size() + at(columns[at(reader)]);
+      int& number = known[pair * meetings + row[reader]];
+      if (number < 0) {
+        number = static_cast<int>(table.met.size());
+        table.met.push_back(met_along(space_.meetings()[row[reader]], table.along[pair]));
+        SP_ASSERT(table.met.size() < 65536);
+      }
+      table.by_home[at(home) * at(ways) + at(reader)] =
+          table.by_wanted[at(reader) * at(ways) + at(home)] = static_cast<std::uint16_t>(number);
+    }
+  }
+}
+
+ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
+                                             const AxisReading::Along& blocks) {
+  if (blocks.plain) return {meeting};
+  const bool apart = blocks.known && meeting.common == 0;
+  return {Choice(1, false).along(meeting, blocks), blocks.forward.own_apart,
+          blocks.backward.own_apart, apart};
+}
+
+/// Inlined, so that no more is computed than what is asked of it.
+[[gnu::always_inline]] inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_)
     products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
-  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms),
-                    halo_);
+  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
 }
 
 /// One end of pairs, of which the other is any.
@@ -90,55 +131,63 @@ class ClosedEdge::Fixed {
         end_(end),
         home_(home) {
     for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
-      const std::size_t axis = edge.tables_[i].axis;
+      const Table& table = edge.tables_[i];
+      const std::size_t axis = table.axis;
       const int digits = end.digits[axis];
-      rows_[i] =
-          home ? edge.space_.met_by_home(axis, digits) : edge.space_.met_by_wanted(axis, digits);
+      rows_[i] = !table.plain ? (home ? table.by_home : table.by_wanted).data() +
+                                    at(digits) * at(edge.space_.ways(axis))
+                 : home ? edge.space_.met_by_home(axis, digits)
+                        : edge.space_.met_by_wanted(axis, digits);
       best_rows_[i] =
           home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
     }
   }
 
   double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
-    const auto digits = [&](const Table& table) { return other.digits[table.axis]; };
-    return seconds(prices, other.kind, home_ ? other.terms_inside : end_.terms_inside, rows_,
-                   digits);
+    Choice choice(edge_.cut_, false);
+    Meeting all = terms(home_ ? other.terms_inside : end_.terms_inside);
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::uint16_t number = rows_[i][other.digits[table.axis]];
+      if (table.plain) {
+        all *= meetings_[number];
+        continue;
+      }
+      const Table::Met& met = table.met[number];
+      all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
+                 ? met.meeting
+                 : choice.along(unknown, blocks(table, other.kind));
+    }
+    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
   }
 
   /// No end of this kind costs less.
   double least(const EdgePrices& prices, int other_kind) const {
-    const auto place = [&](const Table& table) {
-      return (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
-    };
-    const int inside = home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
-                             : end_.terms_inside;
-    return seconds(prices, other_kind, inside, best_rows_, place);
+    Choice choice(edge_.cut_, true);
+    Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
+                              : end_.terms_inside);
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
+      const Meeting& best = meetings_[best_rows_[i][place]];
+      const AxisReading::Along& of_kinds = blocks(table, other_kind);
+      all *= of_kinds.plain ? best : choice.along(best, of_kinds);
+    }
+    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
   }
 
  private:
   using Rows = std::array<const std::uint16_t*, axis_count>;
 
-  template <class Column>
-  double seconds(const EdgePrices& prices, int other_kind, int terms_inside, const Rows& rows,
-                 const Column& column) const {
+  static Meeting terms(int inside) {
+    Meeting meeting;
+    meeting.near_wanted = meeting.near_readers = static_cast<float>(inside);
+    return meeting;
+  }
+  const AxisReading::Along& blocks(const Table& table, int other_kind) const {
     const int home_kind = home_ ? end_.kind : other_kind,
               wanted_kind = home_ ? other_kind : end_.kind;
-    Meeting all;
-    all.near_wanted = all.near_readers = static_cast<float>(terms_inside);
-    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
-      const Table& table = edge_.tables_[i];
-      const Meeting& along = meetings_[rows[i][column(table)]];
-      if (table.plain) {
-        all *= along;
-        continue;
-      }
-      const bool apart = table.shifted && end_.digits[table.axis] != EndSpace::whole &&
-                         other_kinds_[at(other_kind)].parts[table.axis] > 1;
-      all *= with_halo(
-          apart ? strangers : along,
-          table.unhaloed[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]]);
-    }
-    return prices.seconds(edge_.rates_, all) * edge_.passes_;
+    return table.along[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
   }
 
   const ClosedEdge& edge_;
@@ -213,7 +262,7 @@ class ClosedEdge::Passage {
     return limit;
   }
 
-  EdgePrices prices(int kind_here, int kind_there) const {
+  [[gnu::always_inline]] EdgePrices prices(int kind_here, int kind_there) const {
     return forward_ ? edge_.prices(kind_here, kind_there) : edge_.prices(kind_there, kind_here);
   }
 
@@ -258,23 +307,26 @@ class ClosedEdge::Passage {
     double least;
     int kind;
     EdgePrices prices;
-    bool operator<(const Offer& other) const { return least < other.least; }
   };
 
   void reach(int kind) {
     const double limit = highest_limit(kind);
     double apart = infinity;  // with nothing in common
-    std::vector<Offer> offers;
+    std::vector<std::pair<double, int>> least_by_kind;
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart, limit)) break;
       const EdgePrices of_kinds = prices(group.kind, kind);
       apart = std::min(apart, group.least + of_kinds.most() * edge_.passes_);
       const double least = group.least + of_kinds.least() * edge_.passes_;
-      if (least < std::min(apart, limit)) offers.push_back({least, group.kind, of_kinds});
+      if (least < std::min(apart, limit)) least_by_kind.emplace_back(least, group.kind);
     }
-    std::erase_if(offers,
-                  [&](const Offer& offer) { return offer.least >= std::min(apart, limit); });
-    std::sort(offers.begin(), offers.end());
+    std::erase_if(least_by_kind,
+                  [&](const auto& known) { return known.first >= std::min(apart, limit); });
+    std::sort(least_by_kind.begin(), least_by_kind.end());
+    std::vector<Offer> offers;
+    offers.reserve(least_by_kind.size());
+    for (const auto& [least, other] : least_by_kind)
+      offers.push_back({least, other, prices(other, kind)});
     for (const int end : there_by_kind_[at(kind)]) {
       const Fixed fixed(edge_, !forward_, there_.ends[at(end)]);
       double best = std::min(apart, limit_[at(end)]);

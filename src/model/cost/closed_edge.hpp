@@ -30,27 +30,37 @@ class ClosedEdge {
                                        std::span<const double> limits) const;
 
  private:
-  class Fixed;
-  class Passage;
-  std::vector<double> from_one(bool forward, int candidate, double cost,
-                               std::span<const double> limits) const;
-  EdgePrices prices(int home_kind, int wanted_kind) const;
-  const EndSpace& space_;
-  const EdgeRates& rates_;
-  Side home_, wanted_;
-  double passes_;
   /// Of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
     std::vector<std::size_t> home_row, wanted_column;   ///< by kind
     std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: place_of_parts
-    bool shifted = false, plain = true;                 ///< plain: neither shifted nor with a halo
+    bool plain = true;                                  ///< all of them
     std::vector<AxisReading::Sizes> sizes;
-    std::vector<AxisReading::Unhaloed> unhaloed;
+    std::vector<AxisReading::Along> along;  ///< of the same: apart, so that sizes lie together
+    /// Where not all are plain, what two ways to split the axis have in common; else nothing.
+    struct Met {
+      Meeting meeting;
+      float own_forward = 1, own_backward = 1;
+      bool apart = false;
+    };
+    std::vector<Met> met;
+    std::vector<std::uint16_t> by_home, by_wanted;  ///< of them, by digits and digits
   };
+  class Fixed;
+  class Passage;
+  std::vector<double> from_one(bool forward, int candidate, double cost,
+                               std::span<const double> limits) const;
+  EdgePrices prices(int home_kind, int wanted_kind) const;
+  static Table::Met met_along(const Meeting& meeting, const AxisReading::Along& blocks);
+  void meet_all(Table& table, const std::vector<int>& homes, const std::vector<int>& wanted) const;
+  const EndSpace& space_;
+  const EdgeRates& rates_;
+  Side home_, wanted_;
+  double passes_;
   std::vector<Table> tables_;       ///< of axes that an end splits
+  int cut_ = 0;                     ///< how many of them are not plain
   AxisReading::Sizes whole_sizes_;  ///< of all others
-  float halo_ = 1;                  ///< a block with its halo is so many times the block at most
 };
 
 }  // namespace stratplan

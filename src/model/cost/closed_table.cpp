@@ -289,8 +289,40 @@ ClosedEdge::Side ClosedTable::side_of(const EdgeClass& edge, bool to) {
   return side;
 }
 
+namespace {
+
+std::int64_t key_of(int from_candidate, int to_candidate) {
+  return std::int64_t{from_candidate} << 32 | to_candidate;
+}
+
+}  // namespace
+
+double ClosedTable::edge_bound(int edge, int from_candidate, int to_candidate) const {
+  const EdgeClass& of = edge_class(edge);
+  if (!of.exact.empty())
+    if (const auto known = of.exact.find(key_of(from_candidate, to_candidate));
+        known != of.exact.end())
+      return known->second;
+  return of.model->cost(from_candidate, to_candidate);
+}
+
 double ClosedTable::edge_cost(int edge, int from_candidate, int to_candidate) const {
-  return edge_class(edge).model->cost(from_candidate, to_candidate);
+  const EdgeClass& of = edge_class(edge);
+  const auto [known, fresh] = of.exact.try_emplace(key_of(from_candidate, to_candidate));
+  if (!fresh) return known->second;
+  const auto decomposition = [&](int block_class, int candidate, std::size_t place) {
+    const Class& end = classes_[at(block_class)];
+    return spread(network_, end.block, decomposition_in(end, candidate))[place];
+  };
+  const LayerDistributions producer = distribute(
+                               network_.layer(of.producer),
+                               decomposition(of.from_class, from_candidate, of.from_place)),
+                           consumer =
+                               distribute(network_.layer(of.consumer),
+                                          decomposition(of.to_class, to_candidate, of.to_place));
+  return known->second =
+             stratplan::edge_cost(edge_rates_, producer.home, consumer.inputs[of.input]).value *
+             passes();
 }
 
 std::vector<double> ClosedTable::through(int edge, bool forward, std::span<const double> costs,

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "model/cost/block_model.hpp"
@@ -50,6 +51,7 @@ class ClosedTable final : public WideTable {
   std::span<const std::int64_t> memory(int node) const override { return class_of(node).memory; }
   std::span<const Edge> edges() const override { return edges_; }
   double edge_cost(int edge, int from_candidate, int to_candidate) const override;
+  double edge_bound(int edge, int from_candidate, int to_candidate) const override;
   std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                               std::span<const double> limits) const override;
   std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs,
@@ -91,6 +93,7 @@ class ClosedTable final : public WideTable {
     int from_class = -1, to_class = -1;
     std::size_t from_place = 0, to_place = 0;  ///< of the layers in their blocks
     std::unique_ptr<ClosedEdge> model;
+    mutable std::unordered_map<std::int64_t, double> exact;  ///< by pair of candidates
   };
 
   const Class& class_of(int node) const {

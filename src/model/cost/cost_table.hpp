@@ -49,9 +49,15 @@ class WideTable {
   virtual std::span<const double> node_costs(int node) const = 0;    ///< seconds, by candidate
   virtual std::span<const std::int64_t> memory(int node) const = 0;  ///< bytes, by candidate
   virtual std::span<const Edge> edges() const = 0;
-  virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;  ///< seconds
-  /// By candidate `it` of the edge's other end: the least of costs[c] + edge_cost over all candidates c of this end; where that is above limits[it], something between the
-  /// two. `forward`: from the edge's `from` to its `to`.
+  /// Seconds. Remembered: to be asked by one thread, while none asks for anything else.
+  virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
+  /// No more than edge_cost, looked up; the same once edge_cost has been asked for.
+  virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
+    return edge_cost(edge, from_candidate, to_candidate);
+  }
+  /// By candidate `it` of the edge's other end: the least of costs[c] + a bound of edge_cost over all
+  /// candidates c of this end; where that is above limits[it], something between the two. `forward`:
+  /// from the edge's `from` to its `to`.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                                       std::span<const double> limits) const = 0;
   /// The same from one candidate of this end alone, at no cost of its own.

@@ -60,6 +60,11 @@ class EndSpace {
     return pools_[axis].best_row(pools_[axis].best_by_wanted, digits);
   }
   std::size_t place_of_parts(std::size_t axis, int parts) const;
+  /// Ways to split an axis: one for each value of End::digits.
+  int ways(std::size_t axis) const { return static_cast<int>(pools_[axis].digits.size()); }
+  int parts(std::size_t axis, int digits) const {
+    return pools_[axis].digits[static_cast<std::size_t>(digits)].parts();
+  }
   /// The digits of an axis that nothing splits.
   static constexpr int whole = 0;
 

@@ -1,23 +1,24 @@
 #include "model/partition/axis_digits.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <optional>
 
 namespace stratplan {
 namespace {
 
-/// A place in a split's digits: what is left of the digit at hand. Where the digits of two splits do not divide each other parts of digits are no whole numbers.
+/// A place in a split's digits: what is left of the digit at hand.
 class Cursor {
  public:
   explicit Cursor(const AxisDigits& split) : split_(split) { begin(); }
   bool done() const { return at_ == split_.digits.size(); }
-  double left() const { return left_; }
-  double stride() const { return split_.digits[at_].stride; }
+  int left() const { return left_; }
+  int stride() const { return split_.digits[at_].stride; }
   /// Ranks after which the index repeats.
-  double span() const { return stride() * left_; }
-  void take(double parts) {
+  int span() const { return stride() * left_; }
+  /// Requires that `parts` divides left().
+  void take(int parts) {
     left_ /= parts;
-    if (left_ > 1 + 1e-9) return;
+    if (left_ > 1) return;
     ++at_;
     begin();
   }
@@ -28,12 +29,32 @@ class Cursor {
   }
   const AxisDigits& split_;
   std::size_t at_ = 0;
-  double left_ = 1;
+  int left_ = 1;
 };
 
-bool spread(const AxisDigits& split, int innermost) {
-  return std::ranges::any_of(
-      split.digits, [&](const AxisDigits::Digit& digit) { return digit.stride >= innermost; });
+bool divides(int a, int b) { return b % a == 0; }
+bool divide(int a, int b) { return divides(a, b) || divides(b, a); }
+
+/// Parts outside the innermost level; none if a digit within lies in front of one outside, so that a
+/// group's blocks are not neighbours.
+std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
+  int parts = 1;
+  bool inside = false;
+  for (const AxisDigits::Digit& digit : split.digits) {
+    const bool outside = digit.stride >= innermost;
+    if (outside && inside) return {};
+    inside = !outside;
+    if (outside) parts *= digit.parts;
+  }
+  return parts;
+}
+
+/// Of blocks that one end divides into `parts`, at the borders of an innermost group's blocks at the
+/// other.
+Reach reach(int parts, const AxisDigits& other, int innermost) {
+  const std::optional<int> outside = parts_outside(other, innermost);
+  if (!outside || *outside == 1) return Reach::All;
+  return parts == *outside ? Reach::Nothing : Reach::OneSide;
 }
 
 }  // namespace
@@ -60,21 +81,21 @@ AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int 
   return along;
 }
 
-Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, bool shifted) {
-  if (shifted && !home.digits.empty() && !wanted.digits.empty()) return strangers;
+Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost) {
   Meeting meeting;
-  meeting.home_spread = spread(home, innermost);
-  meeting.wanted_spread = spread(wanted, innermost);
   Cursor a(home), b(wanted);
   while (!a.done() && !b.done()) {
-    // Digits of the same place in the index, read at different places of the rank number: some rank has the first index of one and the last of the other. The
-    // digits of an innermost group's own ranks take all values in it.
-    if (std::abs(a.span() - b.span()) > 1e-6) {
+    const int both = std::min(a.left(), b.left());
+    if (!divide(a.left(), b.left())) return unknown;
+    // Digits of the same place in the index, read at different places of the rank number: some rank
+    // has unlike indices. The digits of an innermost group's own ranks take all values in it.
+    const int a_stride = a.span() / both, b_stride = b.span() / both;
+    if (a_stride != b_stride) {
+      if (!divide(a_stride, b_stride)) return unknown;
       meeting.common = 0;
       if (a.stride() >= innermost) meeting.near_home = 0;
       if (b.stride() >= innermost) meeting.near_wanted = 0;
     }
-    const double both = std::min(a.left(), b.left());
     a.take(both);
     b.take(both);
   }
@@ -92,6 +113,12 @@ Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, bo
   }
   if (meeting.near_home == 0) meeting.near_homes = 0;
   if (meeting.near_wanted == 0) meeting.near_readers = 0;
+  const auto reach_of = [&](float share, int parts, const AxisDigits& other) {
+    if (share == 1) return reach(parts, other, innermost);
+    return share == 0 ? Reach::Apart : Reach::Share;
+  };
+  meeting.home_reach = reach_of(meeting.near_home, wanted.parts(), home);
+  meeting.wanted_reach = reach_of(meeting.near_wanted, home.parts(), wanted);
   return meeting;
 }
 

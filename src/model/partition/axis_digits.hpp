@@ -7,6 +7,7 @@
 //   home block    0 0 | 1 1    digit of stride 2
 //   wanted block  0 1 | 0 1    digit of stride 1: on ranks 1 and 2 home and wanted have nothing in common
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -28,16 +29,33 @@ struct AxisDigits {
 /// Of an axis that is split by the dimensions `by`, outermost first. `innermost`: ranks of the innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
-/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see it worst. Shares are of equally long blocks.
+/// How much of what a block needs lies in the rank's innermost group, on the ranks that see it worst.
+/// Beyond its own place (a halo, uneven blocks), if the group has all of that place:
+enum class Reach : std::uint8_t {
+  Nothing,  ///< the group has that one block alone
+  OneSide,  ///< the rank's block is at the border of its group's
+  All,      ///< unknown, or the group has all
+  // If it has not:
+  Apart,  ///< the group has none of that place
+  Share,  ///< the group has a share of it, and nothing beyond
+};
+constexpr Reach better(Reach a, Reach b) {
+  if (a == b) return a;
+  if (a <= Reach::All && b <= Reach::All) return std::max(a, b);
+  return a >= Reach::Apart && b >= Reach::Apart ? Reach::Share : Reach::All;
+}
+
+/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see it
+/// worst. Shares are of equally long blocks. No rank has more than that in common where this says so:
+/// what is unknown counts as common and near.
 struct Meeting {
-  float common =
-      1;  ///< 1: on each rank one of its blocks lies in the other; 0: on some rank they have nothing in common
+  float common = 1;  ///< 0: on some rank its blocks have nothing in common; 1: that is not known
   float near_home =
       1;  ///< share of a rank's wanted block that ranks of its innermost group hold at home,
   float near_homes = 1;    ///< in so many home blocks
   float near_wanted = 1;   ///< share of a rank's home block that each of
   float near_readers = 1;  ///< so many wanted blocks of its innermost group has
-  bool home_spread = false, wanted_spread = false;  ///< several innermost groups divide the axis
+  Reach home_reach = Reach::All, wanted_reach = Reach::All;
   friend auto operator<=>(const Meeting&, const Meeting&) = default;
   Meeting& operator*=(const Meeting& other) {
     common *= other.common;
@@ -54,13 +72,14 @@ struct Meeting {
     near_homes = std::max(near_homes, other.near_homes);
     near_wanted = std::max(near_wanted, other.near_wanted);
     near_readers = std::max(near_readers, other.near_readers);
-    home_spread = home_spread && other.home_spread;
-    wanted_spread = wanted_spread && other.wanted_spread;
+    home_reach = better(home_reach, other.home_reach);
+    wanted_reach = better(wanted_reach, other.wanted_reach);
   }
 };
+/// Anything may be common and near.
+inline constexpr Meeting unknown{1, 1, 1e6F, 1, 1e6F, Reach::All, Reach::All};
 /// Blocks that have nothing in common, not even in the same innermost group.
-inline constexpr Meeting strangers{0, 0, 0, 0, 0, true, true};
-/// `shifted`: the two axes begin at different places, so that no block lies in another but in the whole.
-Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost, bool shifted = false);
+inline constexpr Meeting strangers{0, 0, 0, 0, 0, Reach::Apart, Reach::Apart};
+Meeting meet(const AxisDigits& home, const AxisDigits& wanted, int innermost);
 
 }  // namespace stratplan

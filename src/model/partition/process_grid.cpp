@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <ranges>
 #include <stdexcept>
 
 #include "model/base/assert.hpp"
@@ -143,7 +142,8 @@ int ProcessGrid::index(Dim dim, int rank) const {
 int ProcessGrid::rank_at(const std::array<int, dim_count>& indices) const {
   std::array<int, dim_count> rest = indices;
   int rank = 0, weight = 1;
-  for (const Digit& digit : std::views::reverse(digits_)) {
+  for (std::size_t left = digits_.size(); left > 0; --left) {
+    const Digit& digit = digits_[left - 1];
     int& index = rest[static_cast<std::size_t>(digit.dim)];
     rank += index % digit.parts * weight;
     index /= digit.parts;
@@ -215,6 +215,21 @@ ProcessGrid ProcessGrid::relabelled(const DimList& from, Dim to) const {
   for (Digit& digit : grid.digits_)
     if (std::find(from.begin(), from.end(), digit.dim) != from.end()) digit.dim = to;
   grid.merge_neighbours();
+  grid.sum_up();
+  return grid;
+}
+
+ProcessGrid ProcessGrid::in_groups_of(int innermost) const {
+  ProcessGrid grid;
+  int stride = ranks_;
+  for (const Digit& digit : digits_) {
+    stride /= digit.parts;
+    int inner = std::clamp(innermost / stride, 1, digit.parts);
+    if (digit.parts % inner != 0) inner = 1;
+    const std::uint8_t level = innermost < ranks_ ? 1 : 0;
+    if (inner < digit.parts) grid.digits_.push_back({0, digit.dim, digit.parts / inner});
+    if (inner > 1) grid.digits_.push_back({level, digit.dim, inner});
+  }
   grid.sum_up();
   return grid;
 }

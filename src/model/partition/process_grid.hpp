@@ -75,6 +75,9 @@ class ProcessGrid {
   /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
   /// list a dimension twice in a level ("R2 H2 R2") and need not be in canonical order.
   ProcessGrid relabelled(const DimList& from, Dim to) const;
+  /// The same rank numbers, with digits cut where groups of `innermost` ranks begin: at most two
+  /// levels. What cannot be cut there lies outside.
+  ProcessGrid in_groups_of(int innermost) const;
   /// Digits outermost first; levels separated by " | "; "N1" for one rank. Inverse of parse.
   std::string text() const;
 

@@ -225,55 +225,75 @@ TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, i
   return list;
 }
 
-namespace {
-
-/// What one rank receives from the pieces laid out on `grid`, by the outermost level that lies between it and the sender. A sender agrees with the rank on
-/// the outer levels exactly if each of its indices does, so agreeing pieces are counted along each axis and multiplied. Redundant copies agree at every
-/// level, since the nearest one serves; of the `terms` of a sum each is received.
-std::vector<Traffic::Direction> received_by_level(const Pieces& pieces, const ProcessGrid& grid,
-                                                  const DimList& terms, int rank) {
-  const auto agreeing = [&](int levels) {
-    Traffic::Direction sum{1, 1};
-    for (const Dim dim : terms) sum.messages *= grid.parts_from(dim, levels);
-    sum.elements = sum.messages;
-    for (std::size_t axis = 0; axis < axis_count; ++axis) {
-      Traffic::Direction along;
-      for (const Piece& piece : pieces[axis]) {
-        const bool agrees = std::all_of(piece.by.begin(), piece.by.end(), [&](Dim dim) {
-          const int inner = grid.parts_from(dim, levels);
-          return at(piece.index, dim) / inner == grid.index(dim, rank) / inner;
-        });
-        along.messages += agrees;
-        along.elements += agrees ? piece.overlap.size() : 0;
-      }
-      sum.messages *= along.messages;
-      sum.elements *= along.elements;
-    }
-    return sum;
-  };
-  std::vector<Traffic::Direction> received;
-  Traffic::Direction outer = agreeing(0);
-  for (int level = 0; level < grid.levels(); ++level) {
-    const Traffic::Direction inner = agreeing(level + 1);
-    received.push_back({outer.messages - inner.messages, outer.elements - inner.elements});
-    outer = inner;
+ArrivalCounts::ArrivalCounts(const Distribution& home, const Needed& needed, bool adjoint)
+    : home_(home), needed_(needed), adjoint_(adjoint) {
+  check_ranks(home, needed);
+  const ProcessGrid& grid = senders().grid;
+  for (int levels = 0; levels <= grid.levels(); ++levels) {
+    std::int64_t terms = 1;
+    if (adjoint)
+      for (const Dim dim : needed.iteration.dims_with(Role::Gathered))
+        terms *= grid.parts_from(dim, levels);
+    terms_.push_back(terms);
   }
-  return received;
 }
 
-template <class PiecesOf>
-Traffic sum_up(const ProcessGrid& grid, const DimList& terms, PiecesOf&& pieces_of) {
+/// The blocks along an axis that a receiver's interval meets, and which of them agree with the
+/// receiver's own at the senders' end. A block agrees on the outer levels exactly if each of its
+/// indices does.
+std::vector<Arrivals> ArrivalCounts::along(Axis axis, int rank) const {
+  const Distribution& from = senders();
+  const std::vector<Piece> pieces = adjoint_
+                                        ? readers_along(needed_, axis, home_.owned(axis, rank))
+                                        : owners_along(home_, axis, needed_.region(axis, rank));
+  std::vector<Arrivals> within(terms_.size());
+  for (std::size_t levels = 0; levels < within.size(); ++levels) {
+    for (const Piece& piece : pieces) {
+      const bool agrees = std::ranges::all_of(piece.by, [&](Dim dim) {
+        const int inner = from.grid.parts_from(dim, static_cast<int>(levels));
+        return at(piece.index, dim) / inner == from.grid.index(dim, rank) / inner;
+      });
+      if (!agrees) continue;
+      within[levels].messages += 1;
+      within[levels].elements += piece.overlap.size();
+    }
+  }
+  return within;
+}
+
+std::span<const Arrivals> ArrivalCounts::within(int rank) {
+  within_.clear();
+  for (const std::int64_t terms : terms_) within_.push_back({terms, terms});
+  for (const Axis axis : all_axes) {
+    std::int64_t place = 0;  // of the rank's blocks at both ends
+    for (const Distribution* end : {&home_, &needed_.iteration})
+      for (const Dim dim : end->split(axis).by)
+        place = place * end->grid.parts(dim) + end->grid.index(dim, rank);
+    std::vector<Arrivals>& counts = known_[static_cast<std::size_t>(axis)][place];
+    if (counts.empty()) counts = along(axis, rank);
+    for (std::size_t levels = 0; levels < counts.size(); ++levels) {
+      within_[levels].messages *= counts[levels].messages;
+      within_[levels].elements *= counts[levels].elements;
+    }
+  }
+  return within_;
+}
+
+namespace {
+
+Traffic summarize(const Distribution& home, const Needed& needed, bool adjoint) {
+  ArrivalCounts counts(home, needed, adjoint);
   Traffic traffic;
-  traffic.received.resize(static_cast<std::size_t>(grid.levels()));
-  for (int rank = 0; rank < grid.ranks(); ++rank) {
-    const auto received = received_by_level(pieces_of(rank), grid, terms, rank);
-    for (std::size_t level = 0; level < received.size(); ++level) {
-      traffic.received[level].messages =
-          std::max(traffic.received[level].messages, received[level].messages);
-      traffic.received[level].elements =
-          std::max(traffic.received[level].elements, received[level].elements);
-      traffic.total_messages += received[level].messages;
-      traffic.total_elements += received[level].elements;
+  for (int rank = 0; rank < home.grid.ranks(); ++rank) {
+    const std::span<const Arrivals> within = counts.within(rank);
+    traffic.received.resize(within.size() - 1);
+    for (std::size_t level = 0; level + 1 < within.size(); ++level) {
+      const Arrivals from{within[level].messages - within[level + 1].messages,
+                          within[level].elements - within[level + 1].elements};
+      Arrivals& most = traffic.received[level];
+      most = {std::max(most.messages, from.messages), std::max(most.elements, from.elements)};
+      traffic.total_messages += from.messages;
+      traffic.total_elements += from.elements;
     }
   }
   return traffic;
@@ -282,14 +302,11 @@ Traffic sum_up(const ProcessGrid& grid, const DimList& terms, PiecesOf&& pieces_
 }  // namespace
 
 Traffic summarize(const Distribution& home, const Needed& needed) {
-  check_ranks(home, needed);
-  return sum_up(home.grid, {}, [&](int rank) { return owners(home, needed.region(rank)); });
+  return summarize(home, needed, false);
 }
 
 Traffic summarize_adjoint(const Distribution& home, const Needed& needed) {
-  check_ranks(home, needed);
-  return sum_up(needed.iteration.grid, needed.iteration.dims_with(Role::Gathered),
-                [&](int rank) { return readers(needed, home.owned(rank)); });
+  return summarize(home, needed, true);
 }
 
 }  // namespace stratplan

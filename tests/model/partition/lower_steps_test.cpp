@@ -252,7 +252,7 @@ TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
     const Decomposition one = Decomposition::parse(from), other = Decomposition::parse(to);
     const Distribution home = distribute(network.layer(first), one).home;
     const Needed needed = distribute(network.layer(second), other).inputs[0];
-    std::map<Phase, Traffic::Direction> received;
+    std::map<Phase, Arrivals> received;
     for (int rank = 0; rank < one.grid.ranks(); ++rank) {
       for (const auto& [step, exchange] :
            steps_with<ExchangeStep>(lower_edge(network, first, one, second, 0, other, {}, rank))) {

@@ -490,7 +490,7 @@ Traffic counted(const Pair& pair, bool adjoint, std::size_t levels) {
   Traffic traffic;
   traffic.received.resize(levels);
   for (int rank = 0; rank < pair.ranks(); ++rank) {
-    std::vector<Traffic::Direction> mine(levels);
+    std::vector<Arrivals> mine(levels);
     const TransferList list = adjoint ? enumerate_adjoint(pair.home, pair.needed, rank)
                                       : enumerate(pair.home, pair.needed, rank);
     for (const Transfer& t : list.receives) {
@@ -525,8 +525,7 @@ RC_GTEST_PROP(Transfer, SummarizeEqualsCounting, ()) {
     RC_ASSERT(found.total_messages == expected.total_messages);
     RC_ASSERT(found.total_elements == expected.total_elements);
     for (std::size_t level = 0; level < expected.received.size(); ++level) {
-      const Traffic::Direction direction =
-          level < found.received.size() ? found.received[level] : Traffic::Direction{};
+      const Arrivals direction = level < found.received.size() ? found.received[level] : Arrivals{};
       RC_ASSERT(direction.messages == expected.received[level].messages);
       RC_ASSERT(direction.elements == expected.received[level].elements);
     }
