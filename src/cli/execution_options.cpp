@@ -7,7 +7,7 @@
 
 #include "model/base/error.hpp"
 #include "model/base/suggestion.hpp"
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
 
 namespace stratplan {

@@ -1,5 +1,5 @@
 #include "cli/commands.hpp"
-#include "model/base/standard_streams.hpp"
+#include "model/base/system/standard_streams.hpp"
 
 int main(int count, char** arguments) {
   stratplan::prepare_standard_streams();

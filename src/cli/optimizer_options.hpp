@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/executor.hpp"
+#include "runtime/exec/executor.hpp"
 
 namespace stratplan {
 

@@ -9,9 +9,9 @@
 #include <limits>
 
 #include "cli/console.hpp"
-#include "cli/described_workspace.hpp"
+#include "cli/offline_workspace.hpp"
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/limits.hpp"
 #include "session/training.hpp"
 #include "tuner/measuring.hpp"

@@ -8,7 +8,7 @@
 
 #include "cli/optimizer_options.hpp"
 #include "model/base/units.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/machine/machine_profile.hpp"
 #include "model/network/network.hpp"
 #include "model/partition/execution.hpp"
 
@@ -47,7 +47,7 @@ Bytes parse_bytes(const std::string& text);
 std::vector<std::int64_t> parse_extents(const std::string& text);
 /// read_machine, for what is executed so; says on standard error if the answer is an estimate. Throws InputError, too, if it states no rate of such numbers.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
-/// check_writable (model/base/output.hpp), unless there is to be no such output.
+/// check_writable (model/base/system/output.hpp), unless there is to be no such output.
 void check_output(const std::string& file);
 /// Makes the folder of cached measurements. Throws EnvironmentError where nothing can be written
 /// there.

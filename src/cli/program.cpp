@@ -12,8 +12,8 @@
 #include "cli/provenance.hpp"
 #include "job/rank.hpp"
 #include "model/base/error.hpp"
-#include "model/base/standard_streams.hpp"
 #include "model/base/suggestion.hpp"
+#include "model/base/system/standard_streams.hpp"
 
 namespace stratplan {
 namespace {

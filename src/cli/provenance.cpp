@@ -7,10 +7,10 @@
 #include <ctime>
 
 #include "build_info.hpp"
-#include "model/base/cpu_time.hpp"
-#include "model/base/json.hpp"
-#include "model/base/this_machine.hpp"
-#include "runtime/backend.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/this_machine.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

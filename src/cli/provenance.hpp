@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/base/provenance.hpp"
+#include "model/base/system/provenance.hpp"
 
 namespace stratplan {
 

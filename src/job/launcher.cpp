@@ -14,10 +14,10 @@
 #include <set>
 #include <thread>
 
-#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
-#include "model/base/process.hpp"
-#include "model/base/process_tree.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/process.hpp"
+#include "model/base/system/process_tree.hpp"
 
 namespace stratplan {
 namespace {
@@ -25,8 +25,9 @@ namespace {
 /// Tells the ranks whose child they are.
 constexpr const char* supervised_variable = "STRATPLAN_SUPERVISED";
 
-constexpr std::chrono::milliseconds look_interval{20};
-constexpr std::chrono::seconds patience{5};  ///< with mpirun that was asked to end its ranks
+constexpr std::chrono::milliseconds launcher_interval{20};
+constexpr std::chrono::seconds launcher_patience{
+    5};  ///< with mpirun that was asked to end its ranks
 
 /// Adopts the processes that a job's own leave behind, and ends them when this goes: mpirun does
 /// not wait for ranks that it has ended, and one that is killed ends none.
@@ -36,9 +37,9 @@ class Orphans {
   Orphans(const Orphans&) = delete;
   Orphans& operator=(const Orphans&) = delete;
   ~Orphans() {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + launcher_patience;
     while (end_all() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::sleep_for(look_interval);
+      std::this_thread::sleep_for(launcher_interval);
     prctl(PR_SET_CHILD_SUBREAPER, 0);
   }
 
@@ -66,10 +67,10 @@ class Orphans {
 void end(int child) {
   kill(child, SIGTERM);
   kill(child, SIGCONT);
-  const auto deadline = std::chrono::steady_clock::now() + patience;
+  const auto deadline = std::chrono::steady_clock::now() + launcher_patience;
   while (std::chrono::steady_clock::now() < deadline) {
     if (look_for_end(child)) return;
-    std::this_thread::sleep_for(look_interval);
+    std::this_thread::sleep_for(launcher_interval);
   }
   kill(child, SIGKILL);
   wait_for_end(child);
@@ -94,7 +95,7 @@ std::optional<int> wait_for(int child, const Launch& launch) {
       end(child);
       return {};
     }
-    std::this_thread::sleep_for(look_interval);
+    std::this_thread::sleep_for(launcher_interval);
   }
 }
 

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "model/base/error.hpp"
-#include "model/base/process.hpp"
+#include "model/base/system/process.hpp"
 #include "model/base/text.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/comm/socket.hpp"
@@ -19,8 +19,8 @@
 namespace stratplan {
 namespace {
 
-constexpr std::chrono::seconds patience{2};  ///< between asking a rank to end and ending it
-constexpr std::chrono::milliseconds look_interval{10};
+constexpr std::chrono::seconds rank_patience{2};  ///< between asking a rank to end and ending it
+constexpr std::chrono::milliseconds rank_interval{10};
 
 /// This process's, with what makes a rank of its copy.
 std::vector<std::string> environment_of(int rank, const std::vector<int>& sockets, int threads) {
@@ -79,12 +79,12 @@ class Children {
   /// Asks them to end, and ends those that do not. Asked more than once, for one that trains takes
   /// the first time for a request to checkpoint.
   void end_all() {
-    const auto deadline = std::chrono::steady_clock::now() + patience;
+    const auto deadline = std::chrono::steady_clock::now() + rank_patience;
     while (any() && std::chrono::steady_clock::now() < deadline) {
       signal(SIGTERM);
       for (pid_t& child : children_)
         if (child > 0 && waitpid(child, nullptr, WNOHANG) != 0) child = 0;
-      std::this_thread::sleep_for(any() ? look_interval : std::chrono::milliseconds(0));
+      std::this_thread::sleep_for(any() ? rank_interval : std::chrono::milliseconds(0));
     }
     signal(SIGKILL);
     for (pid_t& child : children_)
@@ -109,7 +109,7 @@ ProcessesEnd find_cause(Children& children, const ProcessesEnd& seen) {
   while (children.any() && std::chrono::steady_clock::now() < deadline) {
     const auto [rank, status] = children.look();
     if (rank >= 0 && WIFSIGNALED(status)) return end_of(rank, status);
-    if (rank < 0) std::this_thread::sleep_for(look_interval);
+    if (rank < 0) std::this_thread::sleep_for(rank_interval);
   }
   return seen;
 }
@@ -133,7 +133,7 @@ ProcessesEnd supervise(Children& children, const std::function<bool()>& hangs) {
         break;  // those that checkpoint do so together
     } else if (rank < 0) {
       if (hangs && hangs()) return {static_cast<int>(ExitCode::Communication), false, 0, -1};
-      std::this_thread::sleep_for(look_interval);
+      std::this_thread::sleep_for(rank_interval);
     }
   }
   return end;

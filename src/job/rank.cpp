@@ -14,7 +14,7 @@
 #include "job/stop_request.hpp"
 #include "model/base/error.hpp"
 #include "model/base/message.hpp"
-#include "model/base/standard_streams.hpp"
+#include "model/base/system/standard_streams.hpp"
 #include "model/base/text.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "runtime/communicator.hpp"
-#include "runtime/flight_recorder.hpp"
+#include "runtime/device/communicator.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 

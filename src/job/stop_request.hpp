@@ -1,6 +1,6 @@
 #pragma once
 // Being asked to stop: by SIGUSR1, as batch systems send it before time runs out, and by SIGTERM. The handler sets a flag; who trains looks at it.
-#include "runtime/flight_recorder.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 

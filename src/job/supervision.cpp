@@ -15,11 +15,11 @@
 #include "job/processes.hpp"
 #include "model/base/error.hpp"
 #include "model/base/message.hpp"
-#include "model/base/standard_streams.hpp"
-#include "model/partition/lower.hpp"
-#include "model/partition/step_text.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/job_watch.hpp"
+#include "model/base/system/standard_streams.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/program/op_text.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/watch/job_watch.hpp"
 
 namespace stratplan {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/base/log.hpp"
-#include "model/plan.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 

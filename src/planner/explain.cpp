@@ -6,11 +6,11 @@
 #include <numeric>
 
 #include "model/base/index.hpp"
-#include "model/cost/closed_table.hpp"
-#include "model/cost/edge_model.hpp"
+#include "model/cost/closed_form/closed_table.hpp"
+#include "model/cost/closed_form/edge_cost.hpp"
 #include "model/cost/layer_cost.hpp"
+#include "planner/large_scale_search.hpp"
 #include "planner/prediction.hpp"
-#include "planner/wide_search.hpp"
 
 namespace stratplan {
 namespace {

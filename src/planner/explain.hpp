@@ -3,8 +3,8 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 

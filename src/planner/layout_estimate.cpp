@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "model/cost/layer_cost.hpp"
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/recompute.hpp"
 
 namespace stratplan {
 

@@ -5,9 +5,9 @@
 #include <tuple>
 #include <vector>
 
-#include "model/cost/block_model.hpp"
-#include "model/cost/collective_cost.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/cost/closed_form/block_cost.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "model/machine/machine_profile.hpp"
 #include "model/partition/block.hpp"
 
 namespace stratplan {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "model/cost/step_cost.hpp"
-#include "model/cost/ways.hpp"
-#include "model/partition/slabs.hpp"
+#include "model/cost/op_cost.hpp"
+#include "model/machine/transports.hpp"
+#include "model/partition/lowering/overlapped_halo.hpp"
 #include "planner/prediction.hpp"
 
 namespace stratplan {

@@ -4,8 +4,8 @@
 #include <set>
 #include <string>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 

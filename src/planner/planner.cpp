@@ -13,14 +13,14 @@
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "planner/baselines.hpp"
-#include "planner/memory_choices.hpp"
-#include "planner/outline.hpp"
+#include "planner/large_scale_search.hpp"
+#include "planner/memory_saving.hpp"
 #include "planner/overlap.hpp"
 #include "planner/prediction.hpp"
+#include "planner/quick_estimate.hpp"
 #include "planner/weighted_table.hpp"
-#include "planner/wide_search.hpp"
 
 namespace stratplan {
 

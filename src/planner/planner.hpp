@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
 
-/// What the planner may choose where memory is short (planner/memory_choices). What it may not stays as the network's training and `execution` say.
+/// What the planner may choose where memory is short (planner/memory_saving). What it may not stays as the network's training and `execution` say.
 struct FreeMeans {
   bool micro_batches = true, sharding = true, recompute = true;
 };

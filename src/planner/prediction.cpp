@@ -5,7 +5,7 @@
 
 #include "model/cost/memory.hpp"
 #include "model/cost/simulator.hpp"
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 

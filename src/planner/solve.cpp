@@ -8,7 +8,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {

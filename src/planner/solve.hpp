@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "model/base/json_fwd.hpp"
+#include "model/base/json/json_fwd.hpp"
 #include "search/dense_table.hpp"
 
 namespace stratplan {

@@ -4,8 +4,8 @@
 
 #include "model/base/error.hpp"
 #include "profile/kernel_profile.hpp"
-#include "profile/probe.hpp"
-#include "profile/stream_clock.hpp"
+#include "profile/measure/probe.hpp"
+#include "profile/measure/stream_clock.hpp"
 
 namespace stratplan {
 namespace {

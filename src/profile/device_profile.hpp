@@ -2,9 +2,9 @@
 // Rates of one rank while all are busy, for estimates of what was not measured; and what the executor adds to each step.
 #include <array>
 
-#include "model/cost/machine_profile.hpp"
-#include "profile/team.hpp"
-#include "runtime/backend.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "profile/measure/team.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

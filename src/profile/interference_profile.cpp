@@ -7,7 +7,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/statistics.hpp"
 #include "profile/kernel_profile.hpp"
-#include "profile/probe.hpp"
+#include "profile/measure/probe.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "runtime/backend.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "model/base/assert.hpp"
-#include "model/base/shell.hpp"
+#include "model/base/system/shell.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "model/base/error.hpp"
-#include "profile/load_guard.hpp"
-#include "profile/stream_clock.hpp"
+#include "profile/measure/load_guard.hpp"
+#include "profile/measure/stream_clock.hpp"
 
 namespace stratplan {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "profile/kernel_runs.hpp"
-#include "profile/sampler.hpp"
-#include "profile/stream_clock.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "profile/measure/kernel_runs.hpp"
+#include "profile/measure/sampler.hpp"
+#include "profile/measure/stream_clock.hpp"
 
 namespace stratplan {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "model/base/assert.hpp"
-#include "model/cost/collective_cost.hpp"
-#include "profile/link_profiler.hpp"
-#include "profile/load_guard.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "profile/measure/link_profiler.hpp"
+#include "profile/measure/load_guard.hpp"
 
 namespace stratplan {
 

@@ -1,9 +1,9 @@
 #pragma once
 // Measures messages and collectives by size. All ranks take part, neighbours with each other, as in a step; each buffer has just been written, as by the packing kernel
 // before it, and the ranks run freely between rounds. So a sample's mean over the ranks is what one more such step adds to a program.
+#include "profile/measure/sampler.hpp"
 #include "profile/profile_request.hpp"
-#include "profile/sampler.hpp"
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "model/partition/execution.hpp"
-#include "profile/probe.hpp"
+#include "profile/measure/probe.hpp"
 
 namespace stratplan {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 // How much of a sum of gradients kernels can hide. Between cores that share memory the processors move the data themselves, and nothing is gained;
 // a slow network works alone for most of the time, if somebody looks after it now and then.
-#include "profile/team.hpp"
-#include "runtime/backend.hpp"
+#include "profile/measure/team.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

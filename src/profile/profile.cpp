@@ -9,7 +9,7 @@
 #include "profile/device_profile.hpp"
 #include "profile/interference_profile.hpp"
 #include "profile/link_profile.hpp"
-#include "profile/link_profiler.hpp"
+#include "profile/measure/link_profiler.hpp"
 #include "profile/overlap_profile.hpp"
 
 namespace stratplan {

@@ -1,10 +1,10 @@
 #pragma once
 // Measures what a request asks for, on all ranks at once, and adds it to what was known.
 #include "profile/kernel_profile.hpp"
+#include "profile/measure/team.hpp"
 #include "profile/profile_request.hpp"
-#include "profile/team.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/collective_groups.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/collective_groups.hpp"
 
 namespace stratplan {
 

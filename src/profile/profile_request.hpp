@@ -5,9 +5,9 @@
 #include <tuple>
 #include <vector>
 
-#include "model/base/fields.hpp"
-#include "model/base/json_fwd.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/base/json/fields.hpp"
+#include "model/base/json/json_fwd.hpp"
+#include "model/machine/machine_profile.hpp"
 
 namespace stratplan {
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "model/base/cpu_time.hpp"
-#include "model/base/json.hpp"
-#include "model/base/shell.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/shell.hpp"
 #include "model/base/text.hpp"
-#include "model/timings.hpp"
+#include "model/plan/timings.hpp"
 #include "report/objective.hpp"
 
 namespace stratplan {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
+#include "model/cost/op_cost.hpp"
 #include "model/cost/simulator.hpp"
-#include "model/cost/step_cost.hpp"
 #include "planner/prediction.hpp"
 
 namespace stratplan {

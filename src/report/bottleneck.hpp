@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "model/base/json_fwd.hpp"
-#include "model/cost/faster_machine.hpp"
+#include "model/base/json/json_fwd.hpp"
 #include "model/cost/memory.hpp"
-#include "model/plan.hpp"
+#include "model/machine/faster_machine.hpp"
+#include "model/plan/plan.hpp"
 #include "report/table.hpp"
 
 namespace stratplan {

@@ -2,9 +2,9 @@
 // Predicted against measured of one plan: in total, per kind of step, and per layer with the worst offenders first.
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
-#include "model/timings.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
+#include "model/plan/timings.hpp"
 #include "report/layers.hpp"
 
 namespace stratplan {

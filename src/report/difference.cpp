@@ -8,9 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
-#include "model/cost/ways.hpp"
+#include "model/machine/transports.hpp"
 
 namespace stratplan {
 namespace {

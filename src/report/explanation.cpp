@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 
 namespace stratplan {
@@ -17,7 +17,7 @@ struct Part {
   const char* key;
   Seconds Alternative::*seconds;
 };
-constexpr std::array<Part, 5> parts{
+constexpr std::array<Part, 5> cost_parts{
     {{"compute", "compute_seconds", &Alternative::compute},
      {"sums", "sums_seconds", &Alternative::sums},
      {"reduction", "reduction_seconds", &Alternative::reduction},
@@ -31,7 +31,7 @@ std::string difference(Seconds seconds) {
 Json to_json(const Alternative& alternative) {
   Json document = {{"decomposition", alternative.decomposition.text()},
                    {"seconds", alternative.total().value}};
-  for (const Part& part : parts) document[part.key] = (alternative.*part.seconds).value;
+  for (const Part& part : cost_parts) document[part.key] = (alternative.*part.seconds).value;
   document["memory_bytes"] = alternative.memory.value;
   if (alternative.played) {
     document["predicted_step_seconds"] = alternative.played->step.value;
@@ -42,13 +42,13 @@ Json to_json(const Alternative& alternative) {
 
 void add_parts(std::vector<std::string>& row, const Alternative& alternative) {
   row.push_back(milliseconds(alternative.total()));
-  for (const Part& part : parts) row.push_back(milliseconds(alternative.*part.seconds));
+  for (const Part& part : cost_parts) row.push_back(milliseconds(alternative.*part.seconds));
   row.push_back(readable(alternative.memory));
 }
 
 void add_part_columns(Table& table) {
   table.columns.push_back({"ms"});
-  for (const Part& part : parts) table.columns.push_back({part.name});
+  for (const Part& part : cost_parts) table.columns.push_back({part.name});
   table.columns.push_back({"memory"});
 }
 
@@ -63,7 +63,7 @@ std::string why(const Alternative& chosen, const Alternative& other) {
   constexpr double worth_saying = 0.05;  // of all that changes
   std::vector<std::pair<double, std::string>> changes;
   double all = 0;
-  for (const Part& part : parts) {
+  for (const Part& part : cost_parts) {
     const Seconds change = other.*part.seconds - chosen.*part.seconds;
     all += std::abs(change.value);
     changes.emplace_back(std::abs(change.value),

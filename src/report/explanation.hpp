@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json_fwd.hpp"
+#include "model/base/json/json_fwd.hpp"
 #include "planner/explain.hpp"
 #include "report/table.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
-#include "model/partition/program.hpp"
-#include "model/timeline.hpp"
+#include "model/partition/program/program.hpp"
+#include "model/plan/timeline.hpp"
 #include "report/table.hpp"
 
 namespace stratplan {

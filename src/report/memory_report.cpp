@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
-#include "planner/memory_choices.hpp"
+#include "planner/memory_saving.hpp"
 
 namespace stratplan {
 namespace {

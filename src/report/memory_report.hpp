@@ -2,7 +2,7 @@
 // What a memory limit made the planner choose, what that cost, and the front of time against memory.
 #include <string>
 
-#include "model/base/json_fwd.hpp"
+#include "model/base/json/json_fwd.hpp"
 #include "planner/planner.hpp"
 #include "report/table.hpp"
 

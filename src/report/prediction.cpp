@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"

@@ -2,10 +2,10 @@
 // The prediction of one plan, layer by layer and with its memory itemized.
 #include <string>
 
-#include "model/base/json_fwd.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/base/json/json_fwd.hpp"
 #include "model/cost/memory.hpp"
-#include "model/plan.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
 #include "report/layers.hpp"
 
 namespace stratplan {

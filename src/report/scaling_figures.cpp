@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
 
 namespace stratplan {

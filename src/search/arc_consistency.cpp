@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "model/base/index.hpp"
 #include "search/elimination.hpp"
+#include "search/numbers.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
@@ -135,7 +135,7 @@ class ArcConsistency {
   /// What all candidates have in common goes into the constant; who is too dear goes.
   void settle(int node) {
     std::vector<double>& unary = costs_.unary[at(node)];
-    double least = std::numeric_limits<double>::infinity();
+    double least = infinity;
     for (const int candidate : alive_[at(node)]) least = std::min(least, unary[at(candidate)]);
     costs_.constant += least;
     for (const int candidate : alive_[at(node)]) unary[at(candidate)] -= least;
@@ -283,7 +283,7 @@ class ArcConsistency {
   void move_on(int edge) {
     const std::vector<int>& alive = alive_[at(to(edge))];
     std::vector<double>& out = costs_.out_to[at(edge)];
-    sums_.assign(out.size(), -std::numeric_limits<double>::infinity());
+    sums_.assign(out.size(), -infinity);
     for (const int j : alive) sums_[at(j)] = out[at(j)] + enough(to(edge), j);
     constexpr std::size_t looks = 8;  // rows between two looks at what is the most now
     for (std::size_t k = 0; k < shares_.size(); ++k) {
@@ -307,7 +307,7 @@ class ArcConsistency {
     std::vector<double>& out = costs_.out_from[at(edge)];
     const std::vector<double>& other = costs_.out_to[at(edge)];
     const bool whole = shares_.size() > few;
-    sums_.assign(other.size(), std::numeric_limits<double>::infinity());
+    sums_.assign(other.size(), infinity);
     for (const auto& [amount, j] : shares_) sums_[at(j)] = -other[at(j)];
     for (const int i : alive_[at(from(edge))]) {
       const double* row = rows_[at(edge)].row(i, alive_[at(to(edge))]);
@@ -325,7 +325,7 @@ class ArcConsistency {
   static double least_sum(const double* a, const std::vector<double>& b) {
     constexpr std::size_t lanes = 4;
     std::array<double, lanes> least;
-    least.fill(std::numeric_limits<double>::infinity());
+    least.fill(infinity);
     std::size_t j = 0;
     for (; j + lanes <= b.size(); j += lanes)
       for (std::size_t lane = 0; lane < lanes; ++lane)

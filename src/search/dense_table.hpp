@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/cost_table.hpp"
+#include "search/cost_table.hpp"
 
 namespace stratplan {
 

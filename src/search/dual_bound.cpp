@@ -1,18 +1,12 @@
 #include "search/dual_bound.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "model/base/index.hpp"
+#include "search/numbers.hpp"
 
 namespace stratplan {
 namespace {
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-void add_to(std::vector<double>& sum, const std::vector<double>& terms) {
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += terms[i];
-}
 
 double least_of(const std::vector<double>& costs) { return *std::ranges::min_element(costs); }
 

@@ -6,7 +6,7 @@
 // PAMI 28(10), 2006; here on one tree with exact messages, so that each candidate's bound is at hand.
 #include <vector>
 
-#include "model/cost/cost_table.hpp"
+#include "search/cost_table.hpp"
 
 namespace stratplan {
 

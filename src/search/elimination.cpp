@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <set>
 
 #include "model/base/assert.hpp"
+#include "search/numbers.hpp"
 
 namespace stratplan {
 
@@ -151,8 +151,7 @@ void Elimination::eliminate(int node, std::size_t table_entries) {
 }
 
 Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) const {
-  Factor result =
-      empty_factor(problem_, scope_without(node, factors), std::numeric_limits<double>::infinity());
+  Factor result = empty_factor(problem_, scope_without(node, factors), infinity);
   // The innermost loop runs over the scope's last node, which is contiguous in every factor that has it: it is the last there too.
   const int inner = result.scope.empty() ? -1 : result.scope.back();
   const std::size_t row_size = inner < 0 ? 1 : static_cast<std::size_t>(problem_.size(inner));

@@ -1,8 +1,8 @@
 #include "search/pruning.hpp"
 
 #include <algorithm>
-#include <limits>
 
+#include "search/numbers.hpp"
 #include "search/search.hpp"
 
 namespace stratplan {
@@ -49,7 +49,6 @@ double local_cost(const CostTable& table, const Incidences& incidences,
 int best_candidate(const CostTable& table, const Incidences& incidences,
                    std::vector<int> candidates, const std::vector<int>& assignment, int node,
                    Bytes room) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
   std::stable_sort(candidates.begin(), candidates.end(), [&](int a, int b) {
     return table.node_cost(node, a) < table.node_cost(node, b);
   });
@@ -161,7 +160,7 @@ Survivors below(const CostTable& table, const Survivors& survivors, double upper
   std::vector<double> least;
   double rest = 0;
   for (int node = 0; node < table.nodes(); ++node) {
-    double cost = std::numeric_limits<double>::infinity();
+    double cost = infinity;
     for (const int candidate : survivors[static_cast<std::size_t>(node)])
       cost = std::min(cost, table.node_cost(node, candidate).value);
     least.push_back(cost);

@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "model/cost/cost_table.hpp"
+#include "search/cost_table.hpp"
 
 namespace stratplan {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/base/output.hpp"
+#include "model/base/system/output.hpp"
 
 namespace stratplan {
 

@@ -9,15 +9,15 @@
 
 #include "model/base/log.hpp"
 #include "model/base/units.hpp"
-#include "model/partition/program.hpp"
-#include "profile/team.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/collective_groups.hpp"
-#include "runtime/comm/ways.hpp"
-#include "runtime/communicator.hpp"
-#include "runtime/device_seats.hpp"
-#include "runtime/executor.hpp"
-#include "runtime/flight_recorder.hpp"
+#include "model/partition/program/program.hpp"
+#include "profile/measure/team.hpp"
+#include "runtime/comm/transports.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/collective_groups.hpp"
+#include "runtime/device/communicator.hpp"
+#include "runtime/device/device_assignment.hpp"
+#include "runtime/exec/executor.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 

@@ -4,12 +4,12 @@
 #include <string>
 
 #include "model/base/log.hpp"
-#include "model/plan.hpp"
-#include "model/timings.hpp"
-#include "runtime/evaluation.hpp"
-#include "runtime/executor.hpp"
-#include "runtime/flight_recorder.hpp"
-#include "runtime/forward.hpp"
+#include "model/plan/plan.hpp"
+#include "model/plan/timings.hpp"
+#include "runtime/exec/evaluation.hpp"
+#include "runtime/exec/executor.hpp"
+#include "runtime/exec/forward.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 #include "session/rank_device.hpp"
 
 namespace stratplan {

@@ -6,14 +6,14 @@
 #include <cmath>
 
 #include "job/launcher.hpp"
-#include "model/base/cpu_time.hpp"
 #include "model/base/error.hpp"
 #include "model/base/index.hpp"
-#include "model/base/json.hpp"
-#include "model/base/process.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/statistics.hpp"
-#include "model/timings.hpp"
-#include "runtime/backend.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/process.hpp"
+#include "model/plan/timings.hpp"
+#include "runtime/device/backend.hpp"
 #include "tuner/measuring.hpp"
 
 namespace stratplan {

@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
-#include "model/timings.hpp"
+#include "model/base/json/json.hpp"
+#include "model/plan/timings.hpp"
 
 namespace stratplan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/base/units.hpp"
-#include "model/verification.hpp"
+#include "model/plan/verification.hpp"
 
 namespace stratplan {
 

@@ -12,11 +12,11 @@
 #include "job/rank.hpp"
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "planner/prediction.hpp"
-#include "profile/pace.hpp"
-#include "runtime/backend.hpp"
+#include "profile/drift.hpp"
 #include "runtime/comm/processes.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {

@@ -10,7 +10,7 @@
 #include "model/base/log.hpp"
 #include "planner/planner.hpp"
 #include "profile/profile_request.hpp"
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -11,10 +11,10 @@
 #include <stdexcept>
 #include <string>
 
-#include "model/cost/closed_table.hpp"
-#include "model/cost/machine_profile.hpp"
-#include "model/plan.hpp"
-#include "planner/wide_search.hpp"
+#include "model/cost/closed_form/closed_table.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/plan/plan.hpp"
+#include "planner/large_scale_search.hpp"
 
 namespace stratplan::bench {
 

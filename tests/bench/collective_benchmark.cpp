@@ -11,9 +11,9 @@
 #include "bench/ranks.hpp"
 #include "job/launcher.hpp"
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/device/backend.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace stratplan::bench {

@@ -2,8 +2,8 @@
 #include <optional>
 
 #include "bench/cases.hpp"
-#include "model/cost/block_model.hpp"
-#include "model/cost/edge_model.hpp"
+#include "model/cost/closed_form/block_cost.hpp"
+#include "model/cost/closed_form/edge_cost.hpp"
 #include "model/cost/layer_cost.hpp"
 #include "model/cost/simulator.hpp"
 #include "planner/prediction.hpp"

@@ -7,7 +7,7 @@
 
 #include "bench/cases.hpp"
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::bench {
 namespace {

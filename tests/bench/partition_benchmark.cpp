@@ -1,6 +1,6 @@
 // Enumerating what moves along one edge, and turning a plan into the program of one rank.
 #include "bench/cases.hpp"
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "model/partition/transfer.hpp"
 
 namespace stratplan::bench {

@@ -4,7 +4,7 @@
 
 #include "bench/cases.hpp"
 #include "model/cost/plan_table.hpp"
-#include "search/bracket.hpp"
+#include "search/branch_and_bound.hpp"
 #include "search/dense_table.hpp"
 #include "search/search.hpp"
 

@@ -4,7 +4,7 @@
 // types of programs and kernels; it changes with them, the text does not.
 #include <string>
 
-#include "model/partition/program.hpp"
+#include "model/partition/program/program.hpp"
 
 namespace stratplan::golden {
 

@@ -10,14 +10,14 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "model/base/json.hpp"
-#include "model/cost/collective_cost.hpp"
-#include "model/cost/ways.hpp"
-#include "model/partition/lower.hpp"
-#include "model/partition/recompute.hpp"
+#include "model/base/json/json.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "model/machine/transports.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/lowering/overlapped_halo.hpp"
+#include "model/partition/lowering/recompute.hpp"
 #include "model/partition/sharding.hpp"
-#include "model/partition/slabs.hpp"
-#include "model/plan.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan::golden {
 namespace {

@@ -23,7 +23,7 @@
 
 #include "golden/cases.hpp"
 #include "model/base/in_parallel.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 
 namespace stratplan::golden {
 namespace {

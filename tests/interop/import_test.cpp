@@ -8,7 +8,7 @@
 #include <random>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/onnx.hpp"
 #include "support/message_of.hpp"
 #include "support/onnx_model.hpp"

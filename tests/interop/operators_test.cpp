@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/onnx.hpp"
 #include "support/message_of.hpp"
 #include "support/onnx_model.hpp"

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "model/base/cpu_time.hpp"
-#include "model/base/process.hpp"
-#include "model/base/process_tree.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/process.hpp"
+#include "model/base/system/process_tree.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace stratplan {

@@ -1,10 +1,10 @@
-#include "model/plan.hpp"
+#include "model/plan/plan.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

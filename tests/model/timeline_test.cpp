@@ -1,4 +1,4 @@
-#include "model/timeline.hpp"
+#include "model/plan/timeline.hpp"
 
 #include <gtest/gtest.h>
 

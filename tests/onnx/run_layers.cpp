@@ -10,12 +10,12 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
-#include "model/partition/lower.hpp"
+#include "model/base/json/json.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
+#include "runtime/io/safetensors.hpp"
 #include "runtime/recording_backend.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/verify/dump.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/cost/step_cost.hpp"
-#include "model/partition/slabs.hpp"
+#include "model/cost/op_cost.hpp"
+#include "model/partition/lowering/overlapped_halo.hpp"
 #include "planner/prediction.hpp"
 #include "planner/small_cases.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Small networks and machines with round numbers for the planner's tests.
-#include "model/cost/collective_cost.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "model/machine/machine_profile.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan::test {

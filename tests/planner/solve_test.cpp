@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "support/message_of.hpp"
 
 namespace stratplan {

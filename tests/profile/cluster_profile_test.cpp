@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/job_script.hpp"
 #include "runtime/comm/loopback.hpp"

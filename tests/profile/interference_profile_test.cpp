@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/profile.hpp"
 #include "profile/timed_device.hpp"

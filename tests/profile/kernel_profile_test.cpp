@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "profile/device_profile.hpp"
-#include "profile/load_guard.hpp"
-#include "profile/probe.hpp"
-#include "profile/stream_clock.hpp"
+#include "profile/measure/load_guard.hpp"
+#include "profile/measure/probe.hpp"
+#include "profile/measure/stream_clock.hpp"
 #include "profile/timed_device.hpp"
 #include "runtime/comm/loopback.hpp"
 

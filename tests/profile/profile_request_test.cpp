@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "support/message_of.hpp"
 #include "support/strange.hpp"

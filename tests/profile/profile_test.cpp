@@ -5,10 +5,10 @@
 #include <mutex>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "profile/link_profile.hpp"
-#include "profile/link_profiler.hpp"
+#include "profile/measure/link_profiler.hpp"
 #include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/staged.hpp"

@@ -1,4 +1,4 @@
-#include "profile/sampler.hpp"
+#include "profile/measure/sampler.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "profile/statistics.hpp"
+#include "profile/measure/statistics.hpp"
 
 #include <gtest/gtest.h>
 
-#include "profile/stopping_rule.hpp"
+#include "profile/measure/stopping_rule.hpp"
 
 namespace stratplan {
 namespace {

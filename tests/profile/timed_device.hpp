@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/capturing.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::test {
 

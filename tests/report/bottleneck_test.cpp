@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/cost/kernel_estimate.hpp"
 #include "model/cost/simulator.hpp"
+#include "model/machine/kernel_estimate.hpp"
 #include "planner/prediction.hpp"
 #include "planner/small_cases.hpp"
 

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "planner/prediction.hpp"
 #include "report/prediction.hpp"
 

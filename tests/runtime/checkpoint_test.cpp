@@ -1,5 +1,5 @@
 // Checkpoints: what comes back is what was written, on any plan; what is damaged is passed by, what is another's refused.
-#include "runtime/checkpoint.hpp"
+#include "runtime/io/checkpoint.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "model/base/error.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/io/safetensors.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"

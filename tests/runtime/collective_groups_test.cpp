@@ -1,5 +1,5 @@
 // The groups of a job's collectives, and the rounds in which they can be split off a communicator of all ranks.
-#include "runtime/collective_groups.hpp"
+#include "runtime/device/collective_groups.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 
 #include <set>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "support/networks.hpp"
 

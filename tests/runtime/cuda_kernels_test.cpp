@@ -1,12 +1,12 @@
-// The CUDA backend's own kernels without a device: they are functions of an index (runtime/cuda/own/launch.hpp), which a loop calls here, against the reference.
+// The CUDA backend's own kernels without a device: they are functions of an index (runtime/cuda/kernels/support/launch.hpp), which a loop calls here, against the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "runtime/cuda/own/run.hpp"
-#include "runtime/host_backend.hpp"
+#include "runtime/cuda/kernels/support/run.hpp"
+#include "runtime/device/host_backend.hpp"
 #include "runtime/kernel_cases.hpp"
 
 namespace stratplan {

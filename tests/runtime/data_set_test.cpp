@@ -1,5 +1,5 @@
 // Data sets on disk: every region is that of the whole, no more is read than asked for, and bad files are told by one line.
-#include "runtime/data_set.hpp"
+#include "runtime/io/data_set.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,10 +16,10 @@
 #include <fstream>
 #include <limits>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/prefetch.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/io/prefetch.hpp"
 #include "support/bytes_read.hpp"
 #include "support/message_of.hpp"
 #include "support/networks.hpp"

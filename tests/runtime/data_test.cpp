@@ -1,12 +1,12 @@
 // Random data: any part of it is the same, whoever asks.
-#include "runtime/data.hpp"
+#include "runtime/io/data.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "runtime/tensor.hpp"
+#include "runtime/device/tensor.hpp"
 
 namespace stratplan::data_test {
 namespace {

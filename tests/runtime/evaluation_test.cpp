@@ -1,13 +1,13 @@
 // Evaluation finds the same on any plan, and counts what is right.
-#include "runtime/evaluation.hpp"
+#include "runtime/exec/evaluation.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "support/networks.hpp"
 

@@ -1,5 +1,5 @@
 // The executor on programs made by hand: each kind of step moves what it says, from where it says.
-#include "runtime/executor.hpp"
+#include "runtime/exec/executor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,8 +14,8 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/capturing.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::test {
 

@@ -1,5 +1,5 @@
 // What a rank did last, read by somebody else: in order, whatever became of the rank.
-#include "runtime/flight_recorder.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

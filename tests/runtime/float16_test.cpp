@@ -1,4 +1,4 @@
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 
 #include <gtest/gtest.h>
 

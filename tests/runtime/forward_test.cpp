@@ -1,16 +1,16 @@
 // The outputs of a network: the same on any plan, from parameters in a file, of samples without labels.
-#include "runtime/forward.hpp"
+#include "runtime/exec/forward.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
-#include "runtime/array_file.hpp"
-#include "runtime/checkpoint.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/data_set.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/io/array_file.hpp"
+#include "runtime/io/checkpoint.hpp"
+#include "runtime/io/data_set.hpp"
+#include "runtime/io/safetensors.hpp"
 #include "support/message_of.hpp"
 #include "support/networks.hpp"
 #include "support/temporary_folder.hpp"

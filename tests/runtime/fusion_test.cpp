@@ -3,13 +3,13 @@
 
 #include <set>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
-#include "runtime/trainer.hpp"
-#include "runtime/verify.hpp"
+#include "runtime/exec/trainer.hpp"
+#include "runtime/verify/dump.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/networks.hpp"
 #include "support/training.hpp"
 

@@ -15,15 +15,15 @@
 #include <set>
 
 #include "model/partition/block.hpp"
-#include "model/partition/lower.hpp"
-#include "model/partition/lowering.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/lowering/lowering.hpp"
 #include "model/partition/transfer.hpp"
 #include "runtime/comm/counting.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
 #include "runtime/guard_cases.hpp"
 #include "runtime/recording_backend.hpp"
-#include "runtime/verify.hpp"
+#include "runtime/verify/dump.hpp"
+#include "runtime/verify/verify.hpp"
 
 namespace stratplan::guard_test {
 namespace {

@@ -1,5 +1,5 @@
 // What a supervisor concludes from its ranks' records. The ranks are processes of this test.
-#include "runtime/job_watch.hpp"
+#include "runtime/watch/job_watch.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -7,9 +7,9 @@
 #include <variant>
 #include <vector>
 
-#include "model/partition/kernel.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/float16.hpp"
+#include "model/partition/program/kernel.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/float16.hpp"
 
 namespace stratplan::test {
 

@@ -4,12 +4,12 @@
 
 #include <numeric>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/data_set.hpp"
-#include "runtime/prefetch.hpp"
-#include "runtime/trainer.hpp"
+#include "runtime/exec/trainer.hpp"
+#include "runtime/io/data_set.hpp"
+#include "runtime/io/prefetch.hpp"
 #include "support/networks.hpp"
 #include "support/temporary_folder.hpp"
 #include "synthesis/cosmo.hpp"

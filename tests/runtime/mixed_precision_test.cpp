@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "model/base/error.hpp"
-#include "model/partition/recompute.hpp"
-#include "runtime/verify.hpp"
+#include "model/partition/lowering/recompute.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/message_of.hpp"
 #include "support/networks.hpp"
 #include "support/training.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/kernel_runner.hpp"
-#include "runtime/verify.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"
 

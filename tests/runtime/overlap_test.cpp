@@ -3,11 +3,11 @@
 
 #include <vector>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
+#include "runtime/exec/trainer.hpp"
 #include "runtime/late_communicator.hpp"
-#include "runtime/trainer.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan::overlap_test {

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "model/partition/recompute.hpp"
-#include "model/partition/slabs.hpp"
-#include "runtime/verify.hpp"
+#include "model/partition/lowering/overlapped_halo.hpp"
+#include "model/partition/lowering/recompute.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/any_network.hpp"
 #include "support/training.hpp"
 

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "model/partition/program.hpp"
-#include "runtime/backend.hpp"
+#include "model/partition/program/program.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::test {
 

@@ -1,4 +1,4 @@
-#include "runtime/resident.hpp"
+#include "runtime/device/resident.hpp"
 
 #include <gtest/gtest.h>
 

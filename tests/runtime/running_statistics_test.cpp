@@ -4,9 +4,9 @@
 #include <cmath>
 #include <mutex>
 
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/trainer.hpp"
+#include "runtime/exec/trainer.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan::running_statistics_test {

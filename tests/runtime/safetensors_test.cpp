@@ -1,4 +1,4 @@
-#include "runtime/safetensors.hpp"
+#include "runtime/io/safetensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

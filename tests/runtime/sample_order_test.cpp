@@ -1,5 +1,5 @@
 // Batches of a shuffled set.
-#include "runtime/sample_order.hpp"
+#include "runtime/io/sample_order.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

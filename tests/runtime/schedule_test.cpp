@@ -1,5 +1,5 @@
 // Learning rates by step. The values of step and cosine are PyTorch's StepLR(3, 0.5) and CosineAnnealingLR(8).
-#include "runtime/schedule.hpp"
+#include "runtime/exec/schedule.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Which runs of steps are replayed, and which tracks a step waits for.
-#include "runtime/segments.hpp"
+#include "runtime/exec/segments.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

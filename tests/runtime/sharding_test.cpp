@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/recompute.hpp"
 #include "runtime/late_communicator.hpp"
-#include "runtime/verify.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/any_network.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/training.hpp"

@@ -6,7 +6,7 @@
 
 #include <numeric>
 
-#include "model/plan.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/fake_device.hpp"
 #include "runtime/late_communicator.hpp"

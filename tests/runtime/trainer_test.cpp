@@ -1,15 +1,15 @@
 // Whole networks trained through loopback: every decomposition gives the undivided run's numbers.
-#include "runtime/trainer.hpp"
+#include "runtime/exec/trainer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/network/network.hpp"
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
-#include "runtime/verify.hpp"
+#include "runtime/verify/dump.hpp"
+#include "runtime/verify/verify.hpp"
 #include "support/training.hpp"
 
 namespace stratplan::trainer_test {

@@ -1,5 +1,5 @@
 // That verification tells wrong from rounding.
-#include "runtime/verify.hpp"
+#include "runtime/verify/verify.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,13 @@
 #include <cstring>
 #include <limits>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/decorator.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
-#include "runtime/trainer.hpp"
-#include "runtime/vanishing_gradients.hpp"
+#include "runtime/exec/trainer.hpp"
+#include "runtime/verify/dump.hpp"
+#include "runtime/verify/vanishing_gradients.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan {

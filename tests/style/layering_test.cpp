@@ -9,8 +9,8 @@
 namespace stratplan::style {
 namespace {
 
-/// What the files of a layer may include. A name is a folder of src/ with all below it; "model" alone is the folder's own files
-/// (the plan and the timeline), and a name that ends in .hpp is that file.
+/// What the files of a layer may include. A name is a folder of src/ with all below it; a name that
+/// ends in .hpp is that file.
 struct LayerRule {
   std::string folder;  ///< the longest that matches a file's path counts
   std::vector<std::string> may_include;
@@ -20,31 +20,22 @@ const std::vector<LayerRule> rules{
     {"model/base", {"model/base"}},
     {"model/network", {"model/base", "model/network"}},
     {"model/partition", {"model/base", "model/network", "model/partition"}},
-    {"model", {"model", "model/base", "model/network", "model/partition"}},
-    {"model/cost", {"model", "model/base", "model/network", "model/partition", "model/cost"}},
-    {"search", {"model/base", "model/cost/cost_table.hpp", "search"}},
-    {"planner",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "search",
-      "planner"}},
-    {"runtime", {"model", "model/base", "model/network", "model/partition", "runtime"}},
-    {"profile",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime",
-      "profile"}},
-    {"job", {"model", "model/base", "model/network", "model/partition", "runtime", "job"}},
-    {"session",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "runtime", "profile",
-      "job", "session"}},
-    {"tuner",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "runtime",
-      "profile", "job", "tuner"}},
+    {"model/plan", {"model/base", "model/network", "model/partition", "model/plan"}},
+    {"model/machine", {"model/base", "model/network", "model/partition", "model/machine"}},
+    {"model/cost", {"model", "search/cost_table.hpp"}},
+    {"search", {"model/base", "search"}},
+    {"planner", {"model", "search", "planner"}},
+    {"runtime", {"model/base", "model/network", "model/partition", "model/plan", "runtime"}},
+    {"profile", {"model", "runtime", "profile"}},
+    {"job", {"model/base", "model/network", "model/partition", "model/plan", "runtime", "job"}},
+    {"session", {"model", "runtime", "profile", "job", "session"}},
+    {"tuner", {"model", "planner", "runtime", "profile", "job", "tuner"}},
     {"interop", {"model/base", "model/network", "interop"}},
     {"synthesis", {"model/base", "synthesis"}},
-    {"report",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "planner", "tuner",
-      "report"}},
+    {"report", {"model", "planner", "tuner", "report"}},
     {"cli",
-     {"model", "model/base", "model/network", "model/partition", "model/cost", "search", "planner",
-      "runtime", "profile", "job", "session", "tuner", "interop", "report", "synthesis", "cli"}},
+     {"model", "search", "planner", "runtime", "profile", "job", "session", "tuner", "interop",
+      "report", "synthesis", "cli"}},
 };
 
 /// Headers of packages and of the system that belong in few places. A header that ends in * stands for all that begin so.
@@ -66,7 +57,7 @@ const std::vector<PackageRule> packages{
     {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random",
       "omp.h"},
      {"planner", "runtime", "profile", "job", "session", "tuner", "interop", "report", "cli",
-      "model/base/cpu_time.cpp", "model/base/in_parallel.cpp"}},
+      "model/base/system/cpu_time.cpp", "model/base/in_parallel.cpp"}},
 };
 
 const std::set<std::string> generated{"build_info.hpp", "embedded_schemas.hpp"};
@@ -75,16 +66,10 @@ bool is_within(const std::string& path, const std::string& folder) {
   return path == folder || path.starts_with(folder + "/");
 }
 
-/// `folder` names the file, or a folder that holds it; "model" holds no folders.
-bool holds(const std::string& folder, const std::string& path) {
-  return is_within(path, folder) &&
-         (folder != "model" || path.find('/', folder.size() + 1) == std::string::npos);
-}
-
 const LayerRule* rule_for(const std::string& path) {
   const LayerRule* longest = nullptr;
   for (const LayerRule& rule : rules) {
-    if (holds(rule.folder, path) &&
+    if (is_within(path, rule.folder) &&
         (longest == nullptr || rule.folder.size() > longest->folder.size())) {
       longest = &rule;
     }
@@ -100,7 +85,7 @@ std::optional<std::string> objection(const std::string& path, const std::string&
   }
   if (generated.contains(header) ||
       std::ranges::any_of(rule->may_include,
-                          [&](const std::string& folder) { return holds(folder, header); })) {
+                          [&](const std::string& folder) { return is_within(header, folder); })) {
     return std::nullopt;
   }
   return rule->folder + " may not include " + header;
@@ -150,29 +135,29 @@ TEST(Layering, TheRulesTellRightFromWrong) {
     bool allowed;
   };
   const Row table[] = {
-      {"model/partition/lower.cpp", "model/network/layer.hpp", true},
-      {"model/partition/lower.cpp", "model/cost/step_cost.hpp", false},
-      {"model/partition/lower.cpp", "model/plan.hpp", false},
-      {"model/base/json.cpp", "model/network/layer.hpp", false},
-      {"model/base/json.cpp", "build_info.hpp", true},
-      {"model/plan.cpp", "model/partition/block.hpp", true},
-      {"model/plan.cpp", "model/cost/simulator.hpp", false},
-      {"model/cost/simulator.hpp", "model/timeline.hpp", true},
-      {"search/search.cpp", "model/cost/cost_table.hpp", true},
+      {"model/partition/lowering/lower.cpp", "model/network/layer.hpp", true},
+      {"model/partition/lowering/lower.cpp", "model/cost/op_cost.hpp", false},
+      {"model/partition/lowering/lower.cpp", "model/plan/plan.hpp", false},
+      {"model/base/json/json.cpp", "model/network/layer.hpp", false},
+      {"model/base/json/json.cpp", "build_info.hpp", true},
+      {"model/plan/plan.cpp", "model/partition/block.hpp", true},
+      {"model/plan/plan.cpp", "model/cost/simulator.hpp", false},
+      {"model/cost/simulator.hpp", "model/plan/timeline.hpp", true},
+      {"search/search.cpp", "search/cost_table.hpp", true},
       {"search/search.cpp", "model/cost/simulator.hpp", false},
       {"search/search.cpp", "model/network/network.hpp", false},
-      {"runtime/executor.cpp", "model/partition/program.hpp", true},
-      {"runtime/executor.cpp", "model/cost/step_cost.hpp", false},
+      {"runtime/exec/executor.cpp", "model/partition/program/program.hpp", true},
+      {"runtime/exec/executor.cpp", "model/cost/op_cost.hpp", false},
       {"runtime/cpu/pooling.cpp", "search/search.hpp", false},
       {"planner/planner.cpp", "search/search.hpp", true},
-      {"planner/planner.cpp", "runtime/executor.hpp", false},
+      {"planner/planner.cpp", "runtime/exec/executor.hpp", false},
       {"planner/planner.cpp", "report/table.hpp", false},
-      {"report/table.cpp", "runtime/trainer.hpp", false},
-      {"cli/plan.cpp", "planner/planner.hpp", true},
+      {"report/table.cpp", "runtime/exec/trainer.hpp", false},
+      {"cli/commands/plan.cpp", "planner/planner.hpp", true},
       {"interop/onnx/import.cpp", "model/network/onnx.hpp", true},
-      {"interop/onnx/import.cpp", "runtime/safetensors.hpp", false},
-      {"model/plan.cpp", "cli/options.hpp", false},
-      {"elsewhere/file.cpp", "model/plan.hpp", false},
+      {"interop/onnx/import.cpp", "runtime/io/safetensors.hpp", false},
+      {"model/plan/plan.cpp", "cli/options.hpp", false},
+      {"elsewhere/file.cpp", "model/plan/plan.hpp", false},
   };
   for (const Row& row : table) {
     EXPECT_EQ(!objection(row.path, row.header), row.allowed) << row.path << " " << row.header;
@@ -187,9 +172,9 @@ TEST(Layering, ThePackageRulesTellRightFromWrong) {
   };
   const Row table[] = {
       {"runtime/comm/mpi/mpi.cpp", "mpi.h", true},
-      {"runtime/executor.cpp", "mpi.h", false},
-      {"runtime/cpu/onednn.cpp", "dnnl.hpp", true},
-      {"runtime/backend.hpp", "dnnl.hpp", false},
+      {"runtime/exec/executor.cpp", "mpi.h", false},
+      {"runtime/cpu/convolution/onednn.cpp", "dnnl.hpp", true},
+      {"runtime/device/backend.hpp", "dnnl.hpp", false},
       {"cli/main.cpp", "cudnn.h", false},
       {"model/cost/simulator.cpp", "chrono", false},
       {"search/search.cpp", "thread", false},
@@ -198,8 +183,8 @@ TEST(Layering, ThePackageRulesTellRightFromWrong) {
       {"model/network/read_network.cpp", "onnx/onnx.pb.h", false},
       {"interop/onnx/model.hpp", "onnx/onnx.pb.h", true},
       {"cli/options.cpp", "CLI/CLI.hpp", true},
-      {"model/base/json.hpp", "optional", true},
-      {"model/plan.cpp", "valijson/schema.hpp", false},
+      {"model/base/json/json.hpp", "optional", true},
+      {"model/plan/plan.cpp", "valijson/schema.hpp", false},
   };
   for (const Row& row : table) {
     EXPECT_EQ(!package_objection(row.path, row.header), row.allowed)
@@ -208,8 +193,8 @@ TEST(Layering, ThePackageRulesTellRightFromWrong) {
 }
 
 TEST(Layering, IncludesAreFoundHoweverTheyAreSpaced) {
-  EXPECT_EQ(include_of("#include \"model/plan.hpp\"").value().header, "model/plan.hpp");
-  EXPECT_TRUE(include_of("#include \"model/plan.hpp\"").value().quoted);
+  EXPECT_EQ(include_of("#include \"model/plan/plan.hpp\"").value().header, "model/plan/plan.hpp");
+  EXPECT_TRUE(include_of("#include \"model/plan/plan.hpp\"").value().quoted);
   EXPECT_EQ(include_of("  # include <mpi.h>  // why").value().header, "mpi.h");
   EXPECT_FALSE(include_of("#include <mpi.h>").value().quoted);
   EXPECT_FALSE(include_of("// #include <mpi.h>"));

@@ -9,7 +9,7 @@
 namespace stratplan::style {
 
 struct SourceFile {
-  std::string path;  ///< from the project's root, "src/model/plan.hpp"
+  std::string path;  ///< from the project's root, "src/model/plan/plan.hpp"
   std::vector<std::string> lines;
 };
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/cost/kernel_estimate.hpp"
-#include "model/partition/lower.hpp"
+#include "model/machine/kernel_estimate.hpp"
+#include "model/partition/lowering/lower.hpp"
 
 namespace stratplan::test {
 

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "runtime/flight_recorder.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan::test {
 

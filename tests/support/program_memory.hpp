@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/partition/program.hpp"
+#include "model/partition/program/program.hpp"
 
 namespace stratplan::test {
 

@@ -12,7 +12,7 @@
 #include <random>
 #include <set>
 
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "support/program_memory.hpp"
 #include "support/symbolic_values.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 // Values that differ from the default, and from each other, in every member that a list of fields
-// (model/base/fields.hpp) reaches.
+// (model/base/json/fields.hpp) reaches.
 #include <cstddef>
 #include <string>
 #include <type_traits>
@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 
 namespace stratplan::test {
 

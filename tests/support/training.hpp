@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
-#include "runtime/checkpoint.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
-#include "runtime/trainer.hpp"
+#include "runtime/exec/trainer.hpp"
+#include "runtime/io/checkpoint.hpp"
+#include "runtime/verify/dump.hpp"
 
 namespace stratplan::test {
 

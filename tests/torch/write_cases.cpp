@@ -5,13 +5,13 @@
 #include <functional>
 
 #include "model/base/assert.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/philox.hpp"
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "runtime/comm/loopback.hpp"
-#include "runtime/dump.hpp"
+#include "runtime/io/safetensors.hpp"
 #include "runtime/recording_backend.hpp"
-#include "runtime/safetensors.hpp"
+#include "runtime/verify/dump.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan {

@@ -9,7 +9,7 @@
 
 #include "interop/onnx/constant.hpp"
 #include "interop/onnx/model.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/layer.hpp"
 #include "model/network/onnx.hpp"
 

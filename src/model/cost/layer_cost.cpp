@@ -8,8 +8,8 @@
 #include <variant>
 
 #include "model/base/assert.hpp"
-#include "model/base/fields.hpp"
-#include "model/partition/backward_reads.hpp"
+#include "model/base/json/fields.hpp"
+#include "model/partition/layers/backward_reads.hpp"
 
 namespace stratplan {
 

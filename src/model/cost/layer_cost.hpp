@@ -6,9 +6,9 @@
 #include <tuple>
 #include <vector>
 
-#include "model/cost/step_cost.hpp"
-#include "model/partition/lower.hpp"
-#include "model/partition/recompute.hpp"
+#include "model/cost/op_cost.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/lowering/recompute.hpp"
 
 namespace stratplan {
 

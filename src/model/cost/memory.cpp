@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "model/cost/step_cost.hpp"
+#include "model/cost/op_cost.hpp"
 
 namespace stratplan {
 namespace {

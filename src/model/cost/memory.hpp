@@ -3,8 +3,8 @@
 #include <array>
 #include <vector>
 
-#include "model/cost/machine_profile.hpp"
-#include "model/partition/program.hpp"
+#include "model/machine/machine_profile.hpp"
+#include "model/partition/program/program.hpp"
 
 namespace stratplan {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "model/cost/cost_table.hpp"
 #include "model/cost/layer_cost.hpp"
+#include "search/cost_table.hpp"
 
 namespace stratplan {
 

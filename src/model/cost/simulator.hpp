@@ -13,8 +13,8 @@
 // Source: C. E. Clark, The greatest of a finite set of random variables, Operations Research 9(2), 1961.
 #include <vector>
 
-#include "model/cost/step_cost.hpp"
-#include "model/timeline.hpp"
+#include "model/cost/op_cost.hpp"
+#include "model/plan/timeline.hpp"
 
 namespace stratplan {
 

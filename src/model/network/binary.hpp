@@ -22,7 +22,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 #include "model/network/shape.hpp"
 
 namespace stratplan {

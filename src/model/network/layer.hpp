@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 #include "model/network/layer_kinds.hpp"
 #include "model/network/shape.hpp"
 

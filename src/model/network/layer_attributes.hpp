@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <variant>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 #include "model/network/binary.hpp"
 #include "model/network/local_response.hpp"
 #include "model/network/pointwise.hpp"

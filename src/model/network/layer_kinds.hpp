@@ -3,7 +3,7 @@
 //
 // To add a kind, write an enumerator at the end and its row into layer_kinds, and put its name into
 // the list of kinds of schemas/network.schema.json, its keys into read_network.cpp, its family into
-// partition/layer_family.cpp. The predicates below say what the traits mean.
+// partition/layers/layer_family.cpp. The predicates below say what the traits mean.
 #include <algorithm>
 #include <array>
 #include <span>

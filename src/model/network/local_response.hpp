@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <tuple>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 
 namespace stratplan {
 

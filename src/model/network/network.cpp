@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 
 namespace stratplan {
 

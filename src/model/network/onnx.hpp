@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/network.hpp"
 
 namespace stratplan {

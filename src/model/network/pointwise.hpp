@@ -20,9 +20,9 @@
 //                and roots count 1 to 4; a call of Math that is a series counts 20
 //   jumps        optional: where the derivative (not a higher one) jumps, in terms of what
 //                `gradient` reads; a single place is `low`. Runs that round differently may decide
-//                differently there (runtime/verify.hpp)
+//                differently there (runtime/verify/verify.hpp)
 //   fused_slope  optional, of functions max(x, slope * x) with 0 <= slope <= 1: the slope. The
-//                layer in front may do those as it writes its output (partition/fusion.hpp)
+//                layer in front may do those as it writes its output (partition/layers/fusion.hpp)
 //   homogeneous  optional: f(a x) = a f(x) for each a > 0
 //   domain       optional: the least x that f has a value for
 //   value        f(x)
@@ -40,7 +40,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 
 namespace stratplan {
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/base/suggestion.hpp"
 #include "model/network/network.hpp"
 #include "model/network/onnx.hpp"

@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <tuple>
 
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 #include "model/base/units.hpp"
 
 namespace stratplan {
@@ -36,7 +36,7 @@ struct Shape {
   friend constexpr auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-/// Element types. Programs carry a type per tensor class (partition/program.hpp, Precision).
+/// Element types. Programs carry a type per tensor class (partition/program/program.hpp, Precision).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
 inline constexpr int data_type_count = static_cast<int>(DataType::I32) + 1;
 constexpr std::int64_t size_of(DataType type) {

@@ -1,6 +1,6 @@
 #pragma once
 // What a training step is beyond the layers' arithmetic, as far as programs depend on it: the optimizer's kind decides its state and its kernels, the
-// micro-batches decide how often the layers run. Rates and coefficients are given to the run (runtime/executor.hpp, TrainingSettings).
+// micro-batches decide how often the layers run. Rates and coefficients are given to the run (runtime/exec/executor.hpp, TrainingSettings).
 #include <array>
 #include <cstdint>
 #include <string_view>

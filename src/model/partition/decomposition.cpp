@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "model/base/assert.hpp"
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/layer_family.hpp"
 
 namespace stratplan {
 

@@ -1,16 +1,6 @@
 #include "runtime/comm/counting.hpp"
 
-#include <numeric>
-
 namespace stratplan {
-namespace {
-
-std::int64_t total(std::span<const std::int64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-}
-
-}  // namespace
-
 void CountingCommunicator::exchange(Track track, std::span<const Parcel> sends,
                                     std::span<const Parcel> receives, int tag) {
   for (const Parcel& parcel : sends) {

@@ -15,7 +15,7 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,7 +4,7 @@
 // wait for each other, they are told so.
 #include <functional>
 
-#include "runtime/communicator.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 

@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/communicator.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 

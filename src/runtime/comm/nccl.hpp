@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "model/base/units.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/collective_groups.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/collective_groups.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 

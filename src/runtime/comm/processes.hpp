@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/communicator.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 

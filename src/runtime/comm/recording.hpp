@@ -1,7 +1,7 @@
 #pragma once
 // A decorator that notes in the rank's flight recorder when it waits for others: who does not, while all stand still, is the one to look at.
 #include "runtime/comm/decorator.hpp"
-#include "runtime/flight_recorder.hpp"
+#include "runtime/watch/flight_recorder.hpp"
 
 namespace stratplan {
 

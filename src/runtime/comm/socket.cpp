@@ -19,7 +19,7 @@
 #include "model/base/hash.hpp"
 #include "model/partition/interval.hpp"
 #include "runtime/comm/connection.hpp"
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/communicator.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan {
 

@@ -17,10 +17,6 @@ Bytes room_for(std::span<const Communicator::Parcel> parcels) {
   return room;
 }
 
-std::int64_t total(std::span<const std::int64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-}
-
 /// A piece of a call's memory.
 template <class Call>
 std::byte* take(Call& call, Bytes bytes) {

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/backend.hpp"
 #include "runtime/comm/decorator.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -86,7 +86,7 @@ void prelu_gradient(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t channels = kernel.x[Axis::C];
   double* sums = static_cast<double*>(call.workspace);
   std::fill_n(sums, channels, 0.0);
-  in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+  in_parallel(channels, summed_columns, [&](auto begin, auto end) {
     sum_slopes({call.read(0), call.read(1), sums}, kernel.x.elements() / channels, channels, begin,
                end);
   });

@@ -222,7 +222,7 @@ double share_of(const Kernel& kernel, std::int64_t set) {
 }  // namespace
 
 void add_column_sums(const float* x, std::int64_t rows, std::int64_t channels, double* sums) {
-  in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+  in_parallel(channels, summed_columns, [&](auto begin, auto end) {
     sum_plain({x, sums}, rows, channels, begin, end);
   });
 }
@@ -233,7 +233,7 @@ void batch_norm_statistics(const Kernel& kernel, const KernelCall& call) {
   std::fill_n(sums, kernel.sets().sets * 2 * channels, 0.0);
   for_each_run(kernel, [&](const Run& run) {
     const MomentTerm term{call.read(0) + run.first_row * channels, sums + run.set * 2 * channels};
-    in_parallel(channels, panel_columns,
+    in_parallel(channels, summed_columns,
                 [&](auto begin, auto end) { sum_moments(term, run.rows, channels, begin, end); });
   });
 }
@@ -268,7 +268,7 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
     for_each_channel(kernel, of_set, run.set, [&](std::int64_t c, const Moments& m) {
       mean[c] = static_cast<float>(m.mean);
     });
-    in_parallel(channels, panel_columns, [&](auto begin, auto end) {
+    in_parallel(channels, summed_columns, [&](auto begin, auto end) {
       sum_gradients(gradient_sources(kernel, call, start, 3, 3), mean, sum, run.rows, channels,
                     begin, end);
     });

@@ -4,8 +4,6 @@
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
-
 SP_CLONES void add_to_rows(const float* y, const float* bias, float* sum, std::int64_t rows,
                            std::int64_t channels) {
   for (std::int64_t row = 0; row < rows; ++row, y += channels, sum += channels) {
@@ -58,7 +56,7 @@ SP_CLONES void sum_activated(ActivatedTerm term, std::int64_t rows, std::int64_t
 
 void activate(const Kernel& kernel, float* y, std::int64_t count) {
   if (!kernel.epilogue().activation) return;
-  in_parallel(count, grain, [&](auto begin, auto end) {
+  in_parallel(count, element_grain, [&](auto begin, auto end) {
     activate_run(y + begin, static_cast<float>(kernel.epilogue().slope()), end - begin);
   });
 }
@@ -85,7 +83,7 @@ void bias_gradient(const Kernel& kernel, const KernelCall& call) {
   } else {
     const ActivatedTerm term{call.read(0), call.read(1),
                              static_cast<float>(kernel.epilogue().slope()), call.write(1), sums};
-    in_parallel(channels, panel_columns,
+    in_parallel(channels, summed_columns,
                 [&](auto begin, auto end) { sum_activated(term, rows, channels, begin, end); });
   }
   for (std::int64_t c = 0; c < channels; ++c) call.write(0)[c] = static_cast<float>(sums[c]);

@@ -7,8 +7,6 @@
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
-
 /// Runs of channels, the same element or the next at each step.
 struct Runs {
   const float *a, *b, *dy;
@@ -170,13 +168,13 @@ template <class Visit>
 void for_runs(const Kernel& kernel, const float* a, const float* b, const float* dy, Visit visit) {
   const Shape y = merged(kernel);
   if (y != kernel.y)
-    return in_parallel(y[Axis::C], grain, [&](std::int64_t begin, std::int64_t end) {
+    return in_parallel(y[Axis::C], element_grain, [&](std::int64_t begin, std::int64_t end) {
       visit(Runs{a + begin, b + begin, dy ? dy + begin : nullptr, 1, 1}, begin, end - begin);
     });
   const Tensors tensors{a,          b, dy, Steps(kernel.x, y), Steps(kernel.as<Binary>().second, y),
                         Steps(y, y)};
   const std::int64_t channels = y[Axis::C];
-  in_parallel(y.elements() / channels, std::max<std::int64_t>(1, grain / channels),
+  in_parallel(y.elements() / channels, std::max<std::int64_t>(1, element_grain / channels),
               [&](std::int64_t begin, std::int64_t end) {
                 for_positions(y, tensors, begin, end, [&](std::int64_t position, const Runs& at) {
                   visit(at, position * channels, channels);
@@ -214,7 +212,7 @@ void sum_repeats(const Kernel& kernel, const Tensors& tensors, const GradientLoo
                          over_channels ? 1 : (channels + summed_channels - 1) / summed_channels,
                      positions = repeated.elements() / channels,
                      terms = y.elements() / (positions * blocks);
-  in_parallel(positions * blocks, std::max<std::int64_t>(1, grain / terms),
+  in_parallel(positions * blocks, std::max<std::int64_t>(1, element_grain / terms),
               [&](std::int64_t begin, std::int64_t end) {
                 for (std::int64_t unit = begin; unit < end; ++unit) {
                   const std::int64_t position = unit / blocks,

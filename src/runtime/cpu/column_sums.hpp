@@ -7,7 +7,7 @@
 
 namespace stratplan::cpu {
 
-inline constexpr std::int64_t panel_columns = 16;
+inline constexpr std::int64_t summed_columns = 16;
 
 /// Four lanes: what the instruction sets convert between float and double at once.
 using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
@@ -53,7 +53,7 @@ template <class Term>
   for (std::int64_t first = 0; first < rows; first += block) {
     const std::int64_t last = std::min(rows, first + block);
     std::int64_t column = begin;
-    for (; column + panel_columns <= end; column += panel_columns)
+    for (; column + summed_columns <= end; column += summed_columns)
       sum_panel(term, first, last, column, channels);
     if (column == end) continue;
     for (std::int64_t row = first; row < last; ++row)

@@ -1,12 +1,12 @@
 // The backend on processors: oneDNN for what multiplies matrices, own loops for what moves memory.
 #include <fmt/format.h>
 
-#include "model/partition/contraction.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/cpu/convolution.hpp"
+#include "model/partition/program/contraction.hpp"
+#include "runtime/cpu/convolution/convolution.hpp"
+#include "runtime/cpu/convolution/onednn.hpp"
+#include "runtime/cpu/convolution/route.hpp"
 #include "runtime/cpu/kernels.hpp"
-#include "runtime/cpu/onednn.hpp"
-#include "runtime/cpu/route.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {

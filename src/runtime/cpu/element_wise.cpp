@@ -3,12 +3,10 @@
 
 #include "model/base/philox.hpp"
 #include "runtime/cpu/kernels.hpp"
-#include "runtime/tensor.hpp"
+#include "runtime/device/tensor.hpp"
 
 namespace stratplan::cpu {
 namespace {
-
-constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
 
 SP_CLONES void add_run(const float* a, const float* b, float* y, std::int64_t count) {
 #pragma GCC ivdep
@@ -47,12 +45,12 @@ void dropout_run(const RandomStream& random, std::uint64_t first, double probabi
 /// Any of the reads may be the destination: the sum of a block is built in a small buffer of its own.
 void add(const Kernel& kernel, const KernelCall& call) {
   if (call.reads.size() == 2) {
-    in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+    in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
       add_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, end - begin);
     });
     return;
   }
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     float sum[1024];
     for (std::int64_t start = begin; start < end; start += 1024) {
       const std::int64_t count = std::min<std::int64_t>(1024, end - start);
@@ -81,7 +79,7 @@ void sgd_momentum(const Kernel& kernel, const KernelCall& call) {
   const SgdRates rates{static_cast<float>(context.now->learning_rate),
                        static_cast<float>(context.momentum),
                        static_cast<float>(context.weight_decay)};
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     sgd_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.write(0) + begin,
             call.write(1) + begin, rates, end - begin);
   });

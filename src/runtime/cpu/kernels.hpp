@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "runtime/host_backend.hpp"
+#include "runtime/device/host_backend.hpp"
 
 /// A leaf compiled for several instruction sets, chosen when the program is loaded. Off under sanitizers, whose run time is not yet up by then.
 #ifdef STRATPLAN_CLONES
@@ -19,6 +19,9 @@ namespace stratplan::cpu {
 constexpr std::int64_t positions(const Shape& shape) {
   return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
 }
+
+/// Fewer elements are not worth a thread.
+constexpr std::int64_t element_grain = 4096;
 
 /// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on as many threads as this one may use.
 template <class Body>

@@ -1,4 +1,4 @@
-#include "model/partition/copy_loops.hpp"
+#include "model/partition/program/copy_loops.hpp"
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {

@@ -6,8 +6,6 @@
 namespace stratplan::cpu {
 namespace {
 
-constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
-
 struct Rates {
   explicit Rates(const KernelContext& context)
       : learning_rate(static_cast<float>(context.now->learning_rate)),
@@ -82,7 +80,7 @@ SP_CLONES void adam_run(const float* weights, const float* gradient, const float
 
 void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   const AdamRates rates(call.context, decoupled);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     adam_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin, call.read(3) + begin,
              call.write(0) + begin, call.write(1) + begin, call.write(2) + begin, rates,
              end - begin);
@@ -107,14 +105,14 @@ SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
 
 void sgd(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     sgd_run(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin, rates, end - begin);
   });
 }
 
 void sgd_nesterov(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     nesterov_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin,
                  call.write(0) + begin, call.write(1) + begin, rates, end - begin);
   });
@@ -131,7 +129,7 @@ void squared_norms(const Kernel& kernel, const KernelCall& call) {
 void lars(const Kernel& kernel, const KernelCall& call) {
   const Rates rates(call.context);
   const float scale = static_cast<float>(lars_scale(call.read<double>(3), call.context));
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     lars_run(call.read(0) + begin, call.read(1) + begin, call.read(2) + begin,
              call.write(0) + begin, call.write(1) + begin, rates, scale, end - begin);
   });

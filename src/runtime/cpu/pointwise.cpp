@@ -4,12 +4,10 @@
 
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vector_math.hpp"
-#include "runtime/stored_constants.hpp"
+#include "runtime/device/stored_constants.hpp"
 
 namespace stratplan::cpu {
 namespace {
-
-constexpr std::int64_t grain = 4096;  ///< elements: less is not worth a thread
 
 using Constants = pointwise::Constants<float>;
 
@@ -59,14 +57,14 @@ Constants constants_of(const Kernel& kernel) {
 
 void pointwise_forward(const Kernel& kernel, const KernelCall& call) {
   const Constants constants = constants_of(kernel);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     loops_of(kernel).value(call.read(0) + begin, call.write(0) + begin, constants, end - begin);
   });
 }
 
 void pointwise_backward(const Kernel& kernel, const KernelCall& call) {
   const Constants constants = constants_of(kernel);
-  in_parallel(kernel.y.elements(), grain, [&](auto begin, auto end) {
+  in_parallel(kernel.y.elements(), element_grain, [&](auto begin, auto end) {
     loops_of(kernel).gradient(call.read(0) + begin, call.read(1) + begin, call.write(0) + begin,
                               constants, end - begin);
   });

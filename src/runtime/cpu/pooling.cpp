@@ -2,7 +2,7 @@
 // that scattered sums keep one order.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vectors.hpp"
-#include "runtime/tensor.hpp"
+#include "runtime/device/tensor.hpp"
 
 namespace stratplan::cpu {
 namespace {

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "model/base/error.hpp"
-#include "model/partition/contraction.hpp"
-#include "runtime/backend.hpp"
+#include "model/partition/program/contraction.hpp"
 #include "runtime/cuda/check.hpp"
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/cudnn/convolution.hpp"
 #include "runtime/cuda/device_clock.hpp"
 #include "runtime/cuda/graph.hpp"
 #include "runtime/cuda/traffic.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "runtime/backend.hpp"
-#include "runtime/kernel_call.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/kernel_call.hpp"
 
 namespace stratplan {
 

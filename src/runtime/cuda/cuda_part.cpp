@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nccl.h>
 
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -5,8 +5,8 @@
 
 #include <span>
 
-#include "runtime/backend.hpp"
 #include "runtime/cuda/check.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

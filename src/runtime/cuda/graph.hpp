@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

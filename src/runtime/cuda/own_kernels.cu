@@ -3,7 +3,7 @@
 
 #include "runtime/cuda/check.hpp"
 #include "runtime/cuda/cuda_kernel.hpp"
-#include "runtime/cuda/own/run.hpp"
+#include "runtime/cuda/kernels/support/run.hpp"
 
 namespace stratplan {
 namespace {

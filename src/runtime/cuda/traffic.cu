@@ -1,7 +1,7 @@
 #include "runtime/cuda/traffic.hpp"
 
 #include "runtime/cuda/check.hpp"
-#include "runtime/cuda/own/traffic.hpp"
+#include "runtime/cuda/kernels/support/traffic.hpp"
 
 namespace stratplan {
 namespace {

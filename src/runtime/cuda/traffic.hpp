@@ -2,7 +2,7 @@
 // Copies that play the part of a communication library's kernels (own/traffic.hpp).
 #include <cuda_runtime_api.h>
 
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

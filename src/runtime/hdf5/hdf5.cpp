@@ -11,10 +11,10 @@
 
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
-#include "model/base/output.hpp"
-#include "runtime/array_file.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/input_file.hpp"
+#include "model/base/system/output.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/io/array_file.hpp"
+#include "runtime/io/input_file.hpp"
 
 namespace stratplan {
 namespace {

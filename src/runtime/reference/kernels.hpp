@@ -4,7 +4,7 @@
 #include <array>
 #include <span>
 
-#include "runtime/host_backend.hpp"
+#include "runtime/device/host_backend.hpp"
 
 namespace stratplan::reference {
 

@@ -2,7 +2,7 @@
 // behind. A scale too large shows as gradients that are no numbers: that step is left out (Micikevicius et al., "Mixed precision training", ICLR 2018).
 #include <cmath>
 
-#include "runtime/loss_scaling.hpp"
+#include "runtime/device/loss_scaling.hpp"
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

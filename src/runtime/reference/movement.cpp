@@ -1,5 +1,5 @@
 // Copies between buffers of one type, zeros, and the one step from type to type.
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

@@ -1,7 +1,7 @@
 #include <cmath>
 
+#include "runtime/device/stored_constants.hpp"
 #include "runtime/reference/kernels.hpp"
-#include "runtime/stored_constants.hpp"
 
 namespace stratplan::reference {
 namespace {

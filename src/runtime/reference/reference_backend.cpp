@@ -1,6 +1,6 @@
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/stored_constants.hpp"
 #include "runtime/reference/kernels.hpp"
-#include "runtime/stored_constants.hpp"
 
 namespace stratplan {
 namespace {

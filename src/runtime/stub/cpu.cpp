@@ -1,6 +1,6 @@
 // Linked where oneDNN was not found or not wanted.
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 

@@ -1,7 +1,7 @@
 // Linked where CUDA, cuDNN and NCCL were not found or not wanted.
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
-#include "runtime/described_device.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/offline_device.hpp"
 
 namespace stratplan {
 namespace {

@@ -1,7 +1,7 @@
 // Linked where HDF5 was not found or not wanted.
 #include "model/base/error.hpp"
-#include "runtime/array_file.hpp"
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/io/array_file.hpp"
 
 namespace stratplan {
 namespace {

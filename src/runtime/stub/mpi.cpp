@@ -2,8 +2,8 @@
 #include <cstdlib>
 
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {

@@ -1,4 +1,4 @@
-#include "model/base/cpu_time.hpp"
+#include "model/base/system/cpu_time.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "model/base/fields.hpp"
+#include "model/base/json/fields.hpp"
 
 #include <gtest/gtest.h>
 

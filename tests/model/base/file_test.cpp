@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

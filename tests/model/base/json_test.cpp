@@ -1,4 +1,4 @@
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "model/base/output.hpp"
+#include "model/base/system/output.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

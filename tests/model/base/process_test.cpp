@@ -1,4 +1,4 @@
-#include "model/base/process.hpp"
+#include "model/base/system/process.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

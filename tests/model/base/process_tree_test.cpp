@@ -1,4 +1,4 @@
-#include "model/base/process_tree.hpp"
+#include "model/base/system/process_tree.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "model/base/regular_file.hpp"
+#include "model/base/system/regular_file.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "support/message_of.hpp"
 
 namespace stratplan {

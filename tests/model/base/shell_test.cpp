@@ -1,4 +1,4 @@
-#include "model/base/shell.hpp"
+#include "model/base/system/shell.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

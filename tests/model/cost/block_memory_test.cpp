@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "model/cost/block_model.hpp"
+#include "model/cost/closed_form/block_cost.hpp"
 #include "model/cost/example_machine.hpp"
 #include "model/cost/layer_cost.hpp"
 #include "support/networks.hpp"

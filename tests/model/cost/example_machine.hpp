@@ -2,7 +2,7 @@
 // A machine with round numbers, and programs short enough to be priced by hand.
 #include <cmath>
 
-#include "model/cost/machine_profile.hpp"
+#include "model/machine/machine_profile.hpp"
 
 namespace stratplan {
 

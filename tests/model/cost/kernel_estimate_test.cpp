@@ -1,4 +1,4 @@
-#include "model/cost/kernel_estimate.hpp"
+#include "model/machine/kernel_estimate.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "model/cost/machine_parts.hpp"
+#include "model/machine/machine_parts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
-#include "model/cost/machine_profile.hpp"
+#include "model/base/json/json.hpp"
+#include "model/machine/machine_profile.hpp"
 #include "support/message_of.hpp"
 
 namespace stratplan {

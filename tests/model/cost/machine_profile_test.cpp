@@ -1,4 +1,4 @@
-#include "model/cost/machine_profile.hpp"
+#include "model/machine/machine_profile.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/cost/example_machine.hpp"
 #include "support/message_of.hpp"
 

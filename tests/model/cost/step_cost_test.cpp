@@ -1,9 +1,9 @@
-#include "model/cost/step_cost.hpp"
+#include "model/cost/op_cost.hpp"
 
 #include <gtest/gtest.h>
 
-#include "model/cost/collective_cost.hpp"
 #include "model/cost/example_machine.hpp"
+#include "model/machine/collective_cost.hpp"
 
 namespace stratplan {
 namespace {

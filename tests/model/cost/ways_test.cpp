@@ -1,12 +1,12 @@
 // Which way a transfer goes: by its table's points, and the same at both of its ends.
-#include "model/cost/ways.hpp"
+#include "model/machine/transports.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "model/cost/example_machine.hpp"
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 
 namespace stratplan {
 namespace {

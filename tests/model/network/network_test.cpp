@@ -8,7 +8,7 @@
 #include <span>
 
 #include "model/base/error.hpp"
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/limits.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "model/network/network.hpp"
 
 namespace stratplan {

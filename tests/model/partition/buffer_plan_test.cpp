@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "model/partition/program.hpp"
+#include "model/partition/program/program.hpp"
 #include "support/generators.hpp"
 
 namespace stratplan {

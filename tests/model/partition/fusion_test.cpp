@@ -1,4 +1,4 @@
-#include "model/partition/fusion.hpp"
+#include "model/partition/layers/fusion.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "model/partition/kernel.hpp"
+#include "model/partition/program/kernel.hpp"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "model/partition/copy_loops.hpp"
+#include "model/partition/program/copy_loops.hpp"
 
 namespace stratplan {
 namespace {

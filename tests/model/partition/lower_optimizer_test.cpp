@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan::lower_optimizer_test {

@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "model/partition/lower.hpp"
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/lowering/recompute.hpp"
 #include "model/partition/transfer.hpp"
 #include "support/networks.hpp"
 #include "support/program_run.hpp"

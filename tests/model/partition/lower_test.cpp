@@ -1,5 +1,5 @@
 // Programs of all ranks together: run on made-up values, every kernel must find just what the undivided network would hold there.
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

@@ -1,7 +1,7 @@
 // Concatenation and padding step by step: what is copied, what is filled, and that nothing moves for an input of which a block holds nothing.
 #include <gtest/gtest.h>
 
-#include "model/partition/lower.hpp"
+#include "model/partition/lowering/lower.hpp"
 #include "model/partition/transfer.hpp"
 #include "support/networks.hpp"
 

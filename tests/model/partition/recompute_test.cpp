@@ -1,5 +1,5 @@
 // Recomputation: what is kept, what is made again, and that the backward phase finds what it would have found.
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/recompute.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "model/partition/recompute.hpp"
+#include "model/partition/lowering/recompute.hpp"
 #include "support/any_network.hpp"
 #include "support/program_run.hpp"
 

@@ -1,5 +1,5 @@
 // Slabs: which outputs are computed while the rest of their input is on its way. The judge goes through all positions and taps.
-#include "model/partition/slabs.hpp"
+#include "model/partition/lowering/overlapped_halo.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

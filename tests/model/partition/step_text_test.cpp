@@ -1,4 +1,4 @@
-#include "model/partition/step_text.hpp"
+#include "model/partition/program/op_text.hpp"
 
 #include <gtest/gtest.h>
 

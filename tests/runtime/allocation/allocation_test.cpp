@@ -16,14 +16,14 @@
 #include <string_view>
 #include <vector>
 
-#include "model/partition/lower.hpp"
-#include "model/plan.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/staged.hpp"
-#include "runtime/data_set.hpp"
-#include "runtime/evaluation.hpp"
-#include "runtime/prefetch.hpp"
-#include "runtime/trainer.hpp"
+#include "runtime/exec/evaluation.hpp"
+#include "runtime/exec/trainer.hpp"
+#include "runtime/io/data_set.hpp"
+#include "runtime/io/prefetch.hpp"
 #include "support/networks.hpp"
 #include "support/temporary_folder.hpp"
 

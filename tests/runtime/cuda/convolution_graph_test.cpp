@@ -9,7 +9,7 @@
 #include <limits>
 #include <set>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 #include "support/message_of.hpp"
 
 namespace stratplan::cudnn {
@@ -193,7 +193,7 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
   }
 }
 
-/// What prices of such kernels say is copied (model/cost/kernel_estimate): of each tensor whose channels are no multiple, and then of the weights, a padded form.
+/// What prices of such kernels say is copied (model/machine/kernel_estimate): of each tensor whose channels are no multiple, and then of the weights, a padded form.
 TEST(Plans, OnTensorCoresHaveRoomForPaddedCopiesAndNoMore) {
   constexpr std::int64_t positions = 8 * 56 * 56, taps = 9, alignment = 1024;
   const auto padded = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };

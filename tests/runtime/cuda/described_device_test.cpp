@@ -1,5 +1,5 @@
 // Scratch memory of the cuda backend's kernels on devices that are only described.
-#include "runtime/described_device.hpp"
+#include "runtime/device/offline_device.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

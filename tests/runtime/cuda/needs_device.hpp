@@ -2,7 +2,7 @@
 // What tests have in common that only a device can pass.
 #include <gtest/gtest.h>
 
-#include "runtime/backend.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::test {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "model/base/json.hpp"
-#include "model/partition/contraction.hpp"
-#include "model/partition/lower.hpp"
+#include "model/base/json/json.hpp"
+#include "model/partition/lowering/lower.hpp"
+#include "model/partition/program/contraction.hpp"
 
 namespace stratplan::test {
 

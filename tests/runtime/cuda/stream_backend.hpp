@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "model/base/assert.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/cuda/check.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan::test {
 

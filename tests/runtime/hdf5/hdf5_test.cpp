@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/data_set.hpp"
+#include "runtime/io/data_set.hpp"
 #include "support/message_of.hpp"
 #include "support/temporary_folder.hpp"
 

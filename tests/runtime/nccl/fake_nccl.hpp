@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "model/base/assert.hpp"
-#include "runtime/communicator.hpp"
+#include "runtime/device/communicator.hpp"
 
 namespace stratplan::test {
 

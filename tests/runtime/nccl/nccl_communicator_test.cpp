@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "model/base/error.hpp"
-#include "model/plan.hpp"
+#include "model/plan/plan.hpp"
 #include "runtime/comm/loopback.hpp"
 #include "runtime/comm/nccl.hpp"
 #include "runtime/nccl/fake_nccl.hpp"

@@ -15,7 +15,7 @@
 #include "runtime/comm/mpi.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/comm/staged.hpp"
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 
 namespace stratplan {
 namespace {

@@ -12,7 +12,7 @@
 #include "runtime/comm/nccl.hpp"
 #include "runtime/comm/processes.hpp"
 #include "runtime/cuda/stream_backend.hpp"
-#include "runtime/device_seats.hpp"
+#include "runtime/device/device_assignment.hpp"
 
 namespace stratplan {
 namespace {

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "model/partition/layer_family.hpp"
+#include "model/partition/layers/layer_family.hpp"
 
 namespace stratplan::layers {
 

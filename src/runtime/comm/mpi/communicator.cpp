@@ -1,6 +1,6 @@
 // The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open MPI does best between the cores of one node, and in place.
 // With overlap, exchanges and the sums of gradients are under way until polled or waited for; all else stands between two kernels that need it, and blocks.
-// Reduce-scatter is made of messages, by pairwise exchange (Thakur, Rabenseifner and Gropp, see model/cost/collective_cost.hpp): Open MPI's own takes a copy of
+// Reduce-scatter is made of messages, by pairwise exchange (Thakur, Rabenseifner and Gropp, see model/machine/collective_cost.hpp): Open MPI's own takes a copy of
 // the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call, which no plan of buffers knows of.
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
@@ -19,7 +19,7 @@
 #include "model/base/error.hpp"
 #include "model/base/hash.hpp"
 #include "runtime/comm/mpi.hpp"
-#include "runtime/float16.hpp"
+#include "runtime/device/float16.hpp"
 
 namespace stratplan {
 namespace {

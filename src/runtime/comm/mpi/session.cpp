@@ -11,8 +11,8 @@
 #include <string>
 
 #include "model/base/error.hpp"
-#include "runtime/backend.hpp"
 #include "runtime/comm/mpi.hpp"
+#include "runtime/device/backend.hpp"
 
 namespace stratplan {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "model/partition/kernel.hpp"
+#include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/cudnn/arithmetic.hpp"
 #include "runtime/cuda/cudnn/device_properties.hpp"
 
@@ -16,7 +16,7 @@ namespace stratplan::cudnn {
 enum TensorId : std::int64_t { x_id = 1, weights_id = 2, y_id = 3 };
 
 /// Of what are x's and y's addresses multiples, in bytes: at most 16, and less where rows have other lengths. Buffers begin at multiples of 64, but slabs
-/// (model/partition/slabs.hpp) at any row of their buffer or, where it has only one, at any column.
+/// (model/partition/lowering/overlapped_halo.hpp) at any row of their buffer or, where it has only one, at any column.
 std::int64_t address_alignment(const Shape& shape, Arithmetic arithmetic);
 
 /// A convolution in any direction as cuDNN sees it. Requires a kernel that is Cropped. Throws EnvironmentError if cuDNN finds it wrong.

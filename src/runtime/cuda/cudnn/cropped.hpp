@@ -3,7 +3,7 @@
 // transposed convolution, whose windows need not reach all of its output.
 #include <array>
 
-#include "model/partition/kernel.hpp"
+#include "model/partition/program/kernel.hpp"
 
 namespace stratplan::cudnn {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/base/json.hpp"
+#include "model/base/json/json.hpp"
 
 namespace stratplan::cudnn {
 

@@ -1,0 +1,182 @@
+// stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its baselines for real, reports.
+#include "tuner/autotune.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/execution_options.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "job/launcher.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/shell.hpp"
+#include "model/base/system/standard_streams.hpp"
+#include "report/accuracy.hpp"
+#include "runtime/comm/mpi.hpp"
+#include "session/training.hpp"
+#include "tuner/measuring.hpp"
+
+namespace stratplan {
+namespace {
+
+struct AutotuneOptions {
+  NetworkOptions network;
+  int ranks = 0;
+  std::string memory;
+  std::string precision = "fp32";
+  std::string backend = default_backend();
+  std::uint64_t seed = 1;
+  int rounds = 3;
+  bool fresh = false;
+  std::string output;
+  bool json = false;
+};
+
+/// "stratplan_results/resnet50-2x8". Says so where the name is not the network's: that may be
+/// anything.
+std::filesystem::path default_folder(const Network& network, int ranks) {
+  const std::string name = file_name_of(network.name);
+  const auto folder = std::filesystem::path("stratplan_results") /
+                      fmt::format("{}-{}x{}", name, ranks, network.batch);
+  if (name != network.name) note(fmt::format("results go to {}", folder.string()));
+  return folder;
+}
+
+Json to_json(const TunedPlan& tuned) {
+  Json document = {{"name", tuned.name}, {"aliases", tuned.aliases}};
+  if (tuned.plan && tuned.plan->prediction) {
+    document["predicted_step_seconds"] = tuned.plan->prediction->step.value;
+    document["memory_bytes"] = tuned.plan->prediction->memory.value;
+    document["ranks"] = tuned.plan->ranks;
+  }
+  if (!tuned.measured) {
+    document["not_run"] = tuned.not_run;
+    return document;
+  }
+  const Measured& measured = *tuned.measured;
+  document["measured_step_seconds"] = measured.median.value;
+  document["measured_p10_seconds"] = measured.p10.value;
+  document["measured_p90_seconds"] = measured.p90.value;
+  document["samples"] = measured.samples;
+  document["error"] = relative_error(tuned.plan->prediction->step, measured.median);
+  document["foreign_load"] = measured.foreign_load;
+  document["loss_difference"] = measured.verification.loss_difference;
+  document["gradient_difference"] = measured.verification.gradient_difference;
+  document["verified"] = measured.verification.passed;
+  return document;
+}
+
+Json to_json(const AutotuneResult& result, const AutotuneRequest& request) {
+  Json plans = Json::array(), layers = Json::array();
+  for (const TunedPlan& tuned : result.plans) plans.push_back(to_json(tuned));
+  for (const LayerRun& run : fold_neighbours(result.network, result.planning.recommended.layers))
+    layers.push_back({{"first", result.network.layer(run.first).name},
+                      {"last", result.network.layer(run.last).name},
+                      {"layers", run.layers},
+                      {"decomposition", run.decomposition}});
+  return {{"network", result.network.name},
+          {"ranks", request.ranks},
+          {"batch", result.network.batch},
+          {"folder", request.folder.string()},
+          {"optimal", result.planning.optimal},
+          {"gap", result.planning.gap},
+          {"candidates", result.planning.candidates},
+          {"plans", plans},
+          {"decompositions", layers},
+          {"reused", result.reused},
+          {"remarks", remarks(result)}};
+}
+
+void print(const AutotuneResult& result, const AutotuneRequest& request) {
+  fmt::print("recommended for {}, batch {}, on {} of {} ranks\n\n{}\n", result.network.name,
+             result.network.batch, result.planning.recommended.ranks, request.ranks,
+             to_text(decomposition_table(result.network, result.planning.recommended.layers)));
+  fmt::print("{}\n", to_text(accuracy_table(result)));
+  for (const auto& remark : remarks(result)) fmt::print("{}\n", remark);
+  fmt::print("results are in {}\n", request.folder.string());
+}
+
+void check_verified(const AutotuneResult& result) {
+  for (const TunedPlan& tuned : result.plans)
+    if (tuned.measured && !tuned.measured->verification.passed)
+      throw ValidationError(fmt::format("{} differs from the undivided run", tuned.name));
+}
+
+AutotuneRequest make_request(const AutotuneOptions& options, const CommandLine& command_line) {
+  const Network network = options.network.read();
+  AutotuneRequest request;
+  request.network = options.network.source;
+  request.overrides = options.network.overrides();
+  request.ranks = options.ranks;
+  if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
+  request.precision = precision_of(options.precision);
+  request.backend = options.backend;
+  request.seed = options.seed;
+  request.rounds = options.rounds;
+  request.fresh = options.fresh;
+  request.folder = options.output.empty() ? default_folder(network, options.ranks)
+                                          : std::filesystem::path(options.output);
+  request.provenance = make_provenance(command_line);
+  return request;
+}
+
+void tune(const AutotuneOptions& options, const CommandLine& command_line) {
+  if (launched_by_mpi())
+    throw UsageError("autotune starts its ranks itself: call it without mpirun");
+  shell_line(
+      command_line);  // the report states it: what it refuses is refused before anything is run
+  const AutotuneRequest request = make_request(options, command_line);
+  if (request.ranks > usable_cores())
+    throw EnvironmentError(
+        fmt::format("{} ranks on {} cores cannot be timed; plan and run --verify work with more "
+                    "ranks than cores",
+                    request.ranks, usable_cores()));
+  options.output.empty() ? make_folders(request.folder) : make_folder(request.folder);
+  check_writable(request.folder / "plan.json");
+  check_cache();
+  Console console;
+  const AutotuneResult result = autotune(request, console);
+  write_file_atomically(request.folder / "report.md", accuracy_report(result, request));
+  options.json ? fmt::print("{}\n", to_json(result, request).dump()) : print(result, request);
+  flush_standard_output();
+  check_verified(result);
+}
+
+constexpr const char* autotune_footer = R"(Examples:
+  stratplan autotune resnet50 --ranks 2 --batch 8
+  stratplan autotune my_network.json -n 2 -b 4 -o results
+Leaves machine.json, plan.json, timings.json, report.md and a folder for each baseline in the results folder.)";
+
+}  // namespace
+
+void add_autotune(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<AutotuneOptions>();
+  CLI::App* command = program.add_subcommand(
+      "autotune", "Measure what is missing, plan, run the plan and its baselines, report");
+  options->network.add(*command);
+  add_ranks(*command, options->ranks, true);
+  add_memory(*command, options->memory);
+  add_precision(*command, options->precision);
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+      ->capture_default_str();
+  command->add_option("--seed", options->seed, "of parameters, data and dropout")
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "rounds in each of which every plan runs once")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_flag(
+      "--fresh", options->fresh,
+      "run the plans again even if the results folder has undisturbed runs of the very same ones");
+  command->add_option("-o,--output", options->output,
+                      "results folder, made if its parent exists; default: "
+                      "stratplan_results/NETWORK-RANKSxBATCH");
+  add_json(*command, options->json);
+  command->footer(autotune_footer);
+  command->callback([options, &command_line] { tune(*options, command_line); });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,108 @@
+// stratplan compare: predicted against measured, per layer and per kind of step.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/plan/plan.hpp"
+#include "model/plan/timings.hpp"
+#include "report/comparison.hpp"
+#include "report/loss_curve.hpp"
+#include "report/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+struct CompareOptions {
+  std::string plan;
+  std::string timings;
+  std::string machine = "local";
+  bool json = false;
+};
+
+/// Numbers of different things must not be laid side by side.
+void check_match(const CompareOptions& options, const PlanAndNetwork& planned,
+                 const Timings& timings, const MachineProfile& machine) {
+  const auto require = [&](bool same, const char* pointer, const std::string& what) {
+    if (!same) throw InputError(options.timings, pointer, what);
+  };
+  const Plan& plan = planned.plan;
+  require(timings.batch == planned.network.batch, "/plan/batch",
+          fmt::format("measured with batch {}, but the plan has {}", timings.batch,
+                      planned.network.batch));
+  require(timings.ranks == plan.ranks, "/plan/ranks",
+          fmt::format("measured on {} ranks, but the plan has {}", timings.ranks, plan.ranks));
+  require(timings.network_fingerprint == planned.network.fingerprint(), "/plan/network_fingerprint",
+          fmt::format("measured with another network ({}) than the plan's ({})",
+                      timings.network_fingerprint, planned.network.fingerprint()));
+  require(timings.plan_fingerprint == fingerprint(plan), "/plan/fingerprint",
+          fmt::format("measured with another plan ({}) than {}", timings.plan_name, options.plan));
+  // Estimates of a machine that was not measured have no name of their own.
+  require(
+      timings.machine_name == machine.name || machine.name == "local", "/machine/name",
+      fmt::format("measured on the machine {}, but the prediction is for {}; choose with --machine",
+                  timings.machine_name, machine.name));
+}
+
+Json times_to_json(const LayerTimes& times) {
+  return {{"seconds", times.total().value},
+          {"compute_seconds", times.compute.value},
+          {"exchange_seconds", times.exchange.value},
+          {"collective_seconds", times.collective.value}};
+}
+
+Json to_json(const Comparison& comparison, const PlanAndNetwork& planned) {
+  Json layers = Json::array();
+  for (LayerIndex i = 0; i < planned.network.size(); ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    if (planned.network.layer(i).is_data()) continue;
+    layers.push_back({{"name", planned.network.layer(i).name},
+                      {"predicted", times_to_json(comparison.predicted[index])},
+                      {"measured", times_to_json(comparison.measured[index])}});
+  }
+  return {{"name", planned.plan.name},
+          {"predicted_step_seconds", comparison.predicted_step.value},
+          {"measured_step_seconds", comparison.measured_step.value},
+          {"error", relative_error(comparison.predicted_step, comparison.measured_step)},
+          {"predicted", times_to_json(sum(comparison.predicted))},
+          {"measured", times_to_json(sum(comparison.measured))},
+          {"layers", layers}};
+}
+
+void compare_and_print(const CompareOptions& options) {
+  const PlanAndNetwork planned = read_plan(options.plan);
+  const Timings timings = read_timings(options.timings);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
+  check_match(options, planned, timings, machine);
+  const Comparison comparison = compare(planned, timings, machine, options.timings);
+  if (options.json) {
+    fmt::print("{}\n", to_json(comparison, planned).dump());
+    return;
+  }
+  fmt::print("{}\n{}\nfarthest off\n\n{}", to_text(layer_comparison(planned.network, comparison)),
+             to_text(kind_table(comparison)),
+             to_text(worst_layers(planned.network, comparison, 5)));
+  if (!timings.timing.losses.empty()) fmt::print("\n{}", loss_summary(timings.timing.losses));
+}
+
+}  // namespace
+
+void add_compare(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App* command = program.add_subcommand(
+      "compare", "Predicted against measured: per layer, per kind of step, in total");
+  command->add_option("PLAN", options->plan, "plan.json")->required();
+  command->add_option("TIMINGS", options->timings, "timings.json of a run of that plan")
+      ->required();
+  add_machine(*command, options->machine);
+  add_json(*command, options->json);
+  command->footer(
+      "Examples:\n  stratplan run plan.json -o timings.json && stratplan compare plan.json "
+      "timings.json");
+  command->callback([options] { compare_and_print(*options); });
+}
+
+}  // namespace stratplan

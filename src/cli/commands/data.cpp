@@ -1,0 +1,157 @@
+// stratplan data: sets to train on, made on the spot.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <bit>
+#include <filesystem>
+#include <numeric>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "runtime/io/array_file.hpp"
+#include "synthesis/cosmo.hpp"
+#include "synthesis/mesh.hpp"
+
+namespace stratplan {
+namespace {
+
+struct DataOptions {
+  std::string output;
+  std::int64_t samples = 64;
+  std::int64_t size = 0;
+  std::int64_t block = 32;  ///< mesh
+  bool labels = false;      ///< mesh
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+std::unique_ptr<DataSetWriter> create(const DataOptions& options, const DataSetShape& shape) {
+  const std::string extension = std::filesystem::path(options.output).extension().string();
+  return extension == ".h5" || extension == ".hdf5" ? create_hdf5(options.output, shape)
+                                                    : create_npy(options.output, shape);
+}
+
+void print(const DataOptions& options, const DataSetShape& shape, const std::string& remark) {
+  if (options.json)
+    fmt::print(
+        "{}\n",
+        Json{{"path", options.output}, {"samples", shape.samples}, {"x", shape.x}, {"y", shape.y}}
+            .dump());
+  else
+    fmt::print("{}: {} samples, x ({}), y ({}){}\n", options.output, shape.samples,
+               fmt::join(shape.x, ", "), fmt::join(shape.y, ", "), remark);
+}
+
+void make_mesh(const DataOptions& options) {
+  if (!options.labels && options.size % options.block != 0)
+    throw UsageError(fmt::format("--size: expected a multiple of --block {}, found {}",
+                                 options.block, options.size));
+  const std::int64_t blocks = options.size / options.block;
+  DataSetShape shape{options.samples,
+                     {mesh_channels, options.size, options.size},
+                     {options.block * options.block, blocks, blocks},
+                     DataType::F32};
+  if (options.labels) {
+    shape.y = {options.size, options.size};
+    shape.y_type = DataType::I32;
+  }
+  const auto writer = create(options, shape);
+  std::int64_t tangled = 0;
+  Console progress;
+  for (std::int64_t i = 0; i < options.samples; ++i) {
+    const MeshSample sample = mesh_sample({options.size, options.seed}, i);
+    tangled += std::accumulate(sample.tangled.begin(), sample.tangled.end(), std::int64_t{0});
+    if (options.labels)
+      writer->add(sample.channels.data(), sample.tangled.data());
+    else
+      writer->add(sample.channels.data(),
+                  mesh_targets(sample.tangled, options.size, options.block).data());
+    progress.update(fmt::format("sample {} of {}", i + 1, options.samples));
+  }
+  writer->finish();
+  const double cells = static_cast<double>(options.samples) * static_cast<double>(options.size) *
+                       static_cast<double>(options.size);
+  print(options, shape,
+        fmt::format("; {:.1f} % of the cells are tangled",
+                    100 * static_cast<double>(tangled) / cells));
+}
+
+void make_cosmo(const DataOptions& options) {
+  if (!std::has_single_bit(static_cast<std::uint64_t>(options.size)))
+    throw UsageError(fmt::format("--size: expected a power of two, found {}", options.size));
+  const DataSetShape shape{options.samples,
+                           {cosmo_channels, options.size, options.size, options.size},
+                           {4},
+                           DataType::F32};
+  const auto writer = create(options, shape);
+  Console progress;
+  for (std::int64_t i = 0; i < options.samples; ++i) {
+    const CosmoSample sample = cosmo_sample({options.size, options.seed}, i);
+    writer->add(sample.field.data(), sample.cosmology.targets().data());
+    progress.update(fmt::format("sample {} of {}", i + 1, options.samples));
+  }
+  writer->finish();
+  print(options, shape, "");
+}
+
+CLI::App* add_kind(CLI::App& data, const char* name, const char* description, DataOptions& options,
+                   std::int64_t size) {
+  CLI::App* command = data.add_subcommand(name, description);
+  options.size = size;
+  command
+      ->add_option("-o,--output", options.output,
+                   "FILE.h5 or FILE.hdf5; any other name is a folder of x.npy and y.npy")
+      ->required();
+  command->add_option("--samples", options.samples, "how many")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--size", options.size, "cells along each side")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--seed", options.seed, "the same seed makes the same set")
+      ->capture_default_str();
+  add_json(*command, options.json);
+  return command;
+}
+
+constexpr const char* mesh_footer =
+    R"(x: 18 channels that describe each cell (src/synthesis/mesh.hpp lists them). y: 1 where a cell is tangled, else 0, arranged as the mesh networks
+predict it: block * block channels over (size / block)^2 positions; with --labels one class per cell.
+Examples:
+  stratplan data mesh -o mesh.h5 --samples 256 --size 128        for mesh128
+  stratplan run plan.json --data mesh.h5 --steps 100)";
+
+constexpr const char* cosmo_footer =
+    R"(x: a density field at four epochs. y: four parameters of its spectrum, of mean 0 and variance 1 (src/synthesis/cosmo.hpp has the theory).
+Examples:
+  stratplan data cosmo -o cosmo.h5 --samples 64 --size 128       for cosmoflow128
+  stratplan run plan.json --data cosmo.h5 --steps 100)";
+
+}  // namespace
+
+void add_data(CLI::App& program, const CommandLine&) {
+  CLI::App* data = program.add_subcommand("data", "Make a data set to train on: mesh, cosmo");
+  data->require_subcommand(1);
+  auto mesh_options = std::make_shared<DataOptions>(),
+       cosmo_options = std::make_shared<DataOptions>();
+  CLI::App* mesh = add_kind(*data, "mesh", "Random smooth 2-D mesh maps: which cells are tangled?",
+                            *mesh_options, 128);
+  mesh->add_option("--block", mesh_options->block,
+                   "cells along each side that one output position answers for")
+      ->check(positive())
+      ->capture_default_str();
+  mesh->add_flag("--labels", mesh_options->labels,
+                 "y: a class per cell, for a cross-entropy over positions");
+  mesh->footer(mesh_footer);
+  mesh->callback([mesh_options] { make_mesh(*mesh_options); });
+  CLI::App* cosmo = add_kind(*data, "cosmo", "Gaussian random 3-D density fields: which spectrum?",
+                             *cosmo_options, 64);
+  cosmo->footer(cosmo_footer);
+  cosmo->callback([cosmo_options] { make_cosmo(*cosmo_options); });
+}
+
+}  // namespace stratplan

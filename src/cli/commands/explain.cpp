@@ -1,0 +1,100 @@
+// stratplan explain: why each layer of a plan is split as it is.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/suggestion.hpp"
+#include "report/explanation.hpp"
+
+namespace stratplan {
+namespace {
+
+struct ExplainOptions {
+  std::string plan;
+  std::string layer;
+  std::string machine = "local";
+  int others = 5;
+  std::string output;
+  bool json = false;
+};
+
+LayerIndex layer_called(const std::string& name, const Network& network) {
+  const auto found = network.find(name);
+  if (found && !network.layer(*found).is_data()) return *found;
+  std::vector<std::string> known;
+  for (const Layer& layer : network.layers)
+    if (!layer.is_data()) known.push_back(layer.name);
+  throw UsageError(fmt::format("{} {} \"{}\"{}", network.name,
+                               found ? "decides nothing about its input" : "has no layer", name,
+                               suggestion(name, known)));
+}
+
+constexpr const char* explain_legend =
+    R"(Milliseconds of one iteration with nothing hidden, the rest of the plan as it is. sums: collectives that kernels wait for (partial sums, statistics);
+reduction: of gradients; halo: from neighbours whose tensors are cut alike; redistribution: from neighbours whose tensors are cut otherwise.
+)";
+
+void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {
+  if (one) {
+    const BlockExplanation& block = blocks.front();
+    fmt::print("{}: {} legal decompositions over {} ranks\n\n{}\n",
+               layers_text(planned.network, block.block), block.candidates, planned.plan.ranks,
+               to_text(alternatives_table(block)));
+  } else {
+    fmt::print("{}\n", to_text(explanation_table(planned.network, blocks)));
+  }
+  fmt::print("{}", explain_legend);
+}
+
+void explain_and_print(const ExplainOptions& options) {
+  check_output(options.output);
+  const PlanAndNetwork planned = read_plan(options.plan);
+  const auto& [plan, network] = planned;
+  const std::optional<LayerIndex> layer =
+      options.layer.empty() ? std::nullopt : std::optional(layer_called(options.layer, network));
+  const MachineProfile machine = read_machine_aloud(options.machine, plan.ranks, plan.execution);
+  const auto others = static_cast<std::size_t>(options.others);
+  const std::vector<BlockExplanation> blocks =
+      layer ? std::vector{explain_layer(plan, network, machine, *layer, others)}
+            : explain(plan, network, machine, others);
+  Json document = {{"name", plan.name},
+                   {"ranks", plan.ranks},
+                   {"machine", machine.name},
+                   {"blocks", Json::array()}};
+  for (const BlockExplanation& block : blocks)
+    document["blocks"].push_back(to_json(network, block));
+  if (!options.output.empty()) write_file_atomically(options.output, document.dump(1) + "\n");
+  if (options.json) {
+    fmt::print("{}\n", document.dump());
+  } else {
+    print(planned, blocks, layer.has_value());
+  }
+}
+
+}  // namespace
+
+void add_explain(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = program.add_subcommand(
+      "explain",
+      "Why each layer is split as it is: what it costs, and what the next best ways would");
+  command->add_option("PLAN", options->plan, "plan.json")->required();
+  command->add_option("LAYER", options->layer,
+                      "one layer: all its next best decompositions, each also played through");
+  add_machine(*command, options->machine);
+  command->add_option("--others", options->others, "how many next best decompositions")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("-o,--output", options->output, "write the JSON here");
+  add_json(*command, options->json);
+  command->footer(
+      "Examples:\n  stratplan explain plan.json\n  stratplan explain plan.json conv5 -m lassen "
+      "--others 10\n  stratplan explain plan.json --json -o "
+      "why.json");
+  command->callback([options] { explain_and_print(*options); });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,129 @@
+// stratplan import: an ONNX model as network.json, and its weights as a safetensors file.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/network/onnx.hpp"
+#include "runtime/io/safetensors.hpp"
+
+namespace stratplan {
+namespace {
+
+struct ImportOptions {
+  std::string model;
+  std::int64_t batch = 0;
+  std::string input_size;
+  std::string loss = "auto";
+  std::vector<std::string> element_wise;
+  std::string weights;
+  std::string output;
+  bool json = false;
+};
+
+const std::map<std::string, ImportedLoss> imported_losses{
+    {"auto", ImportedLoss::FromModel},
+    {"cross_entropy", ImportedLoss::CrossEntropy},
+    {"mse", ImportedLoss::MeanSquaredError},
+    {"dice", ImportedLoss::Dice}};
+
+ImportRequest request_of(const ImportOptions& options) {
+  ImportRequest request{.file = options.model,
+                        .batch = {},
+                        .input_size = {},
+                        .loss = imported_losses.at(options.loss),
+                        .element_wise = options.element_wise};
+  if (options.batch > 0) request.batch = options.batch;
+  if (!options.input_size.empty()) request.input_size = parse_extents(options.input_size);
+  request.values = !options.weights.empty();
+  return request;
+}
+
+void write_weights(const std::string& file, std::vector<ImportedTensor>& weights) {
+  std::vector<NamedTensor> tensors;
+  for (ImportedTensor& tensor : weights)
+    tensors.push_back({std::move(tensor.name), std::move(tensor.shape), std::move(tensor.values)});
+  write_safetensors(file, tensors, {{"format", "stratplan weights 1"}});
+}
+
+void print(const ImportOptions& options, const Network& network) {
+  const double gigaflops = network.forward_flops().value / static_cast<double>(network.batch) / 1e9;
+  if (options.json) {
+    fmt::print("{}\n", Json{{"name", network.name},
+                            {"network", options.output},
+                            {"weights", options.weights},
+                            {"layers", network.size()},
+                            {"batch", network.batch},
+                            {"parameters", network.parameter_count()},
+                            {"forward_flops_per_sample", gigaflops * 1e9},
+                            {"notes", network.notes}}
+                           .dump(-1, ' ', false, Json::error_handler_t::replace));
+  } else {
+    fmt::print("{}: {} layers, {} parameters, {:.4g} G operations forward per sample\n",
+               network.name, network.size(), network.parameter_count(), gigaflops);
+  }
+}
+
+void import_model(const ImportOptions& options) {
+  for (const std::string& file : {options.output, options.weights}) check_output(file);
+  ImportedModel model = import_onnx(request_of(options));
+  const Network network = read_imported(model, options.model);
+  for (const std::string& decision : network.notes)
+    note(fmt::format("{}: {}", options.model, decision));
+  if (!options.weights.empty()) write_weights(options.weights, model.weights);
+  if (options.output.empty()) {
+    fmt::print("{}\n", model.network.dump(1));
+    return;
+  }
+  write_document(options.output, "network", model.network);
+  print(options, network);
+}
+
+constexpr const char* import_footer =
+    R"(Whatever takes a NETWORK takes model.onnx as well; import is for looking at it, for another loss, and for its weights.
+Export for training, or batch normalization is folded into the convolutions. PyTorch:
+  torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+Examples:
+  stratplan import model.onnx -o net.json
+  stratplan import model.onnx -b 32 --input-size 256,256 -o net.json
+  stratplan import model.onnx -o net.json --weights net.safetensors
+  stratplan plan net.json -n 2 -o plan.json
+  stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy)";
+
+}  // namespace
+
+void add_import(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = program.add_subcommand(
+      "import", "Make network.json of an ONNX model, and take its weights along");
+  command->add_option("MODEL", options->model, "an .onnx file")->required();
+  command
+      ->add_option("-b,--batch", options->batch,
+                   "samples per step over all ranks; default: as in the model")
+      ->check(extent());
+  command->add_option("--input-size", options->input_size,
+                      "replaces the input's extents: H,W or D,H,W");
+  command
+      ->add_option("--loss", options->loss,
+                   "what it is trained with: cross_entropy, mse or dice; auto: cross_entropy "
+                   "behind a softmax or scores of classes, else mse")
+      ->check(CLI::IsMember({"auto", "cross_entropy", "mse", "dice"}))
+      ->capture_default_str();
+  command
+      ->add_option("--treat-as-elementwise", options->element_wise,
+                   "name of a node of an unknown operator to plan with as if it worked element by "
+                   "element; may be given again. Its values will be wrong")
+      ->allow_extra_args(false);  // what follows may be the model
+  command->add_option("--weights", options->weights,
+                      "write the model's weights to this safetensors file");
+  command->add_option("-o,--output", options->output,
+                      "write network.json here; default: standard output");
+  add_json(*command, options->json);
+  command->footer(import_footer);
+  command->callback([options] { import_model(*options); });
+}
+
+}  // namespace stratplan

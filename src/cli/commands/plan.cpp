@@ -1,0 +1,276 @@
+// stratplan plan: the recommended plan, or a forced one, from what is known of a machine. Measures nothing.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <stdexcept>
+
+#include "cli/commands.hpp"
+#include "cli/execution_options.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/text.hpp"
+#include "model/machine/transports.hpp"
+#include "planner/planner.hpp"
+#include "planner/prediction.hpp"
+#include "report/layers.hpp"
+#include "report/memory_report.hpp"
+#include "report/objective.hpp"
+
+namespace stratplan {
+namespace {
+
+struct PlanOptions {
+  NetworkOptions network;
+  ExecutionOptions execution;
+  int ranks = 0;
+  std::string machine = "local";
+  std::string memory;
+  std::string uniform;
+  std::string strategy;
+  std::string output;
+  bool pareto = false;
+  bool json = false;
+};
+
+Decomposition parse_decomposition(const std::string& text) {
+  try {
+    const Decomposition parsed = Decomposition::parse(text);
+    if (parsed.ranks != Ranks())
+      throw std::invalid_argument(fmt::format("\"{}\": a plan lies on all of its ranks", text));
+    return parsed;
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--uniform: {}", error.what()));
+  }
+}
+
+bool only_repeats(const Decomposition& decomposition) {
+  return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
+}
+
+/// Layers that cannot be split like that repeat their work; if that is all of them, it is no such plan.
+Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
+  const Decomposition wanted = parse_decomposition(options.uniform);
+  if (wanted.grid.ranks() > options.ranks)
+    throw UsageError(fmt::format("--uniform {} needs {} ranks, but --ranks says {}",
+                                 options.uniform, wanted.grid.ranks(), options.ranks));
+  Plan plan = uniform_plan(network, wanted);
+  bool some = only_repeats(wanted);
+  for (LayerIndex i = 0; i < network.size(); ++i)
+    some = some ||
+           (!network.layer(i).is_data() && !only_repeats(plan.layers[static_cast<std::size_t>(i)]));
+  if (!some)
+    throw InfeasibleError(fmt::format("no layer of {} can be split as {}: {}", network.name,
+                                      options.uniform, plan.adjustments.front()));
+  plan.network_source = options.network.source;
+  plan.overrides.input_size = options.network.overrides().input_size;
+  plan.ranks_offered = options.ranks;
+  plan.machine_name = machine.name;
+  plan.machine_fingerprint = machine.fingerprint();
+  plan.execution = options.execution.execution(network);
+  plan.prediction = predict(plan, network, machine);
+  if (!options.memory.empty() && plan.prediction->memory > parse_bytes(options.memory))
+    throw InfeasibleError(fmt::format("{} needs {} per rank, more than --memory {}", plan.name,
+                                      readable(plan.prediction->memory), options.memory));
+  return plan;
+}
+
+bool has_name(const Considered& considered, const std::string& name) {
+  return considered.name == name || std::find(considered.aliases.begin(), considered.aliases.end(),
+                                              name) != considered.aliases.end();
+}
+
+Plan baseline(const std::string& name, const PlanningResult& result) {
+  for (const Considered& considered : result.baselines) {
+    if (!has_name(considered, name)) continue;
+    if (!considered.usable())
+      throw InfeasibleError(fmt::format("{}: {}", name, considered.infeasible));
+    return *considered.plan;
+  }
+  throw InfeasibleError(fmt::format("there is no such plan as {} here", name));
+}
+
+Json layers_to_json(const Plan& plan, const Network& network) {
+  Json layers = Json::array();
+  for (LayerIndex i = 0; i < network.size(); ++i)
+    if (!network.layer(i).is_data())
+      layers.push_back({{"name", network.layer(i).name},
+                        {"decomposition", plan.layers[static_cast<std::size_t>(i)].text()}});
+  return layers;
+}
+
+Json considered_to_json(const Considered& considered) {
+  Json document = {{"name", considered.name}};
+  if (!considered.aliases.empty()) document["aliases"] = considered.aliases;
+  if (considered.usable())
+    document["predicted_step_seconds"] = considered.plan->prediction->step.value;
+  if (considered.plan && considered.plan->prediction)
+    document["memory_bytes"] = considered.plan->prediction->memory.value;
+  if (!considered.infeasible.empty()) document["infeasible"] = considered.infeasible;
+  return document;
+}
+
+Json to_json(const Plan& plan, const Network& network, const PlanningResult* result) {
+  Json document = {{"name", plan.name},
+                   {"ranks", plan.ranks},
+                   {"ranks_offered", plan.ranks_offered},
+                   {"batch", network.batch},
+                   {"machine", plan.machine_name},
+                   {"predicted_step_seconds", plan.prediction->step.value},
+                   {"memory_bytes", plan.prediction->memory.value},
+                   {"micro_batches", network.training.micro_batches},
+                   {"sharding", plan.execution.sharding},
+                   {"recompute", plan.execution.recompute},
+                   {"adjustments", plan.adjustments},
+                   {"layers", layers_to_json(plan, network)}};
+  if (!result) return document;
+  Json baselines = Json::array();
+  for (const Considered& considered : result->baselines)
+    baselines.push_back(considered_to_json(considered));
+  document["optimal"] = result->optimal;
+  document["objective_seconds"] = result->objective.value;
+  document["gap"] = result->gap;
+  document["candidates"] = result->candidates;
+  document["search_seconds"] = result->search_seconds.value;
+  document["chosen"] = result->chosen;
+  document["reranking"] = result->reranking;
+  document["baselines"] = baselines;
+  if (result->without_limit) document["to_fit"] = limit_to_json(*result);
+  if (!result->front.empty()) document["pareto"] = front_to_json(*result);
+  return document;
+}
+
+Table baseline_table(const Plan& plan, const PlanningResult& result) {
+  using enum Table::Align;
+  Table table{
+      {{"plan", Left}, {"predicted ms"}, {"memory"}, {"against recommended"}, {"remark", Left}},
+      {}};
+  table.rows.push_back({"recommended", milliseconds(plan.prediction->step),
+                        readable(plan.prediction->memory), "", "= " + result.chosen});
+  for (const Considered& considered : result.baselines) {
+    std::string remark = considered.infeasible;
+    for (const auto& alias : considered.aliases)
+      remark += (remark.empty() ? "also " : ", also ") + alias;
+    const bool known = considered.plan && considered.plan->prediction;
+    table.rows.push_back(
+        {considered.name, known ? milliseconds(considered.plan->prediction->step) : "-",
+         known ? readable(considered.plan->prediction->memory) : "-",
+         considered.usable()
+             ? fmt::format("{:.3f}", considered.plan->prediction->step / plan.prediction->step)
+             : "-",
+         remark});
+  }
+  return table;
+}
+
+void print(const Plan& plan, const Network& network, const PlanningResult* result) {
+  fmt::print("{}: {} for batch {} on {} of {} ranks of {}\n\n{}\n", plan.name, network.name,
+             network.batch, plan.ranks, plan.ranks_offered, plan.machine_name,
+             to_text(decomposition_table(network, plan.layers)));
+  for (const auto& adjustment : plan.adjustments) fmt::print("adjusted {}\n", adjustment);
+  if (!plan.adjustments.empty()) fmt::print("\n");
+  if (const std::string overlap = overlap_text(plan.execution); !overlap.empty())
+    fmt::print("{}\n\n", overlap);
+  for (const auto& [transfer, ways] : plan.execution.ways.transfers)
+    fmt::print("{} go by {}\n", transfer, to_text(ways));
+  if (!plan.execution.ways.transfers.empty()) fmt::print("\n");
+  if (network.training.micro_batches > 1)
+    fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches,
+               network.micro_batch());
+  if (const std::string memory = memory_text(plan.execution); !memory.empty())
+    fmt::print("{}\n\n", memory);
+  if (!result) {
+    fmt::print("step    {} ms predicted\nmemory  {} per rank\n",
+               milliseconds(plan.prediction->step), readable(plan.prediction->memory));
+    return;
+  }
+  fmt::print("{}\n", to_text(baseline_table(plan, *result)));
+  fmt::print(
+      "{} decompositions of {} blocks considered\nobjective  {}\nstep       {} ms simulated\n",
+      result->candidates, result->blocks, objective_text(*result),
+      milliseconds(plan.prediction->step));
+  if (!result->reranking.empty()) fmt::print("{}\n", result->reranking);
+  if (const std::string limit = limit_text(*result); !limit.empty()) fmt::print("{}\n", limit);
+  if (!result->front.empty())
+    fmt::print("\ntime against memory: nothing tried is both faster and leaner\n\n{}",
+               to_text(front_table(*result)));
+}
+
+void make_plan(const PlanOptions& options, const CommandLine& command_line) {
+  PlanningOptions planning{.overrides = options.network.overrides(),
+                           .memory_limit = {},
+                           .execution = {},
+                           .limits = {},
+                           .free = {}};
+  if (!options.memory.empty()) planning.memory_limit = parse_bytes(options.memory);
+  if (!options.uniform.empty())
+    parse_decomposition(options.uniform);  // a usage error comes before all others
+  const Network network = options.network.read();
+  planning.execution = options.execution.execution(network);
+  planning.free = options.execution.free(options.network.optimizer);
+  planning.front = options.pareto;
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, options.ranks, planning.execution);
+  check_output(options.output);
+
+  Plan chosen;
+  std::optional<PlanningResult> result;
+  if (!options.uniform.empty()) {
+    chosen = uniform(options, network, machine);
+  } else {
+    result = plan(network, options.network.source, options.ranks, machine, planning);
+    chosen = options.strategy.empty() ? result->recommended : baseline(options.strategy, *result);
+  }
+  const PlanningResult* shown = options.strategy.empty() && result ? &*result : nullptr;
+  const Network planned = network_of(chosen, network);
+  if (!options.output.empty())
+    write_document(options.output, "plan", to_json(chosen, planned, make_provenance(command_line)));
+  if (options.json) {
+    fmt::print("{}\n", to_json(chosen, planned, shown).dump());
+  } else {
+    print(chosen, planned, shown);
+  }
+}
+
+constexpr const char* plan_footer = R"(Examples:
+  stratplan plan resnet50 -n 2 -b 8 -o plan.json
+  stratplan plan mesh2k -m lassen -n 1024 -b 128 --json
+  stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
+  stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick
+  stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all --sharding 2
+  stratplan plan mesh2k -m lassen -n 1024 -b 32768        # chooses what makes it fit: micro-batches, sharding, recomputation
+  stratplan plan resnet50 -m lassen -n 16 -b 2048 --pareto)";
+
+}  // namespace
+
+void add_plan(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command =
+      program.add_subcommand("plan", "Recommend a decomposition for every layer; measures nothing");
+  options->network.add(*command);
+  add_ranks(*command, options->ranks, true);
+  add_machine(*command, options->machine);
+  add_memory(*command, options->memory);
+  options->execution.add(*command);
+  auto* uniform = command->add_option("--uniform", options->uniform,
+                                      "one decomposition for all layers, for example \"H2 W2\"");
+  auto* strategy =
+      command
+          ->add_option("--strategy", options->strategy,
+                       "a well-known rule instead of the search: sample, lbann or one-weird-trick")
+          ->check(CLI::IsMember({"sample", "lbann", "one-weird-trick"}))
+          ->excludes(uniform);
+  command
+      ->add_flag("--pareto", options->pareto,
+                 "also the front of time against memory, over layouts, micro-batches, sharding and "
+                 "recomputation")
+      ->excludes(uniform)
+      ->excludes(strategy);
+  command->add_option("-o,--output", options->output, "write plan.json here");
+  add_json(*command, options->json);
+  command->footer(plan_footer);
+  command->callback([options, &command_line] { make_plan(*options, command_line); });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,94 @@
+// stratplan predict: time and memory of any plan, layer by layer.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/options.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/text.hpp"
+#include "model/plan/plan.hpp"
+#include "report/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+struct PredictOptions {
+  std::string plan;
+  std::string machine = "local";
+  bool json = false;
+};
+
+Json layer_to_json(const Layer& layer, const Decomposition& decomposition,
+                   const LayerTimes& times) {
+  return {{"name", layer.name},
+          {"decomposition", decomposition.text()},
+          {"predicted_seconds", times.total().value},
+          {"compute_seconds", times.compute.value},
+          {"exchange_seconds", times.exchange.value},
+          {"collective_seconds", times.collective.value}};
+}
+
+Json to_json(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
+  Json layers = Json::array();
+  for (LayerIndex i = 0; i < planned.network.size(); ++i) {
+    if (planned.network.layer(i).is_data()) continue;
+    const auto index = static_cast<std::size_t>(i);
+    layers.push_back(layer_to_json(planned.network.layer(i), planned.plan.layers[index],
+                                   prediction.layers[index]));
+  }
+  return {{"name", planned.plan.name},
+          {"ranks", planned.plan.ranks},
+          {"predicted_step_seconds", prediction.step.value},
+          {"memory_bytes", prediction.memory.total().value},
+          {"memory", memory_to_json(prediction.memory)},
+          {"unmeasured_kernels", prediction.unmeasured},
+          {"layers", layers}};
+}
+
+Table layer_table(const PlanAndNetwork& planned, const PlanPrediction& prediction) {
+  using enum Table::Align;
+  Table table{
+      {{"layer", Left}, {"decomposition", Left}, {"ms"}, {"compute"}, {"exchange"}, {"collective"}},
+      {}};
+  for (LayerIndex i = 0; i < planned.network.size(); ++i) {
+    if (planned.network.layer(i).is_data()) continue;
+    const auto index = static_cast<std::size_t>(i);
+    const LayerTimes& times = prediction.layers[index];
+    table.rows.push_back({planned.network.layer(i).name, planned.plan.layers[index].text(),
+                          milliseconds(times.total()), milliseconds(times.compute),
+                          milliseconds(times.exchange), milliseconds(times.collective)});
+  }
+  return table;
+}
+
+void predict(const PredictOptions& options) {
+  const PlanAndNetwork planned = read_plan(options.plan);
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, planned.plan.ranks, planned.plan.execution);
+  const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine);
+  if (options.json) {
+    fmt::print("{}\n", to_json(planned, prediction).dump());
+    return;
+  }
+  fmt::print("{}\n", to_text(layer_table(planned, prediction)));
+  fmt::print("step    {} ms predicted, {} ranks, batch {}\n", milliseconds(prediction.step),
+             planned.plan.ranks, planned.network.batch);
+  fmt::print("memory  {} per rank (the worst rank's)\n{}", readable(prediction.memory.total()),
+             to_text(memory_table(prediction.memory)));
+}
+
+}  // namespace
+
+void add_predict(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<PredictOptions>();
+  CLI::App* command = program.add_subcommand(
+      "predict", "Time and memory of any plan, layer by layer; measures nothing");
+  command->add_option("PLAN", options->plan, "plan.json")->required();
+  add_machine(*command, options->machine);
+  add_json(*command, options->json);
+  command->footer(
+      "Examples:\n  stratplan predict plan.json\n  stratplan predict plan.json -m lassen --json");
+  command->callback([options] { predict(*options); });
+}
+
+}  // namespace stratplan

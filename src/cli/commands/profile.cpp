@@ -1,0 +1,215 @@
+// stratplan profile: measures what a network's candidate plans need of this machine, or the links of a cluster. `--request` and `--links` are the parts that
+// run on the ranks.
+#include "profile/profile.hpp"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/execution_options.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "job/rank.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/this_machine.hpp"
+#include "profile/cluster_profile.hpp"
+#include "profile/job_script.hpp"
+#include "session/rank_device.hpp"
+#include "session/training.hpp"
+#include "tuner/measuring.hpp"
+
+namespace stratplan {
+namespace {
+
+struct ProfileOptions {
+  NetworkOptions network;
+  int ranks = 0;
+  std::string backend = default_backend();
+  std::string precision = "fp32";
+  std::string name;  ///< of the machine in `output`
+  std::string request;
+  std::string output;
+  bool links = false;
+  std::string largest = "4MiB";
+  BatchJob job;
+  std::string batch_system;
+  bool json = false;
+};
+
+/// Devices that ranks share say little of links between devices: whoever reads the profile shall know.
+Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
+  Json provenance = make_provenance(command_line).json();
+  if (device.shared()) provenance["shared_devices"] = true;
+  provenance["between_hosts"] = way_between_hosts();
+  return Provenance(provenance);
+}
+
+/// One rank of the measuring job.
+void measure(const ProfileOptions& options, const CommandLine& command_line,
+             Communicator& communicator) {
+  const ProfileRequest request =
+      request_from_json(read_json_file(options.request), options.request);
+  Console console;
+  RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {},
+                    console);
+  const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
+  const bool links = request.largest_message.value > 0 || !request.collectives.empty();
+  console.phase(
+      fmt::format("measuring {} kernels{}", request.kernels.size(),
+                  links ? fmt::format(" and the links between {} ranks", request.ranks) : ""));
+  const auto progress = [&](std::size_t done, std::size_t total, const std::string& what) {
+    console.update(fmt::format("{} of {}, {}", done, total, what));
+  };
+  MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
+  base.name = this_machine();
+  forget_other_ways(base, way_between_hosts());
+  const MachineProfile machine = run_profile(request, device.backend(), team, base,
+                                             provenance_of(device, command_line), progress);
+  if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
+  communicator.barrier();
+}
+
+Json to_json(const MachineProfile& machine, const std::string& file) {
+  return {{"machine", machine.name},
+          {"file", file},
+          {"ranks", machine.measured_ranks},
+          {"kernels", machine.kernels.size()},
+          {"collectives", machine.collectives.size()}};
+}
+
+/// Plans and measures in turns, as autotune does before it runs anything.
+void profile_network(const ProfileOptions& options) {
+  const Network network = options.network.read();
+  check_cache();
+  check_output(options.output);
+  PlanningOptions planning;
+  planning.overrides = options.network.overrides();
+  planning.execution.precision = precision_of(options.precision);
+  planning.free.micro_batches = false;
+  Console console;
+  Measuring measuring(options.ranks, options.backend, console);
+  MachineProfile machine =
+      plan_and_measure(network, options.network.source, planning, measuring, {}, console).machine;
+  if (!options.name.empty()) machine.name = options.name;
+  const std::string file =
+      options.output.empty() ? local_machine_path(options.ranks).string() : options.output;
+  if (!options.output.empty())
+    write_document(options.output, "machine", stratplan::to_json(machine));
+  if (options.json) {
+    fmt::print("{}\n", to_json(machine, file).dump());
+  } else {
+    fmt::print("{}: {} kernels, {} collectives, measured with {} ranks at once\n{}\n", machine.name,
+               machine.kernels.size(), machine.collectives.size(), machine.measured_ranks, file);
+  }
+}
+
+/// One rank of the job that measures a cluster's links.
+void measure_links(const ProfileOptions& options, const CommandLine& command_line,
+                   Communicator& communicator) {
+  Console console;
+  console.phase(fmt::format("measuring the links between {} ranks", communicator.size()));
+  MachineProfile base = read_machine("local");
+  base.name = this_machine();
+  const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
+  RankDevice device({.backend = options.backend}, 1, communicator, {}, console);
+  const Team team(communicator, device.ways(groups_to_measure(layout, communicator.rank())));
+  const MachineProfile machine = profile_cluster(
+      layout, parse_bytes(options.largest), device.backend(), team, base,
+      provenance_of(device, command_line), [&](const std::string& what) { console.update(what); });
+  if (communicator.rank() == 0) {
+    write_document(options.output, "machine", to_json(machine));
+    if (options.json) fmt::print("{}\n", to_json(machine, options.output).dump());
+  }
+  communicator.barrier();
+}
+
+void write_job(const ProfileOptions& options, const CommandLine& command_line) {
+  BatchJob job = options.job;
+  job.system = options.batch_system == "slurm" ? BatchSystem::Slurm
+               : options.batch_system == "lsf" ? BatchSystem::Lsf
+                                               : BatchSystem::Flux;
+  job.program = command_line.front();
+  if (!options.output.empty()) job.output = options.output;
+  if (is_cuda(options.backend)) job.backend = options.backend;
+  fmt::print("{}", job_script(job));
+}
+
+void profile(const ProfileOptions& options, const CommandLine& command_line) {
+  if (!options.batch_system.empty()) return write_job(options, command_line);
+  if (options.links) {
+    if (!launched_as_rank())
+      throw UsageError(
+          "--links is what ranks run: mpirun -n P stratplan profile --links, or the script that "
+          "--job writes");
+    if (options.output.empty()) throw UsageError("--links needs --output");
+    return run_as_rank([&](Communicator& communicator, const FlightRecorder&) {
+      measure_links(options, command_line, communicator);
+    });
+  }
+  if (!options.request.empty()) {
+    if (options.output.empty()) throw UsageError("--request needs --output");
+    const auto as_rank = [&](Communicator& communicator, const FlightRecorder&) {
+      measure(options, command_line, communicator);
+    };
+    return launched_as_rank() ? run_as_rank(as_rank) : run_alone(as_rank);
+  }
+  if (launched_as_rank())
+    throw UsageError("profile starts its ranks itself: call it without mpirun, with --ranks");
+  if (options.network.source.empty() || options.ranks < 1)
+    throw UsageError("profile needs NETWORK and --ranks; see stratplan profile --help");
+  profile_network(options);
+}
+
+}  // namespace
+
+void add_profile(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<ProfileOptions>();
+  CLI::App* command = program.add_subcommand(
+      "profile", "Measure this machine: the kernels and links that a network's plans need");
+  options->network.add(*command)->required(false);
+  add_ranks(*command, options->ranks, false);
+  command->add_option("--backend", options->backend, "cpu, reference, cuda or cuda:tf32")
+      ->capture_default_str();
+  add_precision(*command, options->precision);
+  command->add_option("--name", options->name, "of the machine in --output; default: what it is");
+  command
+      ->add_option("--request", options->request,
+                   "what to measure, as the launcher writes it; under mpirun")
+      ->group("");
+  command->add_option("-o,--output", options->output, "also write the machine profile here");
+  add_json(*command, options->json);
+  command
+      ->add_option("--job", options->batch_system,
+                   "print the script of a job that measures a cluster's links: slurm, lsf or flux")
+      ->check(CLI::IsMember({"slurm", "lsf", "flux"}));
+  command->add_option("--nodes", options->job.nodes, "of that job")
+      ->check(positive())
+      ->capture_default_str();
+  command
+      ->add_option("--ranks-per-node", options->job.ranks_per_node,
+                   "of that job; with --links: so many ranks in turn are a node")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_option("--minutes", options->job.minutes, "of that job")
+      ->check(positive())
+      ->capture_default_str();
+  command->add_flag("--links", options->links,
+                    "under mpirun or srun: measure messages within and across nodes, and "
+                    "collectives, into --output");
+  command
+      ->add_option("--largest", options->largest,
+                   "with --links: bytes that a rank sends in one operation")
+      ->capture_default_str();
+  command->footer(
+      "Examples:\n  stratplan profile resnet50 -n 2 -b 8\n  stratplan profile my_network.json -n 4 "
+      "-b 16 -o machine.json\n"
+      "  stratplan profile resnet50 -n 1 -b 128 --backend cuda --precision bf16 --name my_gpu -o "
+      "my_gpu.json\n"
+      "  stratplan profile --job slurm --nodes 8 --ranks-per-node 4 -o cluster.json > profile.sh\n"
+      "  mpirun -n 4 stratplan profile --links --ranks-per-node 2 -o links.json");
+  command->callback([options, &command_line] { profile(*options, command_line); });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,438 @@
+// stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+#include "cli/commands.hpp"
+#include "cli/console.hpp"
+#include "cli/optimizer_options.hpp"
+#include "cli/options.hpp"
+#include "cli/provenance.hpp"
+#include "job/launcher.hpp"
+#include "job/rank.hpp"
+#include "job/stop_request.hpp"
+#include "job/supervision.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/base/system/standard_streams.hpp"
+#include "model/base/system/this_machine.hpp"
+#include "model/base/text.hpp"
+#include "model/plan/plan.hpp"
+#include "planner/prediction.hpp"
+#include "profile/measure/team.hpp"
+#include "report/loss_curve.hpp"
+#include "runtime/io/array_file.hpp"
+#include "session/training.hpp"
+
+namespace stratplan {
+namespace {
+
+struct RunOptions {
+  std::string plan;
+  bool evaluates = false;
+  bool forwards = false;
+  bool probabilities = false;  ///< of outputs
+  int ranks = 0;
+  int warmup = -1;
+  TrainingRequest training;
+  std::uint64_t seed = 1;
+  OptimizerOptions optimizer;
+  RateOptions rates;
+  std::string launcher;  ///< "mpirun", "processes", "threads"
+  int watchdog = 60;     ///< seconds
+  std::string output;
+  bool json = false;
+
+  bool trains() const { return !evaluates && !forwards; }
+};
+
+void check_ranks(const RunOptions& options, const Plan& plan) {
+  if (options.ranks > 0 && options.ranks != plan.ranks)
+    throw InputError(
+        options.plan, "/ranks",
+        fmt::format("this plan is for {} ranks, but --ranks says {}", plan.ranks, options.ranks));
+}
+
+void warn_of_machine(const Plan& plan) {
+  // A plan on estimates says "local", which may have been any machine.
+  if (!plan.machine_name.empty() && plan.machine_name != "local" &&
+      plan.machine_name != this_machine())
+    note(fmt::format("this plan was made for the machine {}, which is not this one ({})",
+                     plan.machine_name, this_machine()));
+  if (plan.ranks * plan.execution.threads_per_rank > usable_cores())
+    note(fmt::format("{} ranks share {} cores: good for verification, not for timing", plan.ranks,
+                     usable_cores()));
+}
+
+void print(const Timings& timings) {
+  const Timing& timing = timings.timing;
+  fmt::print("plan    {}, {} ranks, batch {}, {} backend\n", timings.plan_name, timings.ranks,
+             timings.batch, timings.backend);
+  fmt::print("step    {} ms median, {} .. {} ms (p10 .. p90) of {} steps\n",
+             milliseconds(timing.median()), milliseconds(timing.quantile(0.1)),
+             milliseconds(timing.quantile(0.9)), timing.steps.size());
+  fmt::print("{}", loss_summary(timing.losses));
+  fmt::print("memory  {} per rank, resident {}\n", readable(timings.memory),
+             readable(timings.resident));
+  if (!timings.verification) return;
+  const VerificationResult& v = *timings.verification;
+  fmt::print(
+      "verify  {}: loss differs by {:.1e}, gradients by at most {:.1e} ({}), tolerance {:.1e}\n",
+      v.passed ? "passed" : "FAILED", v.loss_difference, v.gradient_difference, v.worst_tensor,
+      v.tolerance);
+  if (v.turned > 0)
+    fmt::print(
+        "        rounding turned {} signs at ReLUs or places of maxima, where gradients jump: "
+        "compared on the same side\n",
+        v.turned);
+}
+
+void print_json(const Timings& timings) {
+  Json losses = Json::array();
+  for (const double loss : timings.timing.losses) losses.push_back(loss);
+  Json document = {{"name", timings.plan_name},
+                   {"ranks", timings.ranks},
+                   {"batch", timings.batch},
+                   {"backend", timings.backend},
+                   {"step_seconds", step_seconds_to_json(timings.timing)},
+                   {"losses", losses},
+                   {"memory_bytes", timings.memory.value},
+                   {"resident_bytes", timings.resident.value}};
+  if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
+  if (timings.verification) document["verification"] = to_json(*timings.verification);
+  fmt::print("{}\n", document.dump());
+}
+
+/// Ranks that mean different things, as nodes with different files or programs do, would wait for each other for ever.
+void check_agreement(const RunOptions& options, const PlanAndNetwork& planned,
+                     Communicator& communicator) {
+  const std::string identity =
+      fingerprint_of(version_text() + fingerprint(planned.plan) + planned.network.fingerprint());
+  const auto mine =
+      static_cast<double>(std::stoull(identity.substr(0, 12), nullptr, 16));  // 48 bits, exact
+  const auto all = Team(communicator).gather({mine});
+  const auto other =
+      std::ranges::find_if(all, [&](const auto& of_rank) { return of_rank != all[0]; });
+  if (other != all.end())
+    throw InputError(
+        options.plan, "",
+        fmt::format("rank {} runs another plan, or another version of this program, than rank 0",
+                    other - all.begin()));
+}
+
+void check_started(const RunOptions& options, const PlanAndNetwork& planned,
+                   Communicator& communicator) {
+  if (communicator.size() != planned.plan.ranks)
+    throw InputError(options.plan, "/ranks",
+                     fmt::format("this plan is for {} ranks, but {} were started",
+                                 planned.plan.ranks, communicator.size()));
+  check_agreement(options, planned, communicator);
+}
+
+/// Returns whether training was stopped before its end.
+bool run_rank(const RunOptions& options, const PlanAndNetwork& planned, Communicator& communicator,
+              const FlightRecorder& recorder, const CommandLine& command_line) {
+  const Plan& plan = planned.plan;
+  check_started(options, planned, communicator);
+  Console console;
+  const TrainingEnd end = train_plan(planned, options.training, communicator, recorder, console);
+  if (communicator.rank() != 0 || end.stopped) return end.stopped;
+  const Timings& timings = end.timings;
+  if (timings.timing.steps.empty()) {
+    note(fmt::format("nothing left to do: all {} steps lie behind the checkpoint",
+                     options.training.warmup + options.training.steps));
+    return false;
+  }
+  if (!options.output.empty()) {
+    const auto programs = programs_of(plan, planned.network);
+    write_document(options.output, "timings",
+                   to_json(timings, programs, planned.network, make_provenance(command_line)));
+  }
+  options.json ? print_json(timings) : print(timings);
+  flush_standard_output();
+  if (timings.verification && !timings.verification->passed)
+    throw ValidationError(fmt::format(
+        "the first step differs from the undivided run's: {} by {:.1e}, tolerance {:.1e}",
+        timings.verification->worst_tensor, timings.verification->gradient_difference,
+        timings.verification->tolerance));
+  return false;
+}
+
+void print(const Evaluation& evaluation, const Plan& plan, bool json) {
+  if (json) {
+    Json document = {{"name", plan.name},
+                     {"ranks", plan.ranks},
+                     {"samples", evaluation.samples},
+                     {"loss", evaluation.loss}};
+    if (evaluation.accuracy) document["accuracy"] = *evaluation.accuracy;
+    fmt::print("{}\n", document.dump());
+  } else {
+    fmt::print("loss      {:.6g} over {} samples\n", evaluation.loss, evaluation.samples);
+    if (evaluation.accuracy) fmt::print("accuracy  {:.2f} %\n", 100 * *evaluation.accuracy);
+  }
+  flush_standard_output();
+}
+
+void evaluate_rank(const RunOptions& options, const PlanAndNetwork& planned,
+                   Communicator& communicator) {
+  check_started(options, planned, communicator);
+  Console console;
+  const Evaluation evaluation = evaluate_plan(planned, options.training, communicator, console);
+  if (communicator.rank() == 0) print(evaluation, planned.plan, options.json);
+}
+
+/// (samples, C, [D,] H, W), or (samples, C) where there are no positions.
+std::vector<std::int64_t> extents_of(const Shape& shape, bool two_dimensional) {
+  if (shape[Axis::D] * shape[Axis::H] * shape[Axis::W] == 1)
+    return {shape[Axis::N], shape[Axis::C]};
+  std::vector<std::int64_t> extents(shape.extent.begin(), shape.extent.end());
+  if (two_dimensional) extents.erase(extents.begin() + 2);
+  return extents;
+}
+
+void forward_rank(const RunOptions& options, const PlanAndNetwork& planned,
+                  Communicator& communicator) {
+  check_started(options, planned, communicator);
+  Console console;
+  Outputs outputs = forward_plan(planned, options.training, communicator, console);
+  if (communicator.rank() != 0) return;
+  if (options.probabilities) apply_softmax(outputs);
+  const auto extents =
+      extents_of(outputs.shape, planned.network.layers.front().output[Axis::D] == 1);
+  write_npy(options.output, extents, outputs.values);
+  options.json ? fmt::print("{}\n", Json{{"name", planned.plan.name},
+                                         {"ranks", planned.plan.ranks},
+                                         {"output", options.output},
+                                         {"extents", extents}}
+                                        .dump())
+               : fmt::print("{}: outputs ({})\n", options.output, fmt::join(extents, ", "));
+  flush_standard_output();
+}
+
+PlanAndNetwork read_plan_of(const RunOptions& options) {
+  return read_plan(options.plan, [&](const Training& of_plan) {
+    Training training = options.optimizer.training(of_plan);
+    if (!options.trains()) training.micro_batches = 1;
+    return training;
+  });
+}
+
+void check_checkpointing(const RunOptions& options) {
+  const TrainingRequest& training = options.training;
+  if (!options.trains() && training.checkpoints.empty() && training.weights.empty())
+    throw UsageError(fmt::format("{} needs the --checkpoint folder to read from, or --weights",
+                                 options.evaluates ? "--evaluate" : "--forward"));
+  if (options.forwards && (training.data.empty() || options.output.empty()))
+    throw UsageError("--forward needs --data, its samples, and --output, an .npy file");
+  if (options.probabilities && !options.forwards)
+    throw UsageError("--probabilities is for the outputs of --forward");
+  if (!training.weights.empty() && (training.verify || !training.against.empty()))
+    throw UsageError(
+        "--verify and --against compare with a run from the seed's parameters, not from --weights");
+  if (training.resume && training.checkpoints.empty())
+    throw UsageError("--resume needs the --checkpoint folder to go on from");
+  if (training.resume && (training.verify || !training.against.empty() || !training.dump.empty()))
+    throw UsageError(
+        "--verify, --against and --dump look at the first step, which a resumed run may not have");
+}
+
+void run(RunOptions options, const CommandLine& command_line) {
+  check_checkpointing(options);
+  check_devices(options.training.device);
+  options.training.times_steps = !options.output.empty();
+  options.training.warmup = options.warmup >= 0          ? options.warmup
+                            : options.training.steps > 1 ? 2
+                                                         : 0;
+  const bool checkpoints = !options.training.checkpoints.empty() && options.trains();
+  std::atomic<bool> stopped = false;  // ranks may be threads
+  const auto as_rank = [&](Communicator& communicator, const FlightRecorder& recorder) {
+    const PlanAndNetwork planned = read_plan_of(options);
+    check_ranks(options, planned.plan);
+    RunOptions own = options;
+    own.training.settings = own.rates.settings(
+        own.optimizer, own.seed, own.training.warmup + own.training.steps, planned.network.batch);
+    if (own.evaluates) return evaluate_rank(own, planned, communicator);
+    if (own.forwards) return forward_rank(own, planned, communicator);
+    if (run_rank(own, planned, communicator, recorder, command_line)) stopped = true;
+  };
+  const auto train = [&](const auto& run_ranks) {
+    if (checkpoints) catch_stop_requests();
+    run_ranks(as_rank);
+    if (stopped) throw JobFailed{static_cast<int>(ExitCode::Checkpointed)};
+  };
+  if (launched_as_rank()) return train(run_as_rank);
+
+  const PlanAndNetwork planned = read_plan_of(options);
+  check_ranks(options, planned.plan);
+  warn_of_machine(planned.plan);
+  for (const auto& file : {options.output, options.training.dump, options.training.loss_curve})
+    check_output(file);
+  if (checkpoints) {
+    make_folder(options.training.checkpoints);
+    check_writable(options.training.checkpoints + "/latest");
+  }
+  if (planned.plan.ranks == 1) return train(run_alone);
+  if (options.launcher == "threads")
+    return train([&](const RankBody& body) { run_as_threads(planned.plan.ranks, body); });
+  if (options.launcher == "processes") prepare_launch(options.training.device, planned.plan.ranks);
+  const std::vector<std::string> arguments(command_line.begin() + 1, command_line.end());
+  const JobRequest job{arguments, options.launcher == "mpirun", checkpoints,
+                       std::chrono::seconds(options.watchdog)};
+  Console console;
+  if (const int code = run_job(planned, job, console); code != 0) throw JobFailed{code};
+}
+
+constexpr const char* run_footer = R"(Examples:
+  stratplan run plan.json                           starts as many ranks as the plan says
+  stratplan run plan.json --verify                  holds the first step against an undivided run
+  stratplan run plan.json --steps 50 -o timings.json
+  stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
+  stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
+  stratplan run plan.json --evaluate --checkpoint state --data held_out.h5    loss and accuracy of what was trained
+  stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy   what the network makes of given samples
+  stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
+  mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
+
+constexpr const char* launch_footer =
+    R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process.
+Options and results are those of stratplan run, whose ranks talk over MPI.
+Examples:
+  stratplan launch -n 2 plan.json
+  stratplan launch -n 4 plan.json --threads --verify)";
+
+void add_checkpoints(CLI::App& command, TrainingRequest& training) {
+  command.add_option("--checkpoint", training.checkpoints,
+                     "folder of checkpoints: one at the end and, with exit code 75, when asked to "
+                     "stop (SIGUSR1, SIGTERM)");
+  command
+      .add_option("--checkpoint-every", training.checkpoint_every,
+                  "steps between checkpoints; 0: none in between")
+      ->check(non_negative())
+      ->capture_default_str();
+  command.add_option("--keep", training.keep, "checkpoints that are kept, the newest ones")
+      ->check(positive())
+      ->capture_default_str();
+  command.add_flag("--resume", training.resume,
+                   "go on from the newest whole checkpoint, on any plan for the same network; "
+                   "--steps counts from the very first");
+}
+
+void add_options(CLI::App& command, RunOptions& options) {
+  TrainingRequest& training = options.training;
+  training.device.backend = default_backend();
+  command.add_option("PLAN", options.plan, "plan.json")->required();
+  add_ranks(command, options.ranks, false);
+  command.add_option("--steps", training.steps, "training steps that are timed")
+      ->check(positive())
+      ->capture_default_str();
+  command
+      .add_option("--warmup", options.warmup,
+                  "training steps before them; default: 2, or none before a single step")
+      ->check(non_negative());
+  command.add_flag("--verify", training.verify,
+                   "compare the first step's loss and gradients with an undivided run's");
+  command.add_option("--against", training.against,
+                     "compare with this dump of an undivided run instead of making one");
+  command.add_option("--dump", training.dump,
+                     "write the first step's loss and gradients, whole, to this safetensors file");
+  command.add_option("--backend", training.device.backend, "cpu, reference or cuda")
+      ->capture_default_str();
+  command
+      .add_option("--communicator", training.device.communicator,
+                  "of the cuda backend: nccl, from device to device; mpi, one that takes addresses "
+                  "of devices; staged, by way of the host; auto: as the plan "
+                  "says, else nccl if each rank has a device of its own")
+      ->check(CLI::IsMember({"auto", "nccl", "mpi", "staged"}))
+      ->capture_default_str();
+  command
+      .add_option("--communication-timeout", training.device.communication_timeout,
+                  "seconds that nccl waits for the other ranks (exit code 6)")
+      ->check(positive())
+      ->capture_default_str();
+  command
+      .add_option("--cuda-graph", training.device.cuda_graph,
+                  "of the cuda backend: on, capture the steps and replay them as far as the host "
+                  "has no part in them; off, launch each; auto: on, where the "
+                  "backend can")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->capture_default_str();
+  command.add_option("--seed", options.seed, "of parameters, data and dropout")
+      ->capture_default_str();
+  command.add_option(
+      "--data", training.data,
+      "train on this HDF5 file, or folder of x.npy and y.npy, instead of one synthetic batch");
+  command
+      .add_option("--channel-order", training.channel_order,
+                  "of the data: first or last; default: as the file says, else first")
+      ->check(CLI::IsMember({"first", "last"}));
+  command.add_flag("--in-order", training.in_order,
+                   "take the samples in the file's order: no shuffling");
+  command.add_flag("-q,--quiet", training.quiet, "no progress");
+  command.add_option("-o,--output", options.output,
+                     "write timings.json here; of --forward: the outputs, an .npy file");
+  options.optimizer.add(command);
+  options.rates.add(command);
+  command.add_option(
+      "--loss-curve", training.loss_curve,
+      "write step, learning rate and loss of every step to this CSV file, as they come");
+  command.add_option("--weights", training.weights,
+                     "safetensors file of parameters to begin with: a checkpoint's, or what "
+                     "stratplan import wrote");
+  add_checkpoints(command, training);
+  command
+      .add_option("--watchdog", options.watchdog,
+                  "seconds for which the job that this starts may stand still before it is ended "
+                  "(exit code 6), and, but at least 10 s, for which its ranks may take to begin "
+                  "and to meet while nothing is seen to move; 0: for ever")
+      ->check(non_negative())
+      ->capture_default_str();
+  CLI::Option* evaluate =
+      command.add_flag("--evaluate", options.evaluates,
+                       "train nothing: loss, and accuracy where there are labels, of the newest "
+                       "checkpoint over the whole data set, with running "
+                       "statistics and without dropout");
+  CLI::Option* forward =
+      command.add_flag("--forward", options.forwards,
+                       "train nothing: write what the network makes of the samples of --data, "
+                       "which here may be one .npy file, with running "
+                       "statistics and without dropout: what its loss reads");
+  command.add_flag("--probabilities", options.probabilities,
+                   "of --forward: the softmax of the outputs over their channels");
+  forward->excludes(evaluate);
+  evaluate->excludes(command.get_option("--output"));
+  for (const char* other :
+       {"--verify", "--against", "--dump", "--loss-curve", "--resume", "--cuda-graph"})
+    for (CLI::Option* infers : {evaluate, forward}) infers->excludes(command.get_option(other));
+  add_json(command, options.json);
+}
+
+}  // namespace
+
+void add_run(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  options->launcher = "mpirun";
+  CLI::App* command = program.add_subcommand("run", "Train with a plan for real, and measure");
+  add_options(*command, *options);
+  command->footer(run_footer);
+  command->callback([options, &command_line] { run(*options, command_line); });
+}
+
+void add_launch(CLI::App& program, const CommandLine& command_line) {
+  auto options = std::make_shared<RunOptions>();
+  auto threads = std::make_shared<bool>(false);
+  CLI::App* command =
+      program.add_subcommand("launch", "Train with a plan on ranks of this machine, without MPI");
+  add_options(*command, *options);
+  command->add_flag("--threads", *threads, "ranks are threads of one process");
+  command->footer(launch_footer);
+  command->callback([options, threads, &command_line] {
+    options->launcher = *threads ? "threads" : "processes";
+    run(*options, command_line);
+  });
+}
+
+}  // namespace stratplan

@@ -1,0 +1,176 @@
+// stratplan scale: strong and weak scaling of the best plan and of each baseline.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <sstream>
+
+#include "cli/commands.hpp"
+#include "cli/execution_options.hpp"
+#include "cli/options.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "report/scaling_figures.hpp"
+
+namespace stratplan {
+namespace {
+
+struct ScaleOptions {
+  NetworkOptions network;
+  ExecutionOptions execution;
+  std::string ranks;
+  std::string machine = "local";
+  std::string memory;
+  double samples_per_rank = 0;
+  bool per_layer = false;
+  std::vector<std::string> outputs;
+  bool json = false;
+};
+
+int parse_rank(const std::string& text) {
+  constexpr int largest = 1 << 16;
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (error != std::errc{} || end != text.data() + text.size() || ranks < 1 || ranks > largest)
+    throw UsageError(
+        fmt::format("--ranks: expected numbers from 1 to {}, as in 1,2,4 or 1..64, found \"{}\"",
+                    largest, text));
+  return ranks;
+}
+
+/// "1,2,6", "2..16" (doubling), or both: "1,2..16".
+std::vector<int> parse_ranks(const std::string& list) {
+  std::vector<int> ranks;
+  std::istringstream items(list);
+  for (std::string item; std::getline(items, item, ',');) {
+    const std::size_t dots = item.find("..");
+    const int first = parse_rank(item.substr(0, dots)),
+              last = dots == std::string::npos ? first : parse_rank(item.substr(dots + 2));
+    for (int count = first; count <= last; count *= 2) ranks.push_back(count);
+  }
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  if (ranks.empty()) throw UsageError(fmt::format("--ranks: \"{}\" is no number of ranks", list));
+  return ranks;
+}
+
+/// Decides what is written.
+bool known_ending(const std::string& file) {
+  return file.ends_with(".csv") || file.ends_with(".svg") || file.ends_with(".json");
+}
+
+ScalingRequest request_of(const ScaleOptions& options, const MachineProfile& machine) {
+  ScalingRequest request;
+  request.source = options.network.source;
+  request.overrides = options.network.overrides();
+  request.ranks = parse_ranks(options.ranks);
+  if (!options.memory.empty()) request.memory_limit = parse_bytes(options.memory);
+  request.per_layer = options.per_layer;
+  request.free = options.execution.free(options.network.optimizer);
+  request.execution = [&options](const Network& network) {
+    return options.execution.execution(network);
+  };
+  request.machine =
+      [&options, &machine,
+       execution = Execution{.precision = precision_of(options.execution.precision)}](int ranks) {
+        return options.machine == "local" ? read_machine_aloud("local", ranks, execution) : machine;
+      };
+  return request;
+}
+
+std::vector<Scaling> scalings_of(const ScaleOptions& options, ScalingRequest request) {
+  std::vector<Scaling> scalings;
+  const bool weak = options.samples_per_rank > 0;
+  if (!weak || options.network.batch > 0) scalings.push_back(scale(request));
+  if (weak) {
+    request.samples_per_rank = options.samples_per_rank;
+    scalings.push_back(scale(request));
+  }
+  return scalings;
+}
+
+std::string contents_of(const std::string& file, const std::vector<Scaling>& scalings,
+                        const Json& document) {
+  if (file.ends_with(".csv")) return to_csv(scalings);
+  if (file.ends_with(".json")) return document.dump(1) + "\n";
+  std::vector<Chart> charts;
+  for (const Scaling& scaling : scalings)
+    std::ranges::move(charts_of(scaling), std::back_inserter(charts));
+  return to_svg(charts);
+}
+
+void print(const std::vector<Scaling>& scalings, bool per_layer) {
+  for (const Scaling& scaling : scalings) {
+    fmt::print("{} scaling of {} on {}\n\n{}\n", scaling.weak ? "weak" : "strong", scaling.network,
+               scaling.machine, to_text(scaling_table(scaling)));
+    if (per_layer)
+      fmt::print("the best plan, layer by layer; efficiency on most ranks\n\n{}\n",
+                 to_text(layer_scaling_table(scaling)));
+  }
+}
+
+void scale_and_print(const ScaleOptions& options) {
+  parse_ranks(options.ranks);
+  for (const std::string& file : options.outputs) {
+    if (!known_ending(file))
+      throw UsageError(fmt::format("--output: {} ends neither in .csv nor .svg nor .json", file));
+    check_output(file);
+  }
+  options.network.read();  // says what reading decided, and what is wrong, once
+  const MachineProfile machine =
+      read_machine_aloud(options.machine, parse_ranks(options.ranks).back(),
+                         {.precision = precision_of(options.execution.precision)});
+  const std::vector<Scaling> scalings = scalings_of(options, request_of(options, machine));
+  Json document = {{"scalings", Json::array()}};
+  for (const Scaling& scaling : scalings) document["scalings"].push_back(to_json(scaling));
+  for (const std::string& file : options.outputs)
+    write_file_atomically(file, contents_of(file, scalings, document));
+  if (options.json) {
+    fmt::print("{}\n", document.dump());
+  } else {
+    print(scalings, options.per_layer);
+  }
+}
+
+constexpr const char* scale_footer =
+    R"(Strong scaling keeps the batch (-b, else the file's); weak scaling keeps the samples per rank. With -b and --weak: both.
+Efficiency: samples per second and rank, against the best plan on the fewest ranks.
+Examples:
+  stratplan scale resnet50 -m lassen -n 4..1024 --weak 32 -o weak.svg -o weak.csv
+  stratplan scale mesh2k -m lassen -b 1 -n 2,4,8,16 --per-layer
+  stratplan scale mesh2k -m lassen -n 4..2048 --weak 0.5 --json)";
+
+}  // namespace
+
+void add_scale(CLI::App& program, const CommandLine&) {
+  auto options = std::make_shared<ScaleOptions>();
+  CLI::App* command = program.add_subcommand(
+      "scale",
+      "Strong and weak scaling over ranks: the best plan and each baseline; measures nothing");
+  options->network.add(*command);
+  command
+      ->add_option("-n,--ranks", options->ranks, "numbers of ranks: 1,2,4, or 1..64 for doublings")
+      ->required();
+  add_machine(*command, options->machine);
+  add_memory(*command, options->memory);
+  options->execution.add(*command);
+  command
+      ->add_option(
+          "--weak", options->samples_per_rank,
+          "weak scaling with so many samples per rank; a fraction where ranks share a sample")
+      ->check(CLI::PositiveNumber);
+  command->add_flag("--per-layer", options->per_layer,
+                    "also each layer's time and efficiency under the best plan");
+  command
+      ->add_option(
+          "-o,--output", options->outputs,
+          "write the figures here: .csv, .svg or .json, by the file's ending; may be given again")
+      ->allow_extra_args(false);  // what follows FILE is the network
+  add_json(*command, options->json);
+  command->footer(scale_footer);
+  command->callback([options] { scale_and_print(*options); });
+}
+
+}  // namespace stratplan

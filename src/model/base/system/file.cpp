@@ -1,0 +1,70 @@
+// Documents that satisfy their own schemas, and where the program's own files lie.
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "build_info.hpp"
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An environment variable that is set to something.
+const char* setting(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+}  // namespace
+
+void write_document(const fs::path& path, const std::string& kind, const Json& document) {
+  const std::string text = document.dump(1) + "\n";
+  try {
+    validate_json(Json::parse(text), kind,
+                  path.string());  // as a reader will see it: NaN would be null
+  } catch (const InputError& error) {
+    SP_ASSERT(false, "a document that this program wrote: {}", error.what());
+  }
+  write_file_atomically(path, text);
+}
+
+fs::path data_folder(const std::string& name) {
+  std::vector<fs::path> places;
+  if (const char* chosen = setting("STRATPLAN_DATA_DIR")) {
+    places.emplace_back(chosen);
+  }
+  places.emplace_back(build_info::source_dir);
+  places.emplace_back(build_info::install_data_dir);
+  std::string tried;
+  for (const fs::path& place : places) {
+    std::error_code ignored;
+    if (fs::is_directory(place / name, ignored)) {
+      return place / name;
+    }
+    tried += (tried.empty() ? "" : ", ") + (place / name).string();
+  }
+  throw EnvironmentError(
+      fmt::format("the folder of shipped {} is in none of {}; set STRATPLAN_DATA_DIR to the folder "
+                  "that holds it",
+                  name, tried));
+}
+
+fs::path cache_folder() {
+  if (const char* chosen = setting("STRATPLAN_CACHE_DIR")) {
+    return chosen;
+  }
+  if (const char* cache = setting("XDG_CACHE_HOME")) {
+    return fs::path(cache) / "stratplan";
+  }
+  if (const char* home = setting("HOME")) {
+    return fs::path(home) / ".cache" / "stratplan";
+  }
+  throw EnvironmentError(
+      "no folder for cached measurements: set STRATPLAN_CACHE_DIR, XDG_CACHE_HOME or HOME");
+}
+
+}  // namespace stratplan

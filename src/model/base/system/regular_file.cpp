@@ -1,0 +1,33 @@
+#include "model/base/system/regular_file.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Nothing for a regular file, and where nothing is known.
+const char* other_kind(std::filesystem::file_type type) {
+  using Type = std::filesystem::file_type;
+  switch (type) {
+    case Type::directory: return "a folder";
+    case Type::fifo: return "a pipe";
+    case Type::socket: return "a socket";
+    case Type::character:
+    case Type::block: return "a device";
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+void expect_regular_file(const std::string& path) {
+  std::error_code ignored;
+  if (const char* kind = other_kind(std::filesystem::status(path, ignored).type()))
+    throw InputError(path, "", fmt::format("expected a file, this is {}", kind));
+}
+
+}  // namespace stratplan

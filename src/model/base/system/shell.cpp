@@ -1,0 +1,49 @@
+#include "model/base/system/shell.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+/// ASCII's, whatever the locale: bytes of UTF-8's longer characters are none.
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+bool is_plain(char c) {
+  constexpr std::string_view plain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:@_";
+  return plain.find(c) != std::string_view::npos;
+}
+
+/// A word that must not reach a terminal as it is.
+std::string with_escapes(const std::string& word) {
+  std::string text;
+  for (const char c : word)
+    text +=
+        is_control(c) ? fmt::format("\\x{:02x}", static_cast<unsigned char>(c)) : std::string(1, c);
+  return text;
+}
+
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+  if (std::ranges::any_of(word, is_control))
+    throw UsageError(
+        fmt::format("expected a word without control characters, for a shell's line: found \"{}\"",
+                    with_escapes(word)));
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+std::string shell_line(std::span<const std::string> words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
+  return line;
+}
+
+}  // namespace stratplan

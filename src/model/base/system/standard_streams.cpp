@@ -1,0 +1,49 @@
+#include "model/base/system/standard_streams.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Programs that this one starts get the default back, unlike SIG_IGN.
+void turn_into_error(int) {}
+
+}  // namespace
+
+void prepare_standard_streams() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest number that is free is the one that was found closed. Without /dev/null nothing
+    // can be said.
+    if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor)
+      ::_exit(static_cast<int>(ExitCode::Environment));
+  }
+  std::signal(SIGPIPE, turn_into_error);
+  std::signal(SIGXFSZ, turn_into_error);
+}
+
+void flush_standard_output() {
+  errno = EIO;  // of an earlier failure that leaves nothing to flush
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw EnvironmentError(standard_output_failure(errno));
+}
+
+std::string standard_output_failure(int error) {
+  if (error == EPIPE) end_for_lack_of_readers();
+  return fmt::format("standard output: cannot be written: {}", std::strerror(error));
+}
+
+void end_for_lack_of_readers() {
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,349 @@
+#include "model/cost/closed_form/block_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "model/base/assert.hpp"
+#include "model/cost/layer_cost.hpp"
+#include "model/partition/layers/layer_family.hpp"
+#include "model/partition/lowering/parameter_schedule.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Adds up the passes of one fusion on one rank.
+class FusionFold : public PassSink {
+ public:
+  FusionFold(const Site& site, const Recomputation& recomputation, const MachineProfile& machine,
+             bool output_is_counted, BlockPieces& pieces)
+      : site_(site),
+        schedule_(site.network, site.execution, site.infers),
+        recomputation_(recomputation),
+        machine_(machine),
+        recomputed_(recomputation.remade(site.fusion.last())),
+        output_is_counted_(output_is_counted),
+        pieces_(pieces) {}
+
+  void fold() {
+    const LayerFamily& family = family_of(site_.head().kind);
+    for (const LayerIndex layer : site_.fusion.layers())
+      for (std::size_t input = 0; input < site_.layer(layer).inputs.size(); ++input)
+        if (site_.reads_data(layer, input)) load(layer, input);
+    phase_ = Phase::Forward;
+    makes_output_ = true;
+    family.forward(site_, *this);
+    makes_output_ = false;
+    phase_ = Phase::Backward;
+    family.backward(site_, *this);
+    fold_parameters();
+    phase_ = Phase::Update;
+    if (bucket_.elements > 0) update_parameters();
+    if (is_loss(site_.head().kind) && schedule_.scales_loss()) scale_loss();
+    if (averages_) average();
+  }
+
+  void declare(const Use& tensor, const TensorSpec& spec) override {
+    if (tensor.role != Use::Role::Tensor) return;
+    const DataType type = spec.type.value_or(spec.tensor_class == TensorClass::Statistics
+                                                 ? DataType::F64
+                                                 : site_.execution.precision.activations);
+    tensors_.push_back({tensor,
+                        {spec.region.elements() * size_of(type)},
+                        type,
+                        phase_ == Phase::Forward && (spec.kept || !recomputed_)});
+  }
+
+  void add(const Pass& pass) override {
+    std::visit([&](const auto& body) { take(pass, body); }, pass.body);
+  }
+
+ private:
+  struct Tensor {
+    Use use;
+    Bytes bytes{};
+    DataType type = DataType::F32;
+    bool lasts = false;  ///< to the backward phase, if that reads it
+  };
+
+  std::int64_t micro_batches() const { return site_.network.training.micro_batches; }
+  std::int64_t times(Occasion occasion) const {
+    switch (occasion) {
+      case Occasion::Each: return micro_batches();
+      case Occasion::AllButFirst: return micro_batches() - 1;
+      case Occasion::Between: return std::max<std::int64_t>(micro_batches() - 2, 0);
+      case Occasion::First:
+      case Occasion::Last: break;
+    }
+    return 1;
+  }
+  /// A step has one update.
+  std::int64_t times(const Pass& pass) const {
+    return phase_ == Phase::Update ? 1 : times(pass.occasion);
+  }
+  bool again(const Pass& pass) const { return recomputed_ && makes_output_ && !pass.kept; }
+
+  void price(Phase phase, const Kernel& kernel, std::int64_t times) {
+    if (times == 0) return;
+    const StepCost cost = cost_of(kernel, machine_);
+    (phase == Phase::Forward    ? pieces_.forward
+     : phase == Phase::Backward ? pieces_.backward
+                                : pieces_.update) += cost.seconds * static_cast<double>(times);
+    pieces_.tier = std::max(pieces_.tier, cost.tier);
+    pieces_.steps += times;
+  }
+  void price(const Pass& pass, const Kernel& kernel, std::int64_t copies = 1) {
+    price(phase_, kernel, times(pass) * copies);
+    if (again(pass)) price(Phase::Backward, kernel, times(pass) * copies);
+  }
+
+  void take(const Pass& pass, const KernelPass& body) {
+    price(pass, body.kernel);
+    for (const Use& use : body.reads) read(use, again(pass));
+    for (const Use& use : body.writes) averages_ |= use.role == Use::Role::Moments;
+  }
+  void take(const Pass& pass, const LoadPass& body) {
+    price(pass, load_kernel({body.what, body.region, {}, 0}));
+  }
+  void take(const Pass& pass, const CollectivePass& body) {
+    if (body.parts) copy_parts(pass, body);
+    const auto [bytes, type] = size_of_all(body);
+    BlockCollective collective{
+        .op = body.op,
+        .type = type,
+        .bytes = bytes,
+        .dims = dims_of(body),
+        .gradient = body.track == Track::Gradient && body.op != Collective::AllGather};
+    if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
+    collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
+    if (is_of_bucket(body.from)) {  // travels in buckets that several layers share
+      const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4});
+      collective.times *= bytes / piece;
+      collective.bytes = piece;
+    }
+    communicate(collective);
+  }
+  void take(const Pass&, const EdgePass& body) {  // edges have prices of their own
+    if (body.what == EdgePass::What::Send) read(body.gradient, false);
+  }
+  void take(const Pass&, const GradientPass& body) {
+    const auto what = static_cast<ParameterSlice::What>(body.gradient.which);
+    const LayerDistributions& made = site_.of_head();
+    const Region region =
+        (what == ParameterSlice::What::Weights ? *made.weights : *made.channels).owned(site_.rank);
+    slices_.push_back({site_.fusion.head, what, region, bucket_.elements});
+    bucket_.elements = bucket_.filled = bucket_.elements + padded_slice(region.elements());
+  }
+  void take(const Pass&, const AliasPass&) {}
+
+  /// Each member's part on its own.
+  void copy_parts(const Pass& pass, const CollectivePass& body) {
+    const Region all = site_.of_head().raw.owned(site_.rank), own = body.parts->owned(site_.rank);
+    const bool packs = body.op == Collective::ReduceScatter;
+    price(pass,
+          copy_kernel(packs ? all : own, own, packs ? own : all, own,
+                      site_.execution.precision.activations),
+          site_.parts(Dim::C));
+  }
+
+  /// The longer tensor.
+  std::pair<Bytes, DataType> size_of_all(const CollectivePass& body) const {
+    const Use& use = body.parts ? body.packed : body.from;
+    const DataType stored = site_.execution.precision.activations;
+    switch (use.role) {
+      case Use::Role::Output: return {stored_bytes(site_.home()), stored};
+      case Use::Role::Tensor:
+        for (const Tensor& tensor : tensors_)
+          if (tensor.use == use) return {tensor.bytes, tensor.type};
+        break;
+      case Use::Role::Loss:
+      case Use::Role::Overflows: return {{size_of(DataType::F64)}, DataType::F64};
+      case Use::Role::AllMoments: return {{use.count * size_of(DataType::F64)}, DataType::F64};
+      default: break;
+    }
+    SP_ASSERT(is_of_bucket(use), "role={}", static_cast<int>(use.role));
+    const std::int64_t elements = use.count < 0 ? bucket_.elements : use.count;
+    return {{elements * size_of(DataType::F32)}, DataType::F32};
+  }
+  Bytes stored_bytes(const Region& region) const {
+    return {region.elements() * size_of(site_.execution.precision.activations)};
+  }
+
+  /// The set that has a table (collective_dims), dimensions of one part apart.
+  DimSet dims_of(const CollectivePass& body) const {
+    DimSet wanted;
+    if (is_of_bucket(body.from)) return along_blocks;
+    for (const Dim dim : body.dims) wanted.insert(dim);
+    const auto alike = [&](DimSet known) {
+      return std::ranges::all_of(all_dims, [&](Dim dim) {
+        return site_.parts(dim) == 1 || known.contains(dim) == wanted.contains(dim);
+      });
+    };
+    if (std::ranges::find(collective_dims, wanted) != collective_dims.end()) return wanted;
+    const auto* const found = std::ranges::find_if(collective_dims, alike);
+    return found == collective_dims.end() ? DimSet() : *found;
+  }
+
+  void communicate(const BlockCollective& collective) {
+    int members = 1;
+    for (const Dim dim : all_dims)
+      if (collective.dims.contains(dim))
+        members *= dim == Dim::N && collective.samples > 0 ? collective.samples : site_.parts(dim);
+    if (members == 1 || collective.bytes.value == 0 || collective.times == 0) return;
+    pieces_.steps += static_cast<std::int64_t>(std::ceil(collective.times));
+    pieces_.collectives.push_back(collective);
+  }
+
+  void load(LayerIndex layer, std::size_t input) {
+    const LayerIndex data = site_.layer(layer).inputs[input];
+    for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+      if (phase == Phase::Backward && !recomputation_.brings_again(layer, data)) continue;
+      phase_ = phase;
+      load_data(site_.execution, layer, input, distributions_of(layer).inputs[input], site_.rank,
+                *this);
+    }
+  }
+  const LayerDistributions& distributions_of(LayerIndex layer) const {
+    return layer == site_.fusion.head ? site_.of_head() : *site_.distributions[1];
+  }
+
+  // ---------------------------------------------------------------- memory
+
+  /// What the backward phase reads of the forward phase is kept, unless it is made again.
+  void read(const Use& use, bool is_again) {
+    const bool backward = phase_ == Phase::Backward;
+    if (use.role == Use::Role::ConvertedWeights) reads_weights_backward_ |= backward || is_again;
+    if (!backward && !is_again) return;
+    if (use.role == Use::Role::Input &&
+        !recomputation_.dropped(site_.layer(use.layer).inputs[static_cast<std::size_t>(use.which)]))
+      keep(use, stored_bytes(
+                    distributions_of(use.layer).inputs[static_cast<std::size_t>(use.which)].region(
+                        site_.rank)));
+    if (!backward) return;
+    if (use.role == Use::Role::Output && !output_is_counted_ &&
+        !recomputation_.dropped(site_.fusion.last()))
+      keep(use, stored_bytes(site_.home()));
+    if (use.role == Use::Role::Tensor)
+      for (const Tensor& tensor : tensors_)
+        if (tensor.use == use && tensor.lasts) keep(use, tensor.bytes);
+  }
+  void keep(const Use& use, Bytes bytes) {
+    if (std::ranges::find(kept_, use) != kept_.end()) return;
+    kept_.push_back(use);
+    pieces_.saved += bytes;
+  }
+
+  // ---------------------------------------------------------------- parameters
+
+  /// Of a bucket of this fusion's own.
+  void fold_parameters() {
+    if (bucket_.elements == 0) return;
+    bucket_.members = std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) *
+                      site_.parts(Dim::H) * site_.parts(Dim::W);
+    if (schedule_.shares(bucket_, 1)) schedule_.divide(bucket_);
+    for (std::size_t i = 0; i < slices_.size(); ++i) {
+      const BucketSlice& slice = slices_[i];
+      schedule_.accumulate(bucket_, slice, *this);
+      if (schedule_.shares(bucket_, 2))
+        schedule_.fill_gap(bucket_, slice.layer, slice.begin + slice.region.elements(),
+                           i + 1 < slices_.size() ? slices_[i + 1].begin : bucket_.elements, *this);
+    }
+    if (schedule_.shares(bucket_, 2))
+      schedule_.reduce_to_shares(bucket_, site_.fusion.head, *this);
+    else
+      schedule_.reduce(bucket_, site_.fusion.head, 0, bucket_.elements, *this);
+    gather_and_convert();
+    pieces_.persistent += schedule_.persistent(bucket_);
+  }
+  /// Gathered values come and go: in each phase, for others of the bucket if not for this fusion.
+  void gather_and_convert() {
+    const LayerIndex head = site_.fusion.head;
+    const bool come_and_go = schedule_.shares(bucket_, 3),
+               narrow = schedule_.converts() && site_.of_head().weights;
+    for (const Phase phase : {Phase::Forward, Phase::Backward}) {
+      phase_ = phase;
+      if (come_and_go) schedule_.gather(bucket_, head, Track::Halo, *this);
+      const bool converts = phase == Phase::Forward || (come_and_go && reads_weights_backward_);
+      if (narrow && converts) schedule_.convert(bucket_, head, *this);
+    }
+    if (narrow && !come_and_go)
+      pieces_.persistent +=
+          Bytes{bucket_.elements * size_of(site_.execution.precision.activations)};
+  }
+  void update_parameters() {
+    if (schedule_.scales_loss()) schedule_.unscale(bucket_, *this);
+    if (site_.network.training.optimizer != OptimizerKind::Lars)
+      return schedule_.update(bucket_, *this);
+    for (const BucketSlice& slice : slices_) {
+      if (slice.has_trust()) schedule_.take_norms(slice, *this);
+      schedule_.update(slice, *this);
+    }
+  }
+  void scale_loss() {
+    schedule_.begin_overflows(*this);
+    schedule_.sum_overflows(*this);
+    schedule_.adjust_loss_scale(*this);
+    pieces_.persistent += Bytes{2 * size_of(DataType::F64)};
+  }
+  void average() {
+    const Region channels = site_.of_head().channels->owned(site_.rank);
+    schedule_.sum_moments(0, site_.fusion.head, {Dim::N, Dim::D, Dim::H, Dim::W},
+                          2 * channels.elements(), *this);
+    schedule_.average(site_, *this);
+    pieces_.persistent += Bytes{2 * channels.elements() * size_of(DataType::F32)};
+  }
+
+  const Site& site_;
+  const ParameterSchedule schedule_;
+  const Recomputation& recomputation_;
+  const MachineProfile& machine_;
+  const bool recomputed_, output_is_counted_;
+  BlockPieces& pieces_;
+  Phase phase_ = Phase::Forward;
+  std::vector<Tensor> tensors_;
+  std::vector<Use> kept_;
+  std::vector<BucketSlice> slices_;
+  Bucket bucket_;
+  bool makes_output_ = false;  ///< what follows is repeated where that is recomputed
+  bool reads_weights_backward_ = false, averages_ = false;
+};
+
+}  // namespace
+
+BlockModel::BlockModel(const Network& network, const Block& block, const Execution& execution,
+                       const MachineProfile& machine)
+    : network_(network),
+      block_(block),
+      execution_(execution),
+      machine_(machine),
+      recomputation_(network, execution.recompute) {
+  for (const LayerIndex layer : block.layers)
+    counted_.push_back(kept_by_consumers(network, recomputation_, layer));
+}
+
+BlockPieces BlockModel::pieces(const Decomposition& root, int rank) const {
+  BlockPieces pieces;
+  const std::vector<Decomposition> decompositions = spread(network_, block_, root);
+  const auto place = [&](LayerIndex layer) {
+    return static_cast<std::size_t>(std::ranges::find(block_.layers, layer) -
+                                    block_.layers.begin());
+  };
+  for (const Fusion& fusion : fuse(network_, block_, decompositions, execution_)) {
+    const Decomposition& of_head = decompositions[place(fusion.head)];
+    const LayerDistributions head = distribute(network_.layer(fusion.head), of_head);
+    LayerDistributions behind;
+    Site site{.network = network_,
+              .execution = execution_,
+              .fusion = fusion,
+              .decomposition = of_head,
+              .distributions = {&head},
+              .rank = rank};
+    if (fusion.add >= 0) {
+      behind = distribute(network_.layer(fusion.add), decompositions[place(fusion.add)]);
+      site.distributions[1] = &behind;
+    }
+    FusionFold(site, recomputation_, machine_, counted_[place(fusion.last())], pieces).fold();
+  }
+  return pieces;
+}
+
+}  // namespace stratplan

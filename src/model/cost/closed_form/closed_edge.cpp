@@ -1,0 +1,389 @@
+#include "model/cost/closed_form/closed_edge.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "model/base/assert.hpp"
+#include "model/base/in_parallel.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+template <class Index>
+std::size_t at(Index index) {
+  return static_cast<std::size_t>(index);
+}
+
+/// The numbers of parts along an axis, ascending.
+std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t axis) {
+  std::vector<int> parts;
+  for (const EndSpace::Kind& kind : kinds) parts.push_back(kind.parts[axis]);
+  std::ranges::sort(parts);
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  return parts;
+}
+
+std::vector<std::size_t> places(const std::vector<EndSpace::Kind>& kinds, std::size_t axis,
+                                const std::vector<int>& parts) {
+  std::vector<std::size_t> found;
+  for (const EndSpace::Kind& kind : kinds)
+    found.push_back(at(std::ranges::lower_bound(parts, kind.parts[axis]) - parts.begin()));
+  return found;
+}
+
+}  // namespace
+
+ClosedEdge::ClosedEdge(const EndSpace& space, const EdgeRates& rates,
+                       std::vector<AxisReading> readings, Side home, Side wanted, double passes)
+    : space_(space),
+      rates_(rates),
+      home_(std::move(home)),
+      wanted_(std::move(wanted)),
+      passes_(passes) {
+  for (std::size_t axis = 0; axis < axis_count; ++axis) {
+    const std::vector<int> homes = parts_of(home_.kinds, axis),
+                           wanted_parts = parts_of(wanted_.kinds, axis);
+    if (homes.back() == 1 && wanted_parts.back() == 1) {
+      whole_sizes_ *= readings[axis].along(1, 1).sizes;
+      continue;
+    }
+    Table& table = tables_.emplace_back();
+    table.axis = axis;
+    for (const std::size_t place : places(home_.kinds, axis, homes))
+      table.home_row.push_back(place * wanted_parts.size());
+    table.wanted_column = places(wanted_.kinds, axis, wanted_parts);
+    for (const EndSpace::Kind& kind : home_.kinds)
+      table.home_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
+    for (const EndSpace::Kind& kind : wanted_.kinds)
+      table.wanted_parts.push_back(space.place_of_parts(axis, kind.parts[axis]));
+    for (const int of_home : homes) {
+      for (const int of_wanted : wanted_parts) {
+        table.along.push_back(readings[axis].along(of_home, of_wanted));
+        table.sizes.push_back(table.along.back().sizes);
+        table.plain = table.plain && table.along.back().plain;
+      }
+    }
+    if (table.plain) continue;
+    ++cut_;
+    meet_all(table, homes, wanted_parts);
+  }
+}
+
+void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
+                          const std::vector<int>& wanted) const {
+  const int ways = space_.ways(table.axis);
+  const auto place = [&](const std::vector<int>& parts, int digits) {
+    const auto found = std::ranges::lower_bound(parts, space_.parts(table.axis, digits));
+    const bool occurs = found != parts.end() && *found == space_.parts(table.axis, digits);
+    return occurs ? static_cast<int>(found - parts.begin()) : -1;
+  };
+  std::vector<int> rows, columns;
+  for (int digits = 0; digits < ways; ++digits) {
+    rows.push_back(place(homes, digits));
+    columns.push_back(place(wanted, digits));
+  }
+  const std::size_t meetings = space_.meetings().size();
+  std::vector<int> known(table.along.size() * meetings, -1);
+  table.by_home.resize(at(ways) * at(ways));
+  table.by_wanted.resize(at(ways) * at(ways));
+  for (int home = 0; home < ways; ++home) {
+    const std::uint16_t* const row = space_.met_by_home(table.axis, home);
+    for (int reader = 0; rows[at(home)] >= 0 && reader < ways; ++reader) {
+      if (columns[at(reader)] < 0) continue;
+      const std::size_t pair = at(rows[at(home)]) * wanted.size() + at(columns[at(reader)]);
+      int& number = known[pair * meetings + row[reader]];
+      if (number < 0) {
+        number = static_cast<int>(table.met.size());
+        table.met.push_back(met_along(space_.meetings()[row[reader]], table.along[pair]));
+        SP_ASSERT(table.met.size() < 65536);
+      }
+      table.by_home[at(home) * at(ways) + at(reader)] =
+          table.by_wanted[at(reader) * at(ways) + at(home)] = static_cast<std::uint16_t>(number);
+    }
+  }
+}
+
+ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
+                                             const AxisReading::Along& blocks) {
+  if (blocks.plain) return {meeting};
+  const bool apart = blocks.known && meeting.common == 0;
+  return {Choice(1, false).along(meeting, blocks), blocks.forward.own_apart,
+          blocks.backward.own_apart, apart};
+}
+
+/// Inlined, so that no more is computed than what is asked of it.
+[[gnu::always_inline]] inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
+  AxisReading::Sizes products = whole_sizes_;
+  for (const Table& table : tables_)
+    products *= table.sizes[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
+  return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
+}
+
+/// One end of pairs, of which the other is any.
+class ClosedEdge::Fixed {
+ public:
+  Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
+      : edge_(edge),
+        other_kinds_(home ? edge.wanted_.kinds : edge.home_.kinds),
+        meetings_(edge.space_.meetings().data()),
+        end_(end),
+        home_(home) {
+    for (std::size_t i = 0; i < edge.tables_.size(); ++i) {
+      const Table& table = edge.tables_[i];
+      const std::size_t axis = table.axis;
+      const int digits = end.digits[axis];
+      rows_[i] = !table.plain ? (home ? table.by_home : table.by_wanted).data() +
+                                    at(digits) * at(edge.space_.ways(axis))
+                 : home ? edge.space_.met_by_home(axis, digits)
+                        : edge.space_.met_by_wanted(axis, digits);
+      best_rows_[i] =
+          home ? edge.space_.best_by_home(axis, digits) : edge.space_.best_by_wanted(axis, digits);
+    }
+  }
+
+  double seconds(const EdgePrices& prices, const EndSpace::End& other) const {
+    Choice choice(edge_.cut_, false);
+    Meeting all = terms(home_ ? other.terms_inside : end_.terms_inside);
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::uint16_t number = rows_[i][other.digits[table.axis]];
+      if (table.plain) {
+        all *= meetings_[number];
+        continue;
+      }
+      const Table::Met& met = table.met[number];
+      all *= !met.apart || choice.takes_apart(met.own_forward, met.own_backward)
+                 ? met.meeting
+                 : choice.along(unknown, blocks(table, other.kind));
+    }
+    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
+  }
+
+  /// No end of this kind costs less.
+  double least(const EdgePrices& prices, int other_kind) const {
+    Choice choice(edge_.cut_, true);
+    Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
+                              : end_.terms_inside);
+    for (std::size_t i = 0; i < edge_.tables_.size(); ++i) {
+      const Table& table = edge_.tables_[i];
+      const std::size_t place = (home_ ? table.wanted_parts : table.home_parts)[at(other_kind)];
+      const Meeting& best = meetings_[best_rows_[i][place]];
+      const AxisReading::Along& of_kinds = blocks(table, other_kind);
+      all *= of_kinds.plain ? best : choice.along(best, of_kinds);
+    }
+    return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
+  }
+
+ private:
+  using Rows = std::array<const std::uint16_t*, axis_count>;
+
+  static Meeting terms(int inside) {
+    Meeting meeting;
+    meeting.near_wanted = meeting.near_readers = static_cast<float>(inside);
+    return meeting;
+  }
+  const AxisReading::Along& blocks(const Table& table, int other_kind) const {
+    const int home_kind = home_ ? end_.kind : other_kind,
+              wanted_kind = home_ ? other_kind : end_.kind;
+    return table.along[table.home_row[at(home_kind)] + table.wanted_column[at(wanted_kind)]];
+  }
+
+  const ClosedEdge& edge_;
+  const std::vector<EndSpace::Kind>& other_kinds_;
+  const Meeting* meetings_;
+  const EndSpace::End& end_;
+  bool home_;
+  Rows rows_{}, best_rows_{};
+};
+
+double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
+  const EndSpace::End& home = home_.ends[at(home_.end_of[at(home_candidate)])];
+  const EndSpace::End& wanted = wanted_.ends[at(wanted_.end_of[at(wanted_candidate)])];
+  return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
+}
+
+/// Ends of one kind cost alike unless they have something in common with the other end. So kinds come first, by the least cost of their ends: for each kind of the
+/// other end the cheapest with nothing in common is an upper bound, and only ends that could be better are looked at.
+class ClosedEdge::Passage {
+ public:
+  Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,
+          std::span<const double> limits)
+      : edge_(edge),
+        forward_(forward),
+        here_(forward ? edge.home_ : edge.wanted_),
+        there_(forward ? edge.wanted_ : edge.home_) {
+    gather(costs);
+    spread(limits);
+  }
+
+  std::vector<double> run(std::span<const double> limits) {
+    least_.assign(there_.ends.size(), infinity);
+    in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
+      if (!there_by_kind_[kind].empty()) reach(static_cast<int>(kind));
+    });
+    return by_candidate(limits);
+  }
+
+  std::vector<double> run_roughly(std::span<const double> limits) {
+    least_.assign(there_.ends.size(), infinity);
+    in_parallel(there_by_kind_.size(), [&](std::size_t kind) {
+      const double least = least_to(static_cast<int>(kind));
+      for (const int end : there_by_kind_[kind]) least_[at(end)] = least;
+    });
+    return by_candidate(limits);
+  }
+
+ private:
+  std::vector<double> by_candidate(std::span<const double> limits) const {
+    const std::size_t candidates = limits.size();
+    const double least =
+        groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
+    std::vector<double> result(candidates);
+    for (std::size_t c = 0; c < candidates; ++c)
+      result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
+    return result;
+  }
+
+  /// No end of this kind is reached for less.
+  double least_to(int kind) const {
+    double least = highest_limit(kind);
+    for (const Group& group : groups_) {
+      if (group.least >= least) break;
+      least = std::min(least, group.least + prices(group.kind, kind).least() * edge_.passes_);
+    }
+    return least;
+  }
+
+  double highest_limit(int kind) const {
+    double limit = -infinity;
+    for (const int end : there_by_kind_[at(kind)]) limit = std::max(limit, limit_[at(end)]);
+    return limit;
+  }
+
+  [[gnu::always_inline]] EdgePrices prices(int kind_here, int kind_there) const {
+    return forward_ ? edge_.prices(kind_here, kind_there) : edge_.prices(kind_there, kind_here);
+  }
+
+  struct Member {
+    double cost;
+    EndSpace::End end;
+  };
+  struct Group {
+    double least;
+    int kind;
+    bool operator<(const Group& other) const { return least < other.least; }
+  };
+
+  void gather(std::span<const double> costs) {
+    std::vector<double> of_end(here_.ends.size(), infinity);
+    for (std::size_t c = 0; c < costs.size(); ++c)
+      of_end[at(here_.end_of[c])] = std::min(of_end[at(here_.end_of[c])], costs[c]);
+    members_.resize(here_.kinds.size());
+    for (std::size_t end = 0; end < of_end.size(); ++end)
+      if (of_end[end] < infinity)
+        members_[here_.ends[end].kind].push_back({of_end[end], here_.ends[end]});
+    for (std::size_t kind = 0; kind < members_.size(); ++kind) {
+      if (members_[kind].empty()) continue;
+      std::ranges::sort(members_[kind], {}, &Member::cost);
+      groups_.push_back({members_[kind].front().cost, static_cast<int>(kind)});
+    }
+    std::ranges::sort(groups_, {}, &Group::least);
+  }
+
+  void spread(std::span<const double> limits) {
+    limit_.assign(there_.ends.size(), -infinity);
+    for (std::size_t c = 0; c < limits.size(); ++c)
+      limit_[at(there_.end_of[c])] = std::max(limit_[at(there_.end_of[c])], limits[c]);
+    there_by_kind_.resize(there_.kinds.size());
+    if (groups_.empty()) return;
+    for (std::size_t end = 0; end < limit_.size(); ++end)
+      if (limit_[end] > groups_.front().least)
+        there_by_kind_[there_.ends[end].kind].push_back(static_cast<int>(end));
+  }
+
+  struct Offer {
+    double least;
+    int kind;
+    EdgePrices prices;
+  };
+
+  void reach(int kind) {
+    const double limit = highest_limit(kind);
+    double apart = infinity;  // with nothing in common
+    std::vector<std::pair<double, int>> least_by_kind;
+    for (const Group& group : groups_) {
+      if (group.least >= std::min(apart, limit)) break;
+      const EdgePrices of_kinds = prices(group.kind, kind);
+      apart = std::min(apart, group.least + of_kinds.most() * edge_.passes_);
+      const double least = group.least + of_kinds.least() * edge_.passes_;
+      if (least < std::min(apart, limit)) least_by_kind.emplace_back(least, group.kind);
+    }
+    std::erase_if(least_by_kind,
+                  [&](const auto& known) { return known.first >= std::min(apart, limit); });
+    std::sort(least_by_kind.begin(), least_by_kind.end());
+    std::vector<Offer> offers;
+    offers.reserve(least_by_kind.size());
+    for (const auto& [least, other] : least_by_kind)
+      offers.push_back({least, other, prices(other, kind)});
+    for (const int end : there_by_kind_[at(kind)]) {
+      const Fixed fixed(edge_, !forward_, there_.ends[at(end)]);
+      double best = std::min(apart, limit_[at(end)]);
+      for (const Offer& offer : offers) {
+        if (offer.least >= best) break;
+        best = std::min(best, among(offer, fixed, best));
+      }
+      least_[at(end)] = best;
+    }
+  }
+
+  double among(const Offer& offer, const Fixed& there, double best) const {
+    const double least = there.least(offer.prices, offer.kind);
+    for (const Member& member : members_[at(offer.kind)]) {
+      if (member.cost + least >= best) break;
+      best = std::min(best, member.cost + there.seconds(offer.prices, member.end));
+    }
+    return best;
+  }
+
+  const ClosedEdge& edge_;
+  bool forward_;
+  const Side &here_, &there_;
+  std::vector<std::vector<Member>> members_;  ///< by kind, cheapest first
+  std::vector<Group> groups_;                 ///< cheapest first
+  std::vector<double> limit_, least_;         ///< by end
+  std::vector<std::vector<int>> there_by_kind_;
+};
+
+std::vector<double> ClosedEdge::from_one(bool forward, int candidate, double cost,
+                                         std::span<const double> limits) const {
+  const Side &here = forward ? home_ : wanted_, &there = forward ? wanted_ : home_;
+  const EndSpace::End& fixed_end = here.ends[at(here.end_of[at(candidate)])];
+  const Fixed fixed(*this, forward, fixed_end);
+  std::vector<double> result(limits.size(), cost);
+  for (std::size_t c = 0; c < result.size(); ++c) {
+    if (limits[c] <= cost) continue;
+    const EndSpace::End& end = there.ends[at(there.end_of[c])];
+    const EdgePrices of_kinds =
+        forward ? prices(fixed_end.kind, end.kind) : prices(end.kind, fixed_end.kind);
+    result[c] = std::min(limits[c], cost + fixed.seconds(of_kinds, end));
+  }
+  return result;
+}
+
+std::vector<double> ClosedEdge::through(bool forward, std::span<const double> costs,
+                                        std::span<const double> limits) const {
+  const auto finite = [](double cost) { return cost < infinity; };
+  const auto first = std::ranges::find_if(costs, finite);
+  if (first != costs.end() && std::find_if(first + 1, costs.end(), finite) == costs.end())
+    return from_one(forward, static_cast<int>(first - costs.begin()), *first, limits);
+  return Passage(*this, forward, costs, limits).run(limits);
+}
+
+std::vector<double> ClosedEdge::through_at_least(bool forward, std::span<const double> costs,
+                                                 std::span<const double> limits) const {
+  return Passage(*this, forward, costs, limits).run_roughly(limits);
+}
+
+}  // namespace stratplan

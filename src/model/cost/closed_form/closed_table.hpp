@@ -1,0 +1,142 @@
+#pragma once
+// The costs of all candidates of a network's blocks over all canonical grids of many ranks, in closed form (block_model, edge_model). Blocks that differ in name
+// and place alone share what is known of them.
+#include <array>
+#include <compare>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "model/cost/closed_form/block_cost.hpp"
+#include "model/cost/closed_form/closed_edge.hpp"
+#include "model/cost/closed_form/group_shapes.hpp"
+#include "model/cost/layer_cost.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "search/cost_table.hpp"
+
+namespace stratplan {
+
+/// What the search minimizes: kernels and the communication that they wait for, and of what can go on beside the backward phase as much as it cannot hide. Behind
+/// each layer the backlog of reductions grows by its own and shrinks by its hideable time, down to zero; what is left at the end is waited for. That is the
+/// longest, over all layers from which a backlog may begin, of the reductions from there on less what hides them. So any average over these layers is a lower
+/// bound of a plan's time; it adds up over layers, and so can be searched; it is exact where all weight lies on the layer from which the plan's backlog begins.
+struct Objective {
+  std::vector<double>
+      begins{};  ///< by node: its weight in the average; they add up to 1. Empty: the last node, from which all reductions add up
+  double hidden = 0;            ///< share of the backward kernels' time that can hide them
+  double seconds_per_byte = 0;  ///< price of memory
+};
+
+class ClosedTable final : public WideTable {
+ public:
+  /// All but `space` must outlive this.
+  ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
+              const Execution& execution, const MachineProfile& machine);
+
+  /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
+  int classes() const { return static_cast<int>(classes_.size()); }
+  void fill(int block_class);
+  /// To be called once all classes are filled, before anything is asked about edges.
+  void fill_edges();
+  /// To be called once all classes are filled, and whenever the objective changes.
+  void set_objective(const Objective& objective);
+
+  int nodes() const override { return static_cast<int>(blocks_.size()); }
+  std::string node_name(int node) const override;
+  std::span<const double> node_costs(int node) const override {
+    return *weighted_[static_cast<std::size_t>(node)];
+  }
+  std::span<const std::int64_t> memory(int node) const override { return class_of(node).memory; }
+  std::span<const Edge> edges() const override { return edges_; }
+  double edge_cost(int edge, int from_candidate, int to_candidate) const override;
+  double edge_bound(int edge, int from_candidate, int to_candidate) const override;
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override;
+  std::vector<double> through_at_least(int edge, bool forward, std::span<const double> costs,
+                                       std::span<const double> limits) const override;
+
+  Decomposition decomposition(int node, int candidate) const;
+  /// The candidate with this grid of the space.
+  std::optional<int> find(int node, std::size_t grid, Landing landing) const;
+  std::size_t candidates() const;  ///< of all nodes
+  std::size_t rejections() const;
+  /// By node: the time if the backlog that is waited for began there.
+  std::vector<double> seconds_by_begin(const std::vector<int>& assignment) const;
+  /// The objective itself, not its bound: the longest of them.
+  double seconds(const std::vector<int>& assignment) const;
+  /// Of one node alone.
+  struct Parts {
+    double critical = 0, reduction = 0, hideable = 0;
+  };
+  Parts parts(int node, int candidate) const;
+
+ private:
+  struct Class {
+    Block block;                                   ///< the first of its kind
+    std::vector<int> grid;                         ///< by candidate: index in the space
+    std::vector<Landing> landing;                  ///< by candidate
+    std::array<std::vector<int>, 2> candidate_of;  ///< by landing and grid; -1: illegal
+    std::vector<float> critical, reduction, hideable;
+    std::vector<std::int64_t> memory;
+    std::size_t rejections = 0;
+  };
+  struct Weights {
+    int block_class;
+    double reduction, hideable;
+    friend auto operator<=>(const Weights&, const Weights&) = default;
+  };
+  struct EdgeClass {
+    LayerIndex producer = -1, consumer = -1;
+    std::size_t input = 0;
+    int from_class = -1, to_class = -1;
+    std::size_t from_place = 0, to_place = 0;  ///< of the layers in their blocks
+    std::unique_ptr<ClosedEdge> model;
+    mutable std::unordered_map<std::int64_t, double> exact;  ///< by pair of candidates
+  };
+
+  const Class& class_of(int node) const {
+    return classes_[static_cast<std::size_t>(class_of_node_[static_cast<std::size_t>(node)])];
+  }
+  const EdgeClass& edge_class(int edge) const {
+    return edge_classes_[static_cast<std::size_t>(class_of_edge_[static_cast<std::size_t>(edge)])];
+  }
+  Decomposition decomposition_in(const Class& of, int candidate) const;
+  double passes() const { return static_cast<double>(network_.training.micro_batches); }
+  const std::vector<double>& costs_with(const Weights& weights);
+  void find_edges();
+  ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
+  /// Of one class with one landing.
+  struct Filling {
+    explicit Filling(const GridSpace& space)
+        : pieces(space.totals().size()), critical(space.size(), 0), reduction(space.size(), 0) {}
+    std::vector<std::optional<BlockPieces>> pieces;  ///< by totals
+    std::vector<double> critical, reduction;         ///< by grid
+    std::size_t rejections = 0;
+  };
+  void price(Filling& filling, std::size_t totals);
+  void add_candidates(Class& filled, Landing landing, const Filling& filling);
+
+  const Network& network_;
+  const std::vector<Block>& blocks_;
+  const GridSpace& space_;
+  std::vector<ProcessGrid> flat_;  ///< by totals: a grid of one level
+  const Execution& execution_;
+  const MachineProfile& machine_;
+  EdgeRates edge_rates_;
+  EndSpace ends_;
+  Topology placement_;
+  GroupShapes group_shapes_;
+  std::vector<std::vector<std::size_t>> grids_of_totals_;
+  Objective objective_;                               ///< with as many weights as nodes
+  std::map<Weights, std::vector<double>> costs_;      ///< by the objective
+  std::vector<const std::vector<double>*> weighted_;  ///< of them, by node
+  std::vector<Class> classes_;
+  std::vector<int> class_of_node_;
+  std::vector<Edge> edges_;
+  std::vector<EdgeClass> edge_classes_;
+  std::vector<int> class_of_edge_;
+};
+
+}  // namespace stratplan

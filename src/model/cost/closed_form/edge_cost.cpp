@@ -1,0 +1,324 @@
+#include "model/cost/closed_form/edge_cost.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "model/base/assert.hpp"
+#include "model/partition/layers/local_kernel.hpp"
+#include "model/partition/transfer.hpp"
+
+namespace stratplan {
+namespace {
+
+/// What one block needs of the other end's blocks.
+struct Place {
+  std::int64_t needed = 0, blocks = 0;  ///< with repetitions
+  std::int64_t own = 0,
+               own_apart = 0;  ///< most in one block, and in one that is not its own place's
+  std::int64_t before = 0, behind = 0;  ///< in blocks before its own place's, and behind
+  std::int64_t blocks_before = 0, blocks_behind = 0;
+  std::int64_t beyond() const { return before + behind; }
+  std::int64_t blocks_beyond() const { return blocks_before + blocks_behind; }
+};
+
+/// One direction: the blocks that need something, and those that have it.
+class Reading {
+ public:
+  Reading(const std::vector<Interval>& asking, const std::vector<Interval>& answering, bool alike)
+      : asking_(asking), answering_(answering) {
+    for (const std::int64_t place : telling_places(alike)) places_.push_back({place, at(place)});
+    for (const auto& [number, place] : places_) {
+      own_ = std::max(own_, place.own);
+      own_apart_ = std::max(own_apart_, place.own_apart);
+      beyond_ = std::max(beyond_, place.beyond());
+      blocks_beyond_ = std::max(blocks_beyond_, place.blocks_beyond());
+    }
+    choose();
+  }
+
+  float needed() const { return single(needed_); }
+  float blocks() const { return single(blocks_); }
+  float own() const { return single(own_); }
+  /// Shares of what is chosen that any place has. Of four blocks one in the middle is left whatever
+  /// digit of the place is given.
+  float least_needed() const {
+    return needed_ > 0 ? least([](const Place& place) { return place.needed; }) / needed() : 1;
+  }
+  float least_blocks() const {
+    return blocks_ > 0 ? least([](const Place& place) { return place.blocks; }) / blocks() : 1;
+  }
+
+  AxisReading::Near near() const {
+    const auto parts = std::ssize(asking_), others = std::ssize(answering_);
+    const auto [far, far_blocks] = far_at_border();
+    std::int64_t cut = needed_, cut_blocks = blocks_, longest = 0;
+    for (const auto& [number, place] : places_) {
+      if (!inside(number)) continue;
+      cut = std::min(cut, place.beyond());
+      cut_blocks = std::min(cut_blocks, place.blocks_beyond());
+    }
+    for (const Interval& block : answering_) longest = std::max(longest, block.size());
+    const auto just = [](float share, float blocks) {
+      return AxisReading::Near::Bound{share, 0, 0, blocks};
+    };
+    const float longer = share_of(longest) * single(others) / single(parts),
+                halo = share_of(beyond_), halo_blocks = single(blocks_beyond_);
+    return {.bounds = {{just(share_of(needed_ - cut), single(blocks_ - cut_blocks)),
+                        just(share_of(needed_ - far), single(blocks_ - far_blocks)),
+                        just(1, blocks()),
+                        {0, halo, 0, halo_blocks},
+                        {longer, 0, 1, 0},
+                        {longer, halo, 1, halo_blocks}}},
+            .own_apart = own_ > 0 ? single(own_apart_) / own() : 0};
+  }
+
+ private:
+  template <class Of>
+  float least(const Of& of) const {
+    std::int64_t least = of(places_.front().second);
+    for (const auto& [number, place] : places_)
+      if (asking_.size() < 4 || inside(number)) least = std::min(least, of(place));
+    return single(least);
+  }
+  template <class Value>
+  static float single(Value value) {
+    return static_cast<float>(value);
+  }
+  float share_of(std::int64_t elements) const {
+    return needed_ > 0 ? single(elements) / needed() : 1;
+  }
+  bool inside(std::int64_t place) const {
+    const auto parts = std::ssize(asking_);
+    return parts < 3 || (place > 0 && place + 1 < parts);
+  }
+  /// Blocks that lie in one of the other end.
+  std::int64_t within_one() const {
+    return std::max<std::int64_t>(1, std::ssize(asking_) / std::ssize(answering_));
+  }
+
+  /// All, or a few that stand for all where blocks are alike but for those at the ends.
+  std::vector<std::int64_t> telling_places(bool alike) const {
+    const auto parts = std::ssize(asking_);
+    const std::int64_t many = within_one(), middle = parts / 2 / many * many;
+    std::vector<std::int64_t> some;
+    if (alike && parts > 12) {
+      some = {0,          1,      many - 1,         many,         2 * many - 1,
+              middle - 1, middle, parts - many - 1, parts - many, parts - 2,
+              parts - 1};
+      std::sort(some.begin(), some.end());
+      some.erase(std::unique(some.begin(), some.end()), some.end());
+      std::erase_if(some, [&](std::int64_t place) { return place < 0 || place >= parts; });
+      return some;
+    }
+    some.resize(static_cast<std::size_t>(parts));
+    std::iota(some.begin(), some.end(), 0);
+    return some;
+  }
+
+  Place at(std::int64_t number) const {
+    const auto parts = std::ssize(asking_), others = std::ssize(answering_);
+    const std::int64_t first = number * others / parts,
+                       last = std::max(first, ((number + 1) * others + parts - 1) / parts - 1);
+    const Interval mine = asking_[static_cast<std::size_t>(number)];
+    Place place;
+    const auto begin = std::ranges::partition_point(
+        answering_, [&](const Interval& block) { return block.end <= mine.begin; });
+    for (auto block = begin; block != answering_.end() && block->begin < mine.end; ++block) {
+      const std::int64_t common = intersect(*block, mine).size(),
+                         other = block - answering_.begin();
+      if (common == 0) continue;
+      place.needed += common;
+      place.blocks += 1;
+      place.own = std::max(place.own, common);
+      if (first <= other && other <= last) continue;
+      place.own_apart = std::max(place.own_apart, common);
+      (other < first ? place.before : place.behind) += common;
+      (other < first ? place.blocks_before : place.blocks_behind) += 1;
+    }
+    return place;
+  }
+
+  /// Between blocks on both sides the least of each, so that any such place will do; of one or two
+  /// blocks the one that receives most.
+  void choose() {
+    const auto received = [](const Place& place) { return place.needed - place.own; };
+    needed_ = blocks_ = std::numeric_limits<std::int64_t>::max();
+    std::int64_t most = -1;
+    for (const auto& [number, place] : places_) {
+      if (asking_.size() < 3) {
+        if (received(place) <= most) continue;
+        most = received(place);
+        needed_ = place.needed;
+        blocks_ = place.blocks;
+      } else if (inside(number)) {
+        needed_ = std::min(needed_, place.needed);
+        blocks_ = std::min(blocks_, place.blocks);
+      }
+    }
+  }
+
+  /// What the first block in a group's needs before it, or the last behind it: whichever is more.
+  std::pair<std::int64_t, std::int64_t> far_at_border() const {
+    constexpr auto none = std::numeric_limits<std::int64_t>::max();
+    std::int64_t before = none, behind = none, blocks_before = none, blocks_behind = none;
+    for (const auto& [number, place] : places_) {
+      if (!inside(number)) continue;
+      if (number % within_one() == 0) {
+        before = std::min(before, place.before);
+        blocks_before = std::min(blocks_before, place.blocks_before);
+      }
+      if ((number + 1) % within_one() == 0) {
+        behind = std::min(behind, place.behind);
+        blocks_behind = std::min(blocks_behind, place.blocks_behind);
+      }
+    }
+    if (before == none || behind == none) return {0, 0};
+    return before >= behind ? std::pair(before, blocks_before) : std::pair(behind, blocks_behind);
+  }
+
+  const std::vector<Interval>&asking_, &answering_;
+  std::vector<std::pair<std::int64_t, Place>> places_;
+  std::int64_t needed_ = 0, blocks_ = 0, own_ = 0, own_apart_ = 0, beyond_ = 0, blocks_beyond_ = 0;
+};
+
+}  // namespace
+
+EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
+  const Topology placement = machine.placement(ranks);
+  std::size_t inner = placement.size() - 1, outer = 0;
+  while (inner > 0 && placement[inner] == 1) --inner;
+  while (outer < inner && placement[outer] == 1) ++outer;
+  const auto rates = [&](std::size_t level) {
+    const Bytes large{std::int64_t{1} << 30};
+    const Seconds latency = estimate_exchange(level, {1, {0}, {0}}, placement, machine);
+    return std::pair(
+        latency.value,
+        (estimate_exchange(level, {1, large, large}, placement, machine) - latency).value *
+            static_cast<double>(size_of(type)) / static_cast<double>(large.value));
+  };
+  constexpr std::int64_t many = std::int64_t{1} << 28;
+  const auto seconds_of = [&](std::int64_t elements) {
+    const Region all = flat(elements);
+    return cost_of(copy_kernel(all, all, all, all, type), machine).seconds.value;
+  };
+  const double start = seconds_of(1);
+  const auto [far_message, far_element] = rates(outer);
+  const auto [near_message, near_element] = rates(inner);
+  const double copied = (seconds_of(many) - start) / static_cast<double>(many);
+  // What a rank has itself is copied once, if anything moves at all.
+  const auto single = [](double value) { return static_cast<float>(value); };
+  return {single(far_message + 2 * start),    single(far_element + 2 * copied),
+          single(far_message - near_message), single(far_element - near_element),
+          single(near_message + start),       single(near_element + copied),
+          machine.topology(ranks).back()};
+}
+
+Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed) {
+  home.grid = home.grid.in_groups_of(rates.innermost);
+  needed.iteration.grid = needed.iteration.grid.in_groups_of(rates.innermost);
+  double sum = 0;
+  for (const bool adjoint : {false, true}) {
+    ArrivalCounts counts(home, needed, adjoint);
+    double longest = 0;
+    for (int rank = 0; rank < home.grid.ranks(); ++rank) {
+      const std::span<const Arrivals> within = counts.within(rank);
+      const Arrivals &all = within.front(), &near = within[within.size() - 2], &own = within.back();
+      if (all == own) continue;
+      const auto price = [](const Arrivals& of, float message, float element) {
+        return static_cast<double>(of.messages) * message +
+               static_cast<double>(of.elements) * element;
+      };
+      longest = std::max(longest, price(all, rates.message, rates.element) -
+                                      price(near, rates.near_message, rates.near_element) -
+                                      price(own, rates.own_message, rates.own_element));
+    }
+    sum += longest;
+  }
+  return {sum};
+}
+
+AxisReading::AxisReading(const Distribution& home, const Needed& needed, Axis axis)
+    : home_(home), needed_(needed), axis_(axis) {
+  extent_ = std::max<std::int64_t>(1, needed.tensor[axis]);
+  shifted_ = axis == Axis::C && needed.iteration.shape[axis] != needed.tensor[axis];
+  const std::vector<Interval>& halves = wanted_blocks(2);
+  const bool tiles =
+      halves[0].end == halves[1].begin && halves[0].begin == 0 && halves[1].end == extent_;
+  windowless_ = !shifted_ && (!is_spatial(axis) ||
+                              (needed.iteration.shape[axis] == needed.tensor[axis] && tiles));
+}
+
+const std::vector<Interval>& AxisReading::home_blocks(int parts) {
+  std::vector<Interval>& blocks = home_blocks_[parts];
+  if (!blocks.empty()) return blocks;
+  for (int index = 0; index < parts; ++index)
+    blocks.push_back(block(extent_, parts, index, home_.split(axis_).quantum));
+  return blocks;
+}
+
+const std::vector<Interval>& AxisReading::wanted_blocks(int parts) {
+  std::vector<Interval>& blocks = wanted_blocks_[parts];
+  if (!blocks.empty()) return blocks;
+  for (int index = 0; index < parts; ++index) {
+    const Interval positions =
+        block(needed_.iteration.shape[axis_], parts, index, needed_.iteration.split(axis_).quantum);
+    blocks.push_back(positions.empty()
+                         ? Interval{0, 0}
+                         : intersect(needed_.unclipped(axis_, positions), {0, extent_}));
+  }
+  return blocks;
+}
+
+AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
+  const int finer = std::max(home_parts, wanted_parts),
+            coarser = std::min(home_parts, wanted_parts);
+  const std::int64_t quantum =
+      std::max(home_.split(axis_).quantum, needed_.iteration.split(axis_).quantum);
+  const bool even = finer % coarser == 0 && extent_ % (finer * quantum) == 0 && !shifted_ &&
+                    needed_.iteration.shape[axis_] % (finer * quantum) == 0;
+  const auto single = [](auto value) { return static_cast<float>(value); };
+  if (windowless_ && even) {
+    const float wanted = single(extent_ / wanted_parts), held = single(extent_ / home_parts),
+                common = std::min(wanted, held);
+    return {{std::max(1.0F, single(home_parts / wanted_parts)), wanted, common,
+             std::max(1.0F, single(wanted_parts / home_parts)), held, common, 1, 1, 1, 1},
+            {},
+            {},
+            true};
+  }
+  const std::vector<Interval>&home = home_blocks(home_parts), &wanted = wanted_blocks(wanted_parts);
+  const bool one_is_whole = coarser == 1, nests = home_.split(axis_).by.size() > 1 ||
+                                                  needed_.iteration.split(axis_).by.size() > 1;
+  if (nests && !even && !shifted_ && !one_is_whole)
+    return of_unknown_blocks(home_parts, wanted_parts);
+  const Reading forward(wanted, home, even), backward(home, wanted, even);
+  return {{forward.blocks(), forward.needed(), forward.own(), backward.blocks(), backward.needed(),
+           backward.own(), forward.least_blocks(), forward.least_needed(), backward.least_blocks(),
+           backward.least_needed()},
+          forward.near(),
+          backward.near(),
+          wanted_parts == 1 && wanted.front() == Interval{0, extent_} &&
+              extent_ % (home_parts * quantum) == 0,
+          !shifted_ || one_is_whole};
+}
+
+/// Unequal blocks of blocks: sizes are known, but not their order.
+AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_parts) const {
+  const auto single = [](std::int64_t value) { return static_cast<float>(value); };
+  const auto shortest = [&](int parts) { return extent_ / parts; };
+  const auto longest = [&](int parts) { return (extent_ + parts - 1) / parts; };
+  const std::int64_t common = std::min(longest(home_parts), longest(wanted_parts));
+  Along along{{std::max(1.0F, single(home_parts / wanted_parts)), single(shortest(wanted_parts)),
+               single(common), std::max(1.0F, single(wanted_parts / home_parts)),
+               single(shortest(home_parts)), single(common), 1, 1, 1, 1},
+              {},
+              {},
+              false,
+              false};
+  along.forward.bounds.fill({1, 1, 0, along.sizes.homes});
+  along.backward.bounds.fill({1, 1, 0, along.sizes.readers});
+  return along;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,117 @@
+#include "model/cost/op_cost.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "model/base/assert.hpp"
+#include "model/machine/collective_cost.hpp"
+#include "model/partition/layers/local_kernel.hpp"
+
+namespace stratplan {
+
+StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
+  if (!machine.kernels.empty()) {
+    const auto measured = machine.kernels.find(kernel.key());
+    if (measured != machine.kernels.end()) {
+      const double pace = machine.pace() / measured->second.pace;
+      return {measured->second.mean() * pace, Tier::Measured, measured->second.deviation() * pace};
+    }
+  }
+  return {estimate_kernel(kernel, machine.device) * machine.pace(), Tier::Estimated, {}};
+}
+
+Kernel load_kernel(const LoadStep& load) {
+  const bool labels = load.what == LoadStep::What::Labels;
+  Region all = whole(load.region.shape());
+  if (labels) all[Axis::C] = {0, 1};
+  return copy_kernel(all, all, all, all, labels ? DataType::I32 : DataType::F32);
+}
+
+Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const Topology& placement,
+                          const MachineProfile& machine) {
+  const Level& way = machine.levels[level];
+  const double bandwidth = shared_bandwidth(way, ranks_within(placement, level));
+  return way.latency * static_cast<double>(traffic.peers) +
+         Seconds{static_cast<double>(std::max(traffic.out, traffic.in).value) / bandwidth};
+}
+
+namespace {
+
+/// The tables were measured between neighbours: they speak of the innermost level alone.
+bool measured_between(std::size_t level, const MachineProfile& machine) {
+  return level + 1 == machine.levels.size() &&
+         !(machine.one_way.points.empty() && machine.both_ways.points.empty());
+}
+
+}  // namespace
+
+StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
+                       const MachineProfile& machine) {
+  const Bytes both = std::min(out, in), most = std::max(out, in);
+  const std::size_t meeting = machine.meeting_level({rank, peer}, ranks);
+  const SizeTable& table = both.value > 0 ? machine.both_ways : machine.one_way;
+  if (!measured_between(meeting, machine) || table.points.empty())
+    return {estimate_exchange(meeting, {1, out, in}, machine.placement(ranks), machine),
+            Tier::Estimated,
+            {}};
+  if (both.value == 0 || both == most) {
+    if (const Measurement* exact = table.find(most))
+      return {exact->mean(), Tier::Measured, exact->deviation()};
+    return {*table.at(most), Tier::Interpolated, {}};
+  }
+  const Seconds surplus = machine.one_way.points.empty()
+                              ? *table.at(most) - *table.at(both)
+                              : *machine.one_way.at(most) - *machine.one_way.at(both);
+  return {*table.at(both) + std::max(surplus, Seconds{0}), Tier::Interpolated, {}};
+}
+
+namespace {
+
+/// Visits the kinds of steps.
+struct Pricing {
+  const Step& step;
+  const Program& program;
+  const MachineProfile& machine;
+
+  StepCost operator()(const ComputeStep& compute) const { return cost_of(compute.kernel, machine); }
+
+  StepCost operator()(const LoadStep& load) const { return cost_of(load_kernel(load), machine); }
+
+  StepCost operator()(const ExchangeStep& exchange) const {
+    std::map<int, std::pair<Bytes, Bytes>> peers;  // out, in
+    for (const Message& message : exchange.sends) peers[message.peer].first += message.bytes;
+    for (const Message& message : exchange.receives) peers[message.peer].second += message.bytes;
+    StepCost total{{}, Tier::Measured, {}};
+    std::map<std::size_t, LevelTraffic> estimated;
+    for (const auto& [peer, bytes] : peers) {
+      const std::size_t level = machine.meeting_level({program.rank, peer}, program.ranks);
+      if (!measured_between(level, machine)) {
+        LevelTraffic& traffic = estimated[level];
+        traffic = {traffic.peers + 1, traffic.out + bytes.first, traffic.in + bytes.second};
+        continue;
+      }
+      const StepCost one =
+          exchange_cost(program.rank, peer, bytes.first, bytes.second, program.ranks, machine);
+      total.seconds += one.seconds;
+      total.deviation += one.deviation;
+      total.tier = std::max(total.tier, one.tier);
+    }
+    if (!estimated.empty()) total.tier = Tier::Estimated;
+    const Topology placement = machine.placement(program.ranks);
+    for (const auto& [level, traffic] : estimated)
+      total.seconds += estimate_exchange(level, traffic, placement, machine);
+    return total;
+  }
+
+  StepCost operator()(const CollectiveStep& collective) const {
+    return collective_cost(collective, program.ranks, machine);
+  }
+};
+
+}  // namespace
+
+StepCost cost_of(const Step& step, const Program& program, const MachineProfile& machine) {
+  return std::visit(Pricing{step, program, machine}, step.body);
+}
+
+}  // namespace stratplan

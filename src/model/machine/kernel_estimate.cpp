@@ -1,0 +1,277 @@
+#include "model/machine/kernel_estimate.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "model/base/assert.hpp"
+#include "model/partition/program/contraction.hpp"
+
+namespace stratplan {
+
+// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices (tests/support/calibration.hpp); no figure of several devices was looked
+// at. They are not to be changed when plans are compared with measurements: such a difference is a finding.
+constinit const KernelModel frozen_model{
+    .contraction_share =
+        {0.97,  // fp32: ResNet-50 inference on V100 by batch; at the bound of the fit
+         0.41,  // tf32: ResNet-50 training on A100, 938 images/s, of a framework that stores channels first
+         0.87,                // fp16: ResNet-50 training on V100, A100 and H100
+         0.87},               // bf16: as fp16
+    .winograd_share = 0.63,   // fp32 training of VGG-16 and ResNet-50 on V100
+    .backward_share = 0.76,   // fp32 training against inference on V100
+    .bandwidth_share = 0.92,  // all; at the bound of the fit
+    // Not fitted: assumptions on the inner loops of matrix products.
+    .tile_edge = {4, 24, 24, 24},
+    .prologue = 16,
+    .direct_share = 0.25,
+    .vector_share = 0.5,
+};
+
+namespace {
+
+Math math_of(const Kernel& kernel, const DeviceRates& device) {
+  if (kernel.type == DataType::F16) return Math::Fp16;
+  if (kernel.type == DataType::BF16) return Math::Bf16;
+  return device.math;
+}
+
+/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes. A power of two.
+std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
+
+/// std::ceil and std::floor of what is not negative and fits an integer, without a call to the mathematical library: they are most of an estimate's time.
+double ceiling(double value) {
+  const auto whole = static_cast<double>(static_cast<std::int64_t>(value));
+  return whole + (whole < value ? 1 : 0);
+}
+double floor_of(double value) { return static_cast<double>(static_cast<std::int64_t>(value)); }
+
+double round_up(double value, double multiple) { return ceiling(value / multiple) * multiple; }
+
+/// `count` matrix products of rows x depth with depth x columns.
+struct Product {
+  double count = 1;
+  double rows = 1;
+  double columns = 1;
+  double depth = 1;
+};
+
+double positions(const Shape& shape) {
+  return static_cast<double>(shape[Axis::N] * shape[Axis::D] * shape[Axis::H] * shape[Axis::W]);
+}
+
+double taps(const Kernel& kernel) {
+  const auto& [d, h, w] = kernel.windows();
+  return static_cast<double>(d.kernel * h.kernel * w.kernel);
+}
+
+/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them; positions that the stride skips altogether cost nothing.
+Product backward_data_product(const Kernel& kernel, double groups, double channels,
+                              double filters) {
+  Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Window& window = kernel.windows()[i];
+    const Axis axis = std::array{Axis::D, Axis::H, Axis::W}[i];
+    const bool all_reached = window.kernel >= window.stride;
+    product.rows *= static_cast<double>(all_reached ? kernel.x[axis] : kernel.y[axis]);
+    product.depth *=
+        all_reached ? static_cast<double>(window.kernel) / static_cast<double>(window.stride) : 1;
+  }
+  return product;
+}
+
+Product product_of(const Kernel& kernel, double granule) {
+  const double groups = static_cast<double>(kernel.as<ConvolutionAttributes>().groups);
+  const double channels = round_up(static_cast<double>(kernel.x[Axis::C]) / groups, granule),
+               filters = round_up(static_cast<double>(kernel.y[Axis::C]) / groups, granule);
+  switch (kernel.kind) {
+    case KernelKind::ConvolutionForward:
+      return {groups, positions(kernel.y), filters, channels * taps(kernel)};
+    case KernelKind::ConvolutionBackwardData:
+      return backward_data_product(kernel, groups, channels, filters);
+    default: return {groups, channels * taps(kernel), filters, positions(kernel.y)};
+  }
+}
+
+/// A tile of so many rows and columns of the result, which are powers of two.
+struct Tile {
+  double rows;
+  double columns;
+  double per_row = 1 / rows;  ///< exact, and a division less per estimate
+  double per_column = 1 / columns;
+};
+constexpr std::array tiles{Tile{256, 128}, Tile{128, 128}, Tile{128, 64},
+                           Tile{64, 64},   Tile{128, 32},  Tile{64, 32}};
+
+/// Rates of one device under one kind of arithmetic.
+struct Rates {
+  double units;
+  double per_unit;               ///< 1 / units
+  double unit_seconds_per_flop;  ///< attained by one unit
+  double seconds_per_byte;       ///< attained
+  double tile_edge;
+  double prologue;
+};
+
+/// Each unit works through its share of the tiles, one after the other; sums are split over several tiles where there are fewer than units, and the parts
+/// added up through memory.
+double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
+  constexpr double shortest_part = 64;
+  const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) *
+                                         ceiling(product.columns * tile.per_column));
+  const double loading = 1 + rates.tile_edge * (tile.per_row + tile.per_column);
+  const double seconds_per_term =
+      2 * tile.rows * tile.columns * loading * rates.unit_seconds_per_flop;
+  if (2 * whole > rates.units)
+    return ceiling(whole * rates.per_unit) * (product.depth + rates.prologue) * seconds_per_term;
+  const double parts = std::min(floor_of(rates.units / whole),
+                                std::max(1.0, floor_of(product.depth / shortest_part)));
+  const double adding_up = parts > 1 ? 8 * parts * product.count * product.rows * product.columns *
+                                           rates.seconds_per_byte
+                                     : 0;
+  return ceiling(whole * parts * rates.per_unit) *
+             (ceiling(product.depth / parts) + rates.prologue) * seconds_per_term +
+         adding_up;
+}
+
+double seconds_of(const Product& product, const Rates& rates) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : tiles) least = std::min(least, seconds_in_tiles(product, tile, rates));
+  return least;
+}
+
+/// Winograd's F(2x2, 3x3): sixteen products for four outputs per channel and filter instead of thirty-six multiplications.
+bool winograd_applies(const Kernel& kernel) {
+  const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
+  const auto& [depth, height, width] = windows;
+  const auto three = [](const Window& window) {
+    return window.kernel == 3 && window.stride == 1 && window.dilation == 1;
+  };
+  return groups == 1 && depth.kernel == 1 && depth.stride == 1 && three(height) && three(width);
+}
+
+Product winograd_product(const Kernel& kernel) {
+  constexpr double points = 16;
+  const Shape& outputs = kernel.kind == KernelKind::ConvolutionBackwardData ? kernel.x : kernel.y;
+  const double blocks =
+      static_cast<double>(outputs[Axis::N] * outputs[Axis::D] * ((outputs[Axis::H] + 1) / 2) *
+                          ((outputs[Axis::W] + 1) / 2));
+  const double channels = static_cast<double>(kernel.x[Axis::C]),
+               filters = static_cast<double>(kernel.y[Axis::C]);
+  switch (kernel.kind) {
+    case KernelKind::ConvolutionForward: return {points, blocks, filters, channels};
+    case KernelKind::ConvolutionBackwardData: return {points, blocks, channels, filters};
+    default: return {points, channels, filters, blocks};
+  }
+}
+
+/// Fewer channels per group than this make no matrix product.
+constexpr std::int64_t narrow = 8;
+
+/// From so many elements on cuDNN (9.19, for H100 and H200) has one engine, and none on tensor cores.
+constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
+
+/// No matrix product, but sums as they stand.
+bool is_direct(const Kernel& kernel, Math math) {
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
+  if (groups > 1 && kernel.x[Axis::C] / groups < narrow) return true;
+  return math != Math::Fp32 &&
+         std::max(kernel.x.elements(), kernel.y.elements()) >= beyond_tensor_cores;
+}
+
+double computing(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
+  const Math math = math_of(kernel, device);
+  const auto index = static_cast<std::size_t>(math);
+  if (is_direct(kernel, math))
+    return kernel.flops().value / (device.rate(Math::Fp32) * model.direct_share);
+  const double peak = device.rate(math) *
+                      (kernel.kind == KernelKind::ConvolutionForward ? 1 : model.backward_share),
+               units = device.units;
+  Rates rates{units,
+              1 / units,
+              units / (peak * model.contraction_share[index]),
+              1 / (device.bytes_per_s * model.bandwidth_share),
+              model.tile_edge[index],
+              model.prologue};
+  const double direct = seconds_of(product_of(kernel, static_cast<double>(granule(math))), rates);
+  if (math != Math::Fp32 || !winograd_applies(kernel)) return direct;
+  rates.unit_seconds_per_flop = units / (peak * model.winograd_share);
+  return std::min(direct, seconds_of(winograd_product(kernel), rates));
+}
+
+/// Rows of the output by vectors of filters are what the units share out.
+double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
+                            const KernelModel& model) {
+  const double width = device.vector_width, units = device.units;
+  const bool to_inputs = kernel.kind == KernelKind::ConvolutionBackwardData;
+  const Shape& outputs = to_inputs ? kernel.x : kernel.y;
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
+  const double channels = static_cast<double>(outputs[Axis::C] / groups),
+               vectors = ceiling(channels / width);
+  const double pieces =
+      static_cast<double>(outputs[Axis::N] * outputs[Axis::D] * outputs[Axis::H] * groups) *
+      vectors;
+  const double waste = vectors * width / channels * ceiling(pieces / units) * units / pieces;
+  return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
+}
+
+/// What a kernel moves, and what goes before and behind it as kernels of their own.
+struct Traffic {
+  double bytes = 0;
+  double copied = 0;  ///< bytes read and written by copies
+  int copies = 0;
+};
+
+/// A contraction, each of whose groups takes its channels in multiples of `granule`, as the product reads and writes them. A tensor with other channels is
+/// copied from or to memory as it is stored, c channels, and the product has to do with the copy, of p >= c:
+///   a tensor      p            moved by the product
+///                 c + p        moved by the copy, if p > c
+/// The same holds for weights, where either of the channels is padded, and in all three directions. The gradient of weights counts as the weights do. That
+/// some of cuDNN's engines read images of three or four fp16 channels as they are does not count.
+Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
+  const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
+                     channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];
+  const auto padded = [&](std::int64_t count) {
+    return groups * ((count / groups + granule - 1) & -granule);
+  };
+  const std::int64_t padded_channels = padded(channels), padded_filters = padded(filters);
+  const double size = static_cast<double>(size_of(kernel.type));
+  Traffic traffic;
+  const auto add = [&](double places, std::int64_t stored, std::int64_t in_product, bool copied) {
+    traffic.bytes += places * static_cast<double>(in_product) * size;
+    if (!copied) return;
+    traffic.copied += places * static_cast<double>(stored + in_product) * size;
+    ++traffic.copies;
+  };
+  const bool pads_x = padded_channels > channels, pads_y = padded_filters > filters;
+  add(positions(kernel.x), channels, padded_channels, pads_x);
+  add(positions(kernel.y), filters, padded_filters, pads_y);
+  add(taps(kernel), filters * (channels / groups), padded_filters * (padded_channels / groups),
+      pads_x || pads_y);
+  return traffic;
+}
+
+/// Nothing is copied where no tensor cores are known of, or used.
+Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
+  if (!is_contraction(kernel.kind)) return {static_cast<double>(kernel.bytes().value)};
+  const bool on_tensor_cores =
+      device.units > 0 && device.vector_width == 0 && !is_direct(kernel, math_of(kernel, device));
+  return contraction_traffic(kernel, on_tensor_cores ? granule(math_of(kernel, device)) : 1);
+}
+
+}  // namespace
+
+Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
+  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
+  const double share = device.units > 0 ? model.bandwidth_share : 1;
+  const double bytes_per_s = device.bytes_per_s * share;
+  const Traffic traffic = traffic_of(kernel, device);
+  const double seconds = !is_contraction(kernel.kind) ? kernel.flops().value / device.flops_per_s
+                         : device.units == 0
+                             ? kernel.flops().value / device.rate(math_of(kernel, device))
+                         : device.vector_width > 0 ? computing_in_vectors(kernel, device, model)
+                                                   : computing(kernel, device, model);
+  return Seconds{std::max(seconds, traffic.bytes / bytes_per_s) + traffic.copied / bytes_per_s} +
+         device.launch * (1.0 + traffic.copies);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,127 @@
+// Where machine profiles come from: files, shipped names, and this very machine.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+#include "model/base/suggestion.hpp"
+#include "model/base/system/cpu_time.hpp"
+#include "model/machine/machine_parts.hpp"
+#include "model/machine/machine_profile.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool looks_like_a_path(const std::string& source) {
+  return source == "-" || source.find('/') != std::string::npos || fs::path(source).has_extension();
+}
+
+[[noreturn]] void unknown(const std::string& source, std::vector<std::string> names) {
+  names.insert(names.begin(), "local");
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  throw InputError(
+      source, "",
+      "unknown machine" + suggestion(source, names) + "; expected a file or one of " + list);
+}
+
+/// The file of a machine other than "local".
+std::string file_of(const std::string& source) {
+  if (looks_like_a_path(source) || fs::is_regular_file(source)) return source;
+  const std::vector<std::string> names = shipped_machines();
+  if (std::find(names.begin(), names.end(), source) == names.end()) unknown(source, names);
+  return (data_folder("machines") / (source + ".json")).string();
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_machines() {
+  std::vector<std::string> names;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(data_folder("machines")))
+      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  } catch (const EnvironmentError&) {
+  } catch (const fs::filesystem_error&) {
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Json read_machine_document(const std::string& source) {
+  const std::string file = file_of(source);
+  return with_parts(read_document(file, "machine"), file);
+}
+
+std::filesystem::path local_machine_path(int ranks, int threads_per_rank) {
+  return cache_folder() /
+         ("machine-" + std::to_string(ranks) + "x" + std::to_string(threads_per_rank) + ".json");
+}
+
+MachineProfile estimate_local_machine() {
+  const int cores = online_cores();
+  const std::int64_t memory =
+      std::max<std::int64_t>(1, ::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
+  MachineProfile machine;
+  machine.name = "local";
+  machine.assumed = true;
+  // What a core of a current server processor reaches at best, so that the estimates remain floors.
+  machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
+  machine.levels = {{"core", cores, {5e-7}, 1e10}};
+  machine.provenance.set("note",
+                         "generic rates, nothing measured yet: `stratplan profile` or `stratplan "
+                         "autotune` measure");
+  return machine;
+}
+
+namespace {
+
+/// "lassen:fp16" is lassen, and what its contractions compute in.
+struct Wanted {
+  std::string source;
+  std::optional<Math> math;
+};
+
+Wanted parse(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  for (int i = 0; colon != std::string::npos && i < math_count; ++i)
+    if (text.substr(colon + 1) == name_of(static_cast<Math>(i)))
+      return {text.substr(0, colon), static_cast<Math>(i)};
+  return {text, {}};
+}
+
+MachineProfile read_stored(const std::string& source, int ranks, int threads_per_rank) {
+  if (source != "local") return machine_from_json(read_machine_document(source), file_of(source));
+  const std::string cached = local_machine_path(ranks, threads_per_rank).string();
+  std::error_code error;
+  if (!fs::exists(cached, error) && !error) return estimate_local_machine();
+  try {
+    return machine_from_json(read_machine_document(cached), cached);
+  } catch (const InputError& damage) {
+    throw Error(ExitCode::BadInput,
+                fmt::format("{} (these are cached measurements: delete the file and measure anew "
+                            "with stratplan profile or autotune)",
+                            damage.what()));
+  }
+}
+
+}  // namespace
+
+MachineProfile read_machine(const std::string& text, int ranks, int threads_per_rank) {
+  const Wanted wanted = parse(text);
+  MachineProfile machine = read_stored(wanted.source, ranks, threads_per_rank);
+  if (!wanted.math) return machine;
+  if (*wanted.math != Math::Fp32 &&
+      machine.device.math_flops_per_s[static_cast<std::size_t>(*wanted.math)] == 0)
+    throw InputError(text, "",
+                     fmt::format("no {} rate is stated for the device of {}", name_of(*wanted.math),
+                                 machine.name));
+  machine.device.math = *wanted.math;
+  return machine;
+}
+
+}  // namespace stratplan

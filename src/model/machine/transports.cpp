@@ -1,0 +1,66 @@
+#include "model/machine/transports.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "model/machine/collective_cost.hpp"
+
+namespace stratplan {
+namespace {
+
+const SizeTable* find(const std::map<std::string, SizeTable>& tables, const std::string& key) {
+  const auto table = tables.find(key);
+  return table == tables.end() ? nullptr : &table->second;
+}
+
+/// The table by which transfers of this key are priced; null: they are estimated.
+const SizeTable* table_of(const std::string& key, const MachineProfile& machine) {
+  if (key == "messages") return &machine.both_ways;
+  if (key == "messages one way") return &machine.one_way;
+  if (key == "messages across") return find(machine.exchanges, "1 pair per node across");
+  return find(machine.collectives, key);
+}
+
+}  // namespace
+
+Ways::BySize ways_of(const SizeTable& table) {
+  Ways::BySize ways;
+  Bytes before{};
+  for (const auto& [bytes, measured] : table.points) {
+    if (!measured.choice.empty() && (ways.empty() || ways.back().second != measured.choice)) {
+      const double middle =
+          std::sqrt(static_cast<double>(before.value) * static_cast<double>(bytes.value));
+      ways.emplace_back(ways.empty() ? Bytes{0} : Bytes{std::llround(middle)}, measured.choice);
+    }
+    before = bytes;
+  }
+  return ways;
+}
+
+Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machine) {
+  if (programs.empty()) return {};
+  const Topology placement = machine.placement(programs.front().ranks);
+  std::set<std::string> keys;
+  for (const Program& program : programs) {
+    for (const Step& step : program.steps) {
+      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+        keys.insert(transfer_key(*collective, placement));
+      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+        for (const auto& [peer, bytes] : bytes_by_peer(*exchange))
+          keys.insert(message_key(program.rank, peer, bytes, placement));
+    }
+  }
+  Ways ways;
+  for (const std::string& key : keys) {
+    const SizeTable* table = table_of(key, machine);
+    if (table == nullptr) continue;
+    if (Ways::BySize by_size = ways_of(*table); !by_size.empty())
+      ways.transfers[key] = std::move(by_size);
+  }
+  if (!ways.transfers.empty()) ways.placement = placement;
+  return ways;
+}
+
+}  // namespace stratplan

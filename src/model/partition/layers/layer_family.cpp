@@ -1,0 +1,37 @@
+#include "model/partition/layers/layer_family.hpp"
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+const LayerFamily& family_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::Convolution:
+    case LayerKind::TransposedConvolution:
+    case LayerKind::FullyConnected: return layers::contraction;
+    case LayerKind::BatchNorm:
+    case LayerKind::InstanceNorm:
+    case LayerKind::GroupNorm: return layers::normalization;
+    case LayerKind::MaxPool:
+    case LayerKind::AveragePool:
+    case LayerKind::GlobalAveragePool:
+    case LayerKind::Upsample: return layers::pooling;
+    case LayerKind::Pointwise: return layers::pointwise;
+    case LayerKind::PReLU: return layers::prelu;
+    case LayerKind::Dropout: return layers::dropout;
+    case LayerKind::Softmax:
+    case LayerKind::LocalResponseNorm: return layers::across_channels;
+    case LayerKind::Add: return layers::addition;
+    case LayerKind::Binary: return layers::binary;
+    case LayerKind::Concat:
+    case LayerKind::Pad: return layers::placement;
+    case LayerKind::SoftmaxCrossEntropy:
+    case LayerKind::MeanSquaredError:
+    case LayerKind::DiceLoss: return layers::loss;
+    case LayerKind::Input: break;
+  }
+  SP_ASSERT(false, "no family of {}", name_of(kind));
+  return layers::addition;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,156 @@
+// Edges: what a consumer needs is brought from where it is owned; backward, contributions go back to the owners.
+#include <fmt/format.h>
+
+#include "model/base/assert.hpp"
+#include "model/partition/lowering/lowering.hpp"
+
+namespace stratplan {
+
+bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const {
+  return layer(layer(index).inputs[input]).kind == LayerKind::Input;
+}
+
+int Lowering::tag(LayerIndex consumer, std::size_t input, Way way) const {
+  int edge = static_cast<int>(input);
+  for (LayerIndex before = 0; before < consumer; ++before)
+    edge += static_cast<int>(layer(before).inputs.size());
+  return 3 * edge + static_cast<int>(way);
+}
+
+/// One message per transfer to another rank, packed unless it is the whole of `from`.
+std::vector<Message> Lowering::send_all(const std::string& name, LayerIndex layer, BufferId from,
+                                        const std::vector<Transfer>& sends) {
+  std::vector<Message> messages;
+  for (const Transfer& transfer : sends) {
+    if (transfer.to == program.rank) continue;
+    BufferId packed = from;
+    if (transfer.region != program.buffer(from).region) {
+      packed = add_buffer(fmt::format("{} to {}", name, transfer.to), TensorClass::Message,
+                          transfer.region, layer);
+      copy(layer, from, packed, transfer.region, false);
+    }
+    messages.push_back({transfer.to, packed, program.buffer(packed).bytes()});
+  }
+  return messages;
+}
+
+void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input) {
+  State& to = state(consumer);
+  const Needed& needed = to.distributions.inputs[input];
+  const std::string name = fmt::format("{}->{}", layer(producer).name, layer(consumer).name);
+  to.needed.resize(layer(consumer).inputs.size(), -1);
+  if (state(producer).head == to.head) return;  // done together
+  if (layer(producer).kind == LayerKind::Input) {
+    if (to.rank < 0) return;
+    to.needed[input] = add_buffer(name, TensorClass::Activation, needed.region(to.rank), consumer);
+    load_data(execution_, consumer, input, needed, to.rank, *this);
+    return;
+  }
+  producer_ = producer;
+  const State& from = state(producer);
+  const bool again = phase_ == Phase::Backward;
+  const bool in_slabs = !again && layer(consumer).kind == LayerKind::Convolution &&
+                        execution_.slabs.contains(layer(consumer).name);
+  const TransferList list = enumerate(from.distributions.home, needed, program.rank);
+  std::vector<Message> receives;
+  std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
+  for (const Transfer& transfer : list.receives) {
+    if (transfer.from == program.rank) {
+      parts.emplace_back(transfer.region, from.home);
+      continue;
+    }
+    const BufferId arrived = add_buffer(fmt::format("{} from {}", name, transfer.from),
+                                        TensorClass::Message, transfer.region, consumer);
+    receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
+    parts.emplace_back(transfer.region, arrived);
+  }
+  std::vector<Message> sends = send_all(name, consumer, from.home, list.sends);
+  if (!sends.empty() || !receives.empty())
+    add_exchange(producer, consumer, tag(consumer, input, again ? Way::Again : Way::Forward),
+                 std::move(sends), std::move(receives));
+  producer_ = -1;
+  if (to.rank < 0) return;
+  producer_ = producer;
+  const Region region = needed.region(to.rank);
+  // One part that is all that is needed, dense where it lies, is read in place.
+  if (parts.size() == 1 && program.buffer(parts.front().second).region == region) {
+    to.needed[input] = parts.front().second;
+    if (to.needed[input] != from.home)
+      program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
+  } else {
+    to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
+    if (in_slabs)
+      to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(to.rank),
+                          program.rank);
+    for (const auto& [part, buffer] : parts) {
+      if (buffer != from.home && !to.slabs.interior.empty()) {
+        to.arriving.emplace_back(part, buffer);
+      } else {
+        copy(consumer, buffer, to.needed[input], part, false);
+      }
+    }
+  }
+  producer_ = -1;
+}
+
+Lowering::PendingEdge Lowering::begin_edge_backward(LayerIndex producer, LayerIndex consumer,
+                                                    std::size_t input, BufferId gradient) {
+  producer_ = producer;
+  PendingEdge edge{producer, consumer, gradient, {}, {}, false};
+  const Distribution& home = state(producer).distributions.home;
+  edge.transfers =
+      enumerate_adjoint(home, state(consumer).distributions.inputs[input], program.rank);
+  const std::string name = fmt::format("d {}->{}", layer(producer).name, layer(consumer).name);
+  std::vector<Message> receives;
+  for (const Transfer& transfer : edge.transfers.receives) {
+    BufferId arrived = gradient;
+    if (transfer.from != program.rank) {
+      arrived = add_buffer(fmt::format("{} from {}", name, transfer.from), TensorClass::Message,
+                           transfer.region, consumer);
+      receives.push_back({transfer.from, arrived, program.buffer(arrived).bytes()});
+    }
+    edge.received.push_back(arrived);
+  }
+  std::vector<Message> sends = send_all(name, consumer, gradient, edge.transfers.sends);
+  if (!sends.empty() || !receives.empty())
+    add_exchange(producer, consumer, tag(consumer, input, Way::Adjoint), std::move(sends),
+                 std::move(receives));
+  const int owns = state(producer).rank;
+  edge.aliases = owns >= 0 && edge.received.size() == 1 &&
+                 program.buffer(edge.received.front()).region == home.owned(owns);
+  producer_ = -1;
+  return edge;
+}
+
+void Lowering::finish_edge_backward(const PendingEdge& edge) {
+  SP_ASSERT(edge.producer >= 0, "nothing has been sent: consumer={}", edge.consumer);
+  State& producer = state(edge.producer);
+  if (producer.rank < 0) return;
+  producer_ = edge.producer;
+  const Region home = producer.distributions.home.owned(producer.rank);
+  if (edge.aliases) {
+    producer.contributions.push_back(edge.received.front());
+    if (edge.received.front() != edge.gradient)
+      program.buffer(edge.received.front()).tensor_class = TensorClass::ActivationGradient;
+  } else {
+    const BufferId sum =
+        add_buffer(fmt::format("d {}<-{}", layer(edge.producer).name, layer(edge.consumer).name),
+                   TensorClass::ActivationGradient, home, edge.producer);
+    const auto& receives = edge.transfers.receives;
+    const bool covered = !receives.empty() && receives.front().region == home;
+    if (!covered) {
+      add_kernel(edge.consumer,
+                 {.kind = KernelKind::Fill,
+                  .x = home.shape(),
+                  .y = home.shape(),
+                  .type = program.buffer(sum).type},
+                 {}, {sum});
+    }
+    for (std::size_t i = 0; i < receives.size(); ++i)
+      copy(edge.consumer, edge.received[i], sum, receives[i].region, i > 0);
+    producer.contributions.push_back(sum);
+  }
+  producer_ = -1;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,40 @@
+// Contractions whose input is on its way: the outputs that read nothing of it are computed meanwhile (slabs.hpp).
+#include "model/partition/lowering/lowering.hpp"
+
+namespace stratplan {
+
+void Lowering::unpack_arrived(LayerIndex index) {
+  State& at = state(index);
+  if (at.arriving.empty()) return;
+  producer_ = layer(index).inputs.front();
+  for (const auto& [part, buffer] : at.arriving)
+    copy(index, buffer, at.needed.front(), part, false);
+  at.arriving.clear();
+  producer_ = -1;
+}
+
+/// The kernel that makes a contraction's output; in slabs, once for each.
+void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vector<BufferId>& reads,
+                        BufferId output) {
+  const Slabs& slabs = state(index).slabs;
+  if (slabs.interior.empty()) return add_kernel(index, kernel, reads, {output});
+  for (const Slab& slab : slabs.interior) contract(index, slab, kernel, reads, output);
+  unpack_arrived(index);
+  for (const Slab& slab : slabs.boundary) contract(index, slab, kernel, reads, output);
+}
+
+void Lowering::contract(LayerIndex index, const Slab& slab, Kernel kernel,
+                        std::vector<BufferId> reads, BufferId output) {
+  const auto slice = [&](BufferId of, const Region& region) {
+    const Buffer& all = program.buffer(of);
+    return add_slice(of, elements_before(region, all.region), all.name, region, index);
+  };
+  kernel.x = slab.input.shape();
+  kernel.y = slab.output.shape();
+  kernel.windows()[static_cast<std::size_t>(spatial_index(state(index).slabs.axis))] = slab.window;
+  reads.front() = slice(reads.front(), slab.input);
+  const BufferId written = slice(output, slab.output);
+  add_kernel(index, std::move(kernel), std::move(reads), {written});
+}
+
+}  // namespace stratplan

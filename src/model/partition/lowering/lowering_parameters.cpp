@@ -1,0 +1,429 @@
+// Parameters: where they lie, and when what the schedule says happens to them.
+//
+// All parameters that are reduced over the same ranks lie one after the other in flat buffers
+// (values, gradients, what the optimizer keeps), in the order in which backward completes them. So a
+// reduction is a range of one buffer, and the optimizer runs once per bucket.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/assert.hpp"
+#include "model/partition/lowering/lowering.hpp"
+#include "model/partition/sharding.hpp"
+
+namespace stratplan {
+
+std::optional<Rejection> check_sharding(const Training& training, int sharding) {
+  if (sharding == 0 || training.optimizer != OptimizerKind::Lars) return {};
+  return Rejection{
+      fmt::format("sharding {} needs an optimizer that looks at each element alone: lars takes the "
+                  "norms of whole tensors",
+                  sharding)};
+}
+
+// ---------------------------------------------------------------- where they lie
+
+std::vector<ParameterSlice> Lowering::slices_of(LayerIndex index) const {
+  const State& at = state(index);
+  std::vector<ParameterSlice> slices;
+  if (at.rank < 0) return slices;
+  for (const auto& [what, global] : parameters_of(layer(index))) {
+    const Distribution& tensor = what == ParameterSlice::What::Weights ? *at.distributions.weights
+                                                                       : *at.distributions.channels;
+    slices.push_back(
+        {.what = what, .layer = index, .region = tensor.owned(at.rank), .global = global});
+  }
+  return slices;
+}
+
+/// With sharding, that which has not reached the size of a bucket yet.
+Lowering::PlacedBucket& Lowering::bucket_of(const std::vector<int>& ranks) {
+  const auto takes_more = [&](const PlacedBucket& placed) {
+    const bool full =
+        placed.bucket.elements * size_of(DataType::F32) >= execution_.bucket_bytes.value;
+    return placed.ranks == ranks && !(schedule_.shares(placed.bucket, 1) && full);
+  };
+  const auto found = std::ranges::find_if(buckets_, takes_more);
+  if (found != buckets_.end()) return *found;
+  PlacedBucket placed;
+  placed.ranks = ranks;
+  placed.bucket.index = static_cast<int>(buckets_.size());
+  placed.bucket.members = std::ssize(ranks);
+  return buckets_.emplace_back(std::move(placed));
+}
+
+void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
+  for (const LayerIndex index : backward_order) {
+    const LayerDistributions& made = state(index).distributions;
+    for (const ParameterSlice& slice : slices_of(index)) {
+      const Distribution& tensor =
+          slice.what == ParameterSlice::What::Weights ? *made.weights : *made.channels;
+      PlacedBucket& placed =
+          bucket_of(tensor.group(state(index).rank, tensor.dims_with(Role::Gathered)));
+      Bucket& bucket = placed.bucket;
+      state(index).parameters.push_back(program.parameters.size());
+      placed.parameters.push_back(program.parameters.size());
+      program.parameters.push_back(slice);
+      slices_.push_back({slice.layer, slice.what, slice.region, bucket.elements});
+      bucket_of_parameter_.push_back(bucket.index);
+      bucket.elements = bucket.filled = bucket.elements + padded_slice(slice.region.elements());
+    }
+  }
+  for (PlacedBucket& placed : buckets_) add_buffers(placed);
+  for (std::size_t p = 0; p < program.parameters.size(); ++p) add_slices(p);
+  program.sharding = infers_ ? 0 : execution_.sharding;
+  if (schedule_.scales_loss() && participants_.contains(program.rank))
+    program.loss_scale = add_flat("loss scale", TensorClass::OptimizerState, 2, -1, DataType::F64);
+  add_running(backward_order);
+}
+
+/// What lives from step to step.
+void Lowering::add_buffers(PlacedBucket& placed) {
+  Bucket& bucket = placed.bucket;
+  const auto shares = [&](int stage) { return schedule_.shares(bucket, stage); };
+  if (shares(1)) {
+    schedule_.divide(bucket);
+    placed.first_of_share =
+        bucket.share * (std::ranges::find(placed.ranks, program.rank) - placed.ranks.begin());
+  }
+  const auto persistent = [&](std::string name, TensorClass tensor_class, std::int64_t elements) {
+    const BufferId id = add_flat(std::move(name), tensor_class, elements, -1);
+    program.buffer(id).persistent = true;
+    return id;
+  };
+  const auto add = [&](const char* what, TensorClass tensor_class, int stage) {
+    return persistent(
+        fmt::format("{}{} of group {}", shares(stage) ? "share of " : "", what, bucket.index),
+        tensor_class, shares(stage) ? bucket.share : bucket.elements);
+  };
+  (shares(3) ? placed.value_share : placed.value) = add("parameters", TensorClass::Parameter, 3);
+  if (infers_) return;
+  (shares(2) ? placed.gradient_share : placed.gradient) =
+      add("gradients", TensorClass::ParameterGradient, 2);
+  if (schedule_.states() > 0) placed.velocity = add("velocities", TensorClass::OptimizerState, 1);
+  if (schedule_.states() > 1)
+    placed.mean_square = add("mean squares", TensorClass::OptimizerState, 1);
+  if (network_.training.micro_batches > 1 && !shares(2))
+    placed.accumulated = persistent(fmt::format("accumulated gradients of group {}", bucket.index),
+                                    TensorClass::ParameterGradient, bucket.elements);
+}
+
+void Lowering::add_slices(std::size_t p) {
+  ParameterSlice& slice = program.parameters[p];
+  const PlacedBucket& placed = placed_bucket(p);
+  const bool shared = schedule_.shares(placed.bucket, 1);
+  const std::string name = slice.name(network_);
+  const auto slice_of = [&](BufferId flat, const char* prefix) {
+    return flat < 0 ? flat
+                    : add_slice(flat, slices_[p].begin, prefix + name, slice.region, slice.layer);
+  };
+  const auto slice_of_state = [&](BufferId flat, const char* prefix) {
+    return flat >= 0 && shared ? slice_of_share(placed, flat, p) : slice_of(flat, prefix);
+  };
+  slice.value = slice_of(placed.value, "");
+  slice.gradient = slice_of(placed.gradient, "d ");
+  slice.velocity = slice_of_state(placed.velocity, "v ");
+  slice.mean_square = slice_of_state(placed.mean_square, "u ");
+  accumulated_.push_back(slice_of(placed.accumulated, "sum of d "));
+  if (!shared) return;
+  slice.sharers = placed.ranks;
+  slice.shares = kept_by_members(placed.bucket, slices_[p]);
+}
+
+/// How many of a parameter's elements each member keeps.
+std::vector<std::int64_t> Lowering::kept_by_members(const Bucket& bucket,
+                                                    const BucketSlice& slice) {
+  const Interval elements{slice.begin, slice.begin + slice.region.elements()};
+  std::vector<std::int64_t> kept;
+  for (std::int64_t begin = 0; begin < bucket.elements; begin += bucket.share)
+    kept.push_back(intersect(elements, Interval{begin, begin + bucket.share}).size());
+  return kept;
+}
+
+/// The run of a parameter that this rank keeps, in the buffer of the rank's share of the bucket.
+BufferId Lowering::slice_of_share(const PlacedBucket& placed, BufferId share, std::size_t p) {
+  const BucketSlice& slice = slices_[p];
+  const Interval mine =
+      intersect(Interval{slice.begin, slice.begin + slice.region.elements()},
+                Interval{placed.first_of_share, placed.first_of_share + placed.bucket.share});
+  return add_slice(share, mine.empty() ? 0 : mine.begin - placed.first_of_share,
+                   fmt::format("share of {}", program.buffer(share).name), flat(mine.size()),
+                   slice.layer);
+}
+
+/// Slices of `all` for the kernels, where their parameter's `part` is looked up.
+void Lowering::place_slices(const PlacedBucket& placed, BufferId all,
+                            BufferId ParameterSlice::*part, const char* prefix) {
+  for (const std::size_t p : placed.parameters) {
+    ParameterSlice& slice = program.parameters[p];
+    slice.*part =
+        add_slice(all, slices_[p].begin, prefix + slice.name(network_), slice.region, slice.layer);
+  }
+}
+
+/// What persists of a parameter is where the program says it is.
+void Lowering::keep_shares() {
+  for (const PlacedBucket& placed : buckets_) {
+    for (const std::size_t p : placed.parameters) {
+      ParameterSlice& slice = program.parameters[p];
+      if (schedule_.shares(placed.bucket, 2))
+        slice.gradient = slice_of_share(placed, placed.gradient_share, p);
+      if (schedule_.shares(placed.bucket, 3))
+        slice.value = slice_of_share(placed, placed.value_share, p);
+    }
+  }
+}
+
+std::size_t Lowering::place_of(LayerIndex index, ParameterSlice::What what) const {
+  for (const std::size_t p : state(index).parameters)
+    if (program.parameters[p].what == what) return p;
+  SP_ASSERT(false, "layer {} has no parameter {}", layer(index).name, static_cast<int>(what));
+  return 0;
+}
+
+Lowering::PlacedBucket& Lowering::placed_bucket(std::size_t p) {
+  return buckets_[static_cast<std::size_t>(bucket_of_parameter_[p])];
+}
+
+/// Of a parameter or of its bucket.
+BufferId Lowering::parameter_buffer(const Use& use) {
+  using enum Use::Role;
+  const auto parameter = [&] {
+    return place_of(use.layer, static_cast<ParameterSlice::What>(use.which));
+  };
+  switch (use.role) {
+    case Parameter: return value_of(parameter());
+    case ConvertedWeights: return weights_of(use.layer);
+    case ParameterGradient: return program.parameters[parameter()].gradient;
+    case PutAside: return accumulated_[parameter()];
+    case Velocity: return program.parameters[parameter()].velocity;
+    case Norms: return norms_[parameter()];
+    default: break;
+  }
+  PlacedBucket& placed = buckets_[static_cast<std::size_t>(use.which)];
+  const Bucket& bucket = placed.bucket;
+  const auto own_share = [&](BufferId all) {
+    return add_slice(all, placed.first_of_share, "own share of " + program.buffer(all).name,
+                     flat(bucket.share), -1);
+  };
+  switch (use.role) {
+    case Values: return placed.value;
+    case ValueShare:
+      if (placed.value_share < 0) placed.value_share = own_share(placed.value);
+      return placed.value_share;
+    case NarrowValues: return placed.narrow;
+    case Gradients:
+      if (use.count < 0) return placed.gradient;
+      return add_slice(placed.gradient, use.begin, "between gradients", flat(use.count), use.layer);
+    case GradientShare:
+      if (placed.gradient_share < 0) placed.gradient_share = own_share(placed.gradient);
+      return placed.gradient_share;
+    case MoreGradients:
+      if (placed.more_gradients < 0)
+        placed.more_gradients =
+            add_flat("more gradients", TensorClass::ParameterGradient, bucket.share, use.layer);
+      return placed.more_gradients;
+    case FirstState: return placed.velocity;
+    case SecondState: return placed.mean_square;
+    default: break;
+  }
+  SP_ASSERT(false, "role={}", static_cast<int>(use.role));
+  return -1;
+}
+
+// ---------------------------------------------------------------- when what happens to them
+
+/// Gradients that only a share is kept of have room of their own in every micro-batch, from the
+/// first that is made to their reduction.
+void Lowering::begin_buckets() {
+  for (PlacedBucket& placed : buckets_) {
+    placed.gathered = {};
+    placed.more_gradients = -1;
+    if (!schedule_.shares(placed.bucket, 2)) continue;
+    placed.complete = 0;
+    placed.gradient = add_flat(fmt::format("gradients of group {}", placed.bucket.index),
+                               TensorClass::ParameterGradient, placed.bucket.elements, -1);
+    place_slices(placed, placed.gradient, &ParameterSlice::gradient, "d ");
+  }
+}
+
+/// In the forward phase, and again in the backward phase, all that the bucket's layers read at the
+/// first that they read.
+BufferId Lowering::value_of(std::size_t p) {
+  const ParameterSlice& slice = program.parameters[p];
+  PlacedBucket& placed = placed_bucket(p);
+  const Bucket& bucket = placed.bucket;
+  if (!schedule_.shares(bucket, 3) || placed.gathered == phase_) return slice.value;
+  placed.gathered = phase_;
+  placed.value = add_flat(fmt::format("parameters of group {}", bucket.index),
+                          TensorClass::Parameter, bucket.elements, -1);
+  place_slices(placed, placed.value, &ParameterSlice::value, "");
+  schedule_.gather(bucket, slice.layer, Track::Halo, *this);
+  return slice.value;
+}
+
+/// What a contraction reads: the weights, or, where activations are of another type, a copy in
+/// that. All of a bucket are converted when a step first reads one.
+BufferId Lowering::weights_of(LayerIndex index) {
+  const std::size_t p = place_of(index, ParameterSlice::What::Weights);
+  const BufferId weights = value_of(p);
+  if (!schedule_.converts()) return weights;
+  PlacedBucket& placed = placed_bucket(p);
+  const auto narrow_name = [&](BufferId of) {
+    return fmt::format("{} as {}", program.buffer(of).name,
+                       name_of(execution_.precision.activations));
+  };
+  if (placed.narrowed != placed.value) {
+    placed.narrowed = placed.value;
+    placed.narrow = add_flat(narrow_name(placed.value), TensorClass::Parameter,
+                             placed.bucket.elements, -1, execution_.precision.activations);
+    program.buffer(placed.narrow).persistent =
+        program.buffer(placed.value).persistent;  // it is read to the end of the backward phase
+    schedule_.convert(placed.bucket, index, *this);
+  }
+  return add_slice(placed.narrow, slices_[p].begin, narrow_name(weights), slices_[p].region, index);
+}
+
+void Lowering::gradient_complete(std::size_t p) {
+  const BucketSlice& slice = slices_[p];
+  PlacedBucket& placed = placed_bucket(p);
+  const Bucket& bucket = placed.bucket;
+  schedule_.accumulate(bucket, slice, *this);
+  if (!schedule_.shares(bucket, 2) && !last_micro_batch()) return;
+  SP_ASSERT(placed.complete == slice.begin, "complete={} first={}", placed.complete, slice.begin);
+  placed.complete += padded_slice(slice.region.elements());
+  if (schedule_.shares(bucket, 2)) {
+    const bool last = placed.complete == bucket.filled;
+    schedule_.fill_gap(bucket, slice.layer, slice.begin + slice.region.elements(),
+                       last ? bucket.elements : placed.complete, *this);
+    if (!last) return;
+    placed.reduced = bucket.filled;
+    return schedule_.reduce_to_shares(bucket, slice.layer, *this);
+  }
+  const std::int64_t piece =
+      schedule_.shares(bucket, 1)
+          ? bucket.filled
+          : std::max<std::int64_t>(execution_.bucket_bytes.value / size_of(DataType::F32), 1);
+  while (placed.complete - placed.reduced >= piece)
+    reduce_up_to(placed, placed.reduced + piece, slice.layer);
+}
+
+void Lowering::reduce_up_to(PlacedBucket& placed, std::int64_t element, LayerIndex index) {
+  schedule_.reduce(placed.bucket, index, placed.reduced, element, *this);
+  placed.reduced = element;
+}
+
+void Lowering::update() {
+  for (PlacedBucket& placed : buckets_) {
+    SP_ASSERT(placed.complete == placed.bucket.filled, "complete={} filled={}", placed.complete,
+              placed.bucket.filled);
+    reduce_up_to(placed, placed.bucket.filled, program.parameters[placed.parameters.back()].layer);
+  }
+  phase_ = Phase::Update;
+  SP_ASSERT(!check_sharding(network_.training, execution_.sharding), "optimizer={}",
+            name_of(network_.training.optimizer));
+  if (!participants_.contains(program.rank)) return;
+  const bool scales = schedule_.scales_loss(),
+             has_loss = loss_is_placed_;  // what there is once goes with the loss
+  if (scales) {
+    overflows_ = add_flat("overflows", TensorClass::Statistics, 1, -1, DataType::F64);
+    if (has_loss) schedule_.begin_overflows(*this);
+    for (const PlacedBucket& placed : buckets_) schedule_.unscale(placed.bucket, *this);
+    if (has_loss) schedule_.sum_overflows(*this);
+  }
+  if (network_.training.optimizer == OptimizerKind::Lars)
+    update_by_tensor();
+  else
+    for (const PlacedBucket& placed : buckets_) schedule_.update(placed.bucket, *this);
+  update_running();
+  if (scales && has_loss) schedule_.adjust_loss_scale(*this);
+  keep_shares();
+}
+
+void Lowering::update_by_tensor() {
+  squared_norms();
+  for (const BucketSlice& slice : slices_) schedule_.update(slice, *this);
+}
+
+/// Per parameter with a trust ratio, two sums of squares over the whole tensor. Where tensors are
+/// split, the ranks' terms are added up in one all-reduce for all tensors; of the ranks that hold
+/// the same block the first contributes it.
+void Lowering::squared_norms() {
+  const auto tensors = std::ranges::count_if(slices_, &BucketSlice::has_trust);
+  norms_.assign(slices_.size(), -1);
+  if (tensors == 0) return;
+  all_norms_ = add_flat("squared norms", TensorClass::Statistics, 2 * tensors, -1, DataType::F64);
+  const bool split = std::ranges::any_of(states_, [](const std::unique_ptr<State>& each) {
+    return each && each->distributions.weights &&
+           !each->distributions.weights->dims_with(Role::Block).empty();
+  });
+  if (split) schedule_.begin_norms(tensors, *this);
+  std::int64_t tensor = 0;
+  for (std::size_t p = 0; p < slices_.size(); ++p) {
+    if (!slices_[p].has_trust()) continue;
+    norms_[p] = add_slice(all_norms_, 2 * tensor++,
+                          "squared norms of " + program.parameters[p].name(network_), flat(2),
+                          slices_[p].layer);
+    const Distribution& weights = *state(slices_[p].layer).distributions.weights;
+    DimList copies = weights.dims_with(Role::Gathered);
+    for (const Dim dim : weights.dims_with(Role::Redundant)) copies.push_back(dim);
+    if (split && weights.group(state(slices_[p].layer).rank, copies).front() != program.rank)
+      continue;
+    schedule_.take_norms(slices_[p], *this);
+  }
+  if (split) schedule_.sum_norms(*this);
+}
+
+// ---------------------------------------------------------------- running statistics
+
+// A step's mean and variance are those of its sets, averaged. Each rank gives its share: of every
+// set in its buffer as much as it has of the set's samples and positions. So the shares add up to
+// the same on any plan, and over micro-batches; those of all layers with the same ranks travel in
+// one all-reduce behind the gradients'.
+
+/// Persistent, one buffer a layer; the moments of a step one after the other, by the ranks that they
+/// are summed over.
+void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
+  if (network_.running_momentum == 0) return;
+  for (const LayerIndex index : backward_order) {
+    const int rank = state(index).rank;
+    if (layer(index).kind != LayerKind::BatchNorm || rank < 0) continue;
+    const Distribution& channels = *state(index).distributions.channels;
+    const Region region = channels.owned(rank);
+    state(index).running = add_flat(layer(index).name + ".running", TensorClass::Parameter,
+                                    2 * region.elements(), index);
+    program.buffer(state(index).running).persistent = true;
+    program.running.push_back({index, region, channels.shape, state(index).running});
+    const std::vector<int> ranks = channels.group(rank, channels.dims_with(Role::Gathered));
+    auto group = std::ranges::find(running_groups_, ranks, &RunningGroup::ranks);
+    if (group == running_groups_.end())
+      group = running_groups_.insert(group, RunningGroup{ranks, {}, -1});
+    group->layers.push_back(index);
+  }
+  if (infers_) return;
+  for (RunningGroup& group : running_groups_) {
+    const auto elements = [&](LayerIndex index) {
+      return program.buffer(state(index).running).region.elements();
+    };
+    std::int64_t all = 0;
+    for (const LayerIndex index : group.layers) all += elements(index);
+    group.moments = add_flat("moments", TensorClass::Statistics, all, -1, DataType::F64);
+    std::int64_t element = 0;
+    for (const LayerIndex index : group.layers) {
+      state(index).moments = add_slice(group.moments, element, layer(index).name + ".moments",
+                                       program.buffer(state(index).running).region, index);
+      element += elements(index);
+    }
+  }
+}
+
+void Lowering::update_running() {
+  for (std::size_t group = 0; group < running_groups_.size(); ++group) {
+    const RunningGroup& running = running_groups_[group];
+    schedule_.sum_moments(static_cast<int>(group), running.layers.back(), {},
+                          program.buffer(running.moments).region.elements(), *this);
+    for (const LayerIndex index : running.layers) schedule_.average(site_of(index), *this);
+  }
+}
+
+}  // namespace stratplan

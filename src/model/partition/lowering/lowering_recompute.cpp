@@ -1,0 +1,42 @@
+// What was not kept for the backward phase: made again, by the very steps that made it before, into new buffers. So what backward reads is found where it always
+// is, and lifetimes follow.
+#include "model/partition/layers/backward_reads.hpp"
+#include "model/partition/lowering/lowering.hpp"
+
+namespace stratplan {
+
+void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
+  State& to = state(consumer);
+  const LayerIndex producer = layer(consumer).inputs[input];
+  if (state(producer).head == to.head || !recomputation_.dropped(producer)) return;
+  if (!to.brought_again.insert(input).second) return;
+  if (reads_input_layer(consumer, input)) return edge_forward(producer, consumer, input);
+  if (!state(producer).placed) {  // given, as it was before
+    to.needed[input] = add_buffer("x", TensorClass::Activation,
+                                  to.distributions.inputs[input].region(to.rank), consumer);
+    return;
+  }
+  make_again(state(producer).head);
+  edge_forward(producer, consumer, input);
+}
+
+void Lowering::make_again(LayerIndex head) {
+  State& at = state(head);
+  if (!recomputation_.dropped(at.fusion.last()) || at.made_again) return;
+  at.made_again = true;
+  for (const LayerIndex index : at.fusion.layers())
+    for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
+      bring_again(index, input);
+  layer_forward(at.fusion.last());
+}
+
+/// Just before the first step that reads it.
+void Lowering::make_ready_for_backward(LayerIndex head) {
+  if (execution_.recompute.empty()) return;
+  const LayerIndex last = state(head).fusion.last();
+  for (const LayerIndex index : state(head).fusion.layers())
+    if (backward_reads(network_, index).inputs) bring_again(index, 0);
+  if (backward_reads(network_, last).output) make_again(head);
+}
+
+}  // namespace stratplan

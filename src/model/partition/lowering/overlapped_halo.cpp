@@ -1,0 +1,121 @@
+#include "model/partition/lowering/overlapped_halo.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/partition/transfer.hpp"
+
+namespace stratplan {
+namespace {
+
+const Window& window_along(const Needed& needed, Axis axis) {
+  return needed.windows[static_cast<std::size_t>(spatial_index(axis))];
+}
+
+/// The outermost spatial axis along which there is anything to cut.
+Axis axis_to_cut(const Region& output, const Region& input) {
+  const auto found = std::find_if(spatial_axes.begin(), spatial_axes.end(), [&](Axis axis) {
+    return output[axis].size() > 1 || input[axis].size() > 1;
+  });
+  return found == spatial_axes.end() ? Axis::W : *found;
+}
+
+/// What is left of `positions` beside `taken`: the longer side, so that it stays in one piece.
+Interval beside(Interval positions, Interval taken) {
+  const Interval lost = intersect(positions, taken);
+  if (lost.empty()) return positions;
+  const Interval before{positions.begin, lost.begin}, after{lost.end, positions.end};
+  return before.size() >= after.size() ? before : after;
+}
+
+/// Positions that read none of the regions received, and something else. Positions in padding alone stay with their neighbours that read something.
+Interval interior_of(const std::vector<Region>& received, const Needed& needed, Axis axis,
+                     const Region& sample) {
+  Interval interior = sample[axis];
+  for (const Region& region : received) {
+    if (intersect(region[Axis::N], sample[Axis::N]).empty()) continue;
+    interior = beside(
+        interior, reading(window_along(needed, axis), region[axis], needed.iteration.shape[axis]));
+  }
+  const bool reads = !interior.empty() &&
+                     !intersect(needed.unclipped(axis, interior), {0, needed.tensor[axis]}).empty();
+  return reads ? interior : Interval{};
+}
+
+/// The outputs of one sample at `positions`; `input`: what is needed for all of them.
+Slab slab_at(Interval positions, Axis axis, const Region& sample, const Region& input,
+             const Needed& needed) {
+  Slab slab{sample, input,
+            local_window(window_along(needed, axis), positions, needed.tensor[axis])};
+  slab.output[axis] = positions;
+  slab.input[Axis::N] = sample[Axis::N];
+  slab.input[axis] = intersect(needed.unclipped(axis, positions), {0, needed.tensor[axis]});
+  return slab;
+}
+
+}  // namespace
+
+Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank) {
+  const Region input = needed.region(needed.iteration.place(rank));
+  Slabs slabs{axis_to_cut(output, input), {}, {}};
+  std::vector<Region> received;
+  for (const Transfer& transfer : enumerate(home, needed, rank).receives)
+    if (transfer.from != rank) received.push_back(transfer.region);
+  for (std::int64_t n = output[Axis::N].begin; n < output[Axis::N].end; ++n) {
+    Region sample = output;
+    sample[Axis::N] = {n, n + 1};
+    const Interval all = sample[slabs.axis];
+    const Interval interior =
+        received.empty() ? Interval{} : interior_of(received, needed, slabs.axis, sample);
+    const auto add = [&](std::vector<Slab>& to, Interval positions) {
+      if (!positions.empty()) to.push_back(slab_at(positions, slabs.axis, sample, input, needed));
+    };
+    add(slabs.interior, interior);
+    add(slabs.boundary, {all.begin, interior.empty() ? all.end : interior.begin});
+    if (!interior.empty()) add(slabs.boundary, {interior.end, all.end});
+  }
+  return slabs;
+}
+
+std::optional<Rejection> check_slabs(const Network& network,
+                                     const LayerDecompositions& decompositions, LayerIndex index) {
+  const Layer& layer = network.layer(index);
+  const auto reject = [&](std::string_view reason) {
+    return Rejection{fmt::format("layer {} cannot be computed in slabs: {}", layer.name, reason)};
+  };
+  if (layer.kind != LayerKind::Convolution) return reject("it is no convolution");
+  const LayerIndex producer = layer.inputs.front();
+  if (network.layer(producer).kind == LayerKind::Input)
+    return reject("it loads what it needs, and receives nothing");
+  const Decomposition& decomposition = decompositions[static_cast<std::size_t>(index)];
+  const LayerDistributions here = distribute(layer, decomposition);
+  const Distribution home =
+      distribute(network.layer(producer), decompositions[static_cast<std::size_t>(producer)]).home;
+  for (int rank = 0; rank < decomposition.grid.ranks(); ++rank) {
+    const int of_job = decomposition.ranks.of_job(rank), owns = home.place(of_job);
+    if ((owns < 0 || !home.owned(owns).contains(here.inputs.front().region(rank))) &&
+        !slabs_of(home, here.inputs.front(), here.raw.owned(rank), of_job).interior.empty())
+      return {};
+  }
+  return reject(
+      fmt::format("with {} behind {} no rank receives something that only some of its outputs read",
+                  decomposition.text(), decompositions[static_cast<std::size_t>(producer)].text()));
+}
+
+std::set<std::string> layers_for_slabs(const Network& network,
+                                       const LayerDecompositions& decompositions) {
+  std::set<std::string> names;
+  for (LayerIndex index = 0; index < network.size(); ++index)
+    if (!check_slabs(network, decompositions, index)) names.insert(network.layer(index).name);
+  return names;
+}
+
+std::int64_t elements_before(const Region& part, const Region& all) {
+  std::int64_t before = 0;
+  for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W, Axis::C})
+    before = before * all[axis].size() + part[axis].begin - all[axis].begin;
+  return before;
+}
+
+}  // namespace stratplan

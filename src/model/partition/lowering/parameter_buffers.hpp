@@ -1,0 +1,22 @@
+#pragma once
+// Flat buffers of parameters: how slices lie in them, and the kernels that run over them. For lower(), and for costs in closed form.
+#include <cstdint>
+
+#include "model/network/training.hpp"
+#include "model/partition/program/kernel.hpp"
+
+namespace stratplan {
+
+/// Slices start at multiples of 64 bytes.
+inline constexpr std::int64_t slice_elements = 16;
+constexpr std::int64_t padded_slice(std::int64_t elements) {
+  return (elements + slice_elements - 1) / slice_elements * slice_elements;
+}
+
+/// A kernel over a flat buffer.
+Kernel flat_kernel(KernelKind kind, std::int64_t elements);
+
+/// The optimizer's step (LARS: of tensors with a trust ratio).
+KernelKind update_kernel(OptimizerKind optimizer);
+
+}  // namespace stratplan

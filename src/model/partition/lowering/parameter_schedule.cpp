@@ -1,0 +1,223 @@
+#include "model/partition/lowering/parameter_schedule.hpp"
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+namespace {
+
+using enum KernelKind;
+
+constexpr LayerIndex all_layers = -1;
+
+Pass run(LayerIndex layer, Kernel kernel, std::vector<Use> reads, std::vector<Use> writes) {
+  return {layer, KernelPass{std::move(kernel), std::move(reads), std::move(writes)}};
+}
+
+Kernel fill_kernel(std::int64_t elements, DataType type) {
+  Kernel kernel = flat_kernel(Fill, elements);
+  kernel.type = type;
+  return kernel;
+}
+
+/// Over everyone's flags: no rank may go on where another has none.
+const DimList everyone{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W, Dim::R};
+
+}  // namespace
+
+Kernel flat_kernel(KernelKind kind, std::int64_t elements) {
+  Kernel kernel{.kind = kind};
+  kernel.x[Axis::C] = kernel.y[Axis::C] = elements;
+  return kernel;
+}
+
+KernelKind update_kernel(OptimizerKind optimizer) {
+  switch (optimizer) {
+    case OptimizerKind::Sgd: return Sgd;
+    case OptimizerKind::Momentum: return SgdMomentum;
+    case OptimizerKind::Nesterov: return SgdNesterov;
+    case OptimizerKind::Adam: return Adam;
+    case OptimizerKind::AdamW: return AdamW;
+    case OptimizerKind::Lars: return Lars;
+  }
+  SP_ASSERT(false, "optimizer={}", static_cast<int>(optimizer));
+  return Sgd;
+}
+
+int ParameterSchedule::states() const {
+  const OptimizerKind optimizer = network_.training.optimizer;
+  const bool two = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
+  return optimizer == OptimizerKind::Sgd ? 0 : two ? 2 : 1;
+}
+
+Bytes ParameterSchedule::persistent(const Bucket& bucket) const {
+  const auto kept = [&](int stage) {
+    return shares(bucket, stage) ? bucket.share : bucket.elements;
+  };
+  const bool puts_aside = network_.training.micro_batches > 1 && !shares(bucket, 2);
+  return Bytes{size_of(DataType::F32)} *
+         (kept(3) + kept(2) + kept(1) * states() + (puts_aside ? bucket.elements : 0));
+}
+
+void ParameterSchedule::divide(Bucket& bucket) const {
+  const std::int64_t quantum = bucket.members * slice_elements;
+  bucket.elements = (bucket.elements + quantum - 1) / quantum * quantum;
+  bucket.share = bucket.elements / bucket.members;
+}
+
+void ParameterSchedule::gather(const Bucket& bucket, LayerIndex reader, Track track,
+                               PassSink& passes) const {
+  passes.add({reader, CollectivePass{.op = Collective::AllGather,
+                                     .from = bucket.of(Use::Role::ValueShare),
+                                     .to = bucket.of(Use::Role::Values),
+                                     .track = track}});
+}
+
+void ParameterSchedule::convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const {
+  Kernel kernel = flat_kernel(Convert, bucket.elements);
+  kernel.type = execution_.precision.activations;
+  Pass pass =
+      run(reader, kernel, {bucket.of(Use::Role::Values)}, {bucket.of(Use::Role::NarrowValues)});
+  if (!shares(bucket, 3)) pass.occasion = Occasion::First;  // the values stay until the update
+  passes.add(pass);
+}
+
+void ParameterSchedule::accumulate(const Bucket& bucket, const BucketSlice& slice,
+                                   PassSink& passes) const {
+  if (shares(bucket, 2) || network_.training.micro_batches == 1) return;
+  const auto copy = [&](const Use& from, const Use& to, bool adds, Occasion occasion) {
+    const Region& all = slice.region;
+    passes.add({slice.layer,
+                KernelPass{copy_kernel(all, all, all, all, DataType::F32, adds), {from}, {to}},
+                occasion});
+  };
+  copy(slice.gradient(), slice.of(Use::Role::PutAside), false, Occasion::First);
+  copy(slice.gradient(), slice.of(Use::Role::PutAside), true, Occasion::Between);
+  copy(slice.of(Use::Role::PutAside), slice.gradient(), true, Occasion::Last);
+}
+
+void ParameterSchedule::fill_gap(const Bucket& bucket, LayerIndex layer, std::int64_t begin,
+                                 std::int64_t end, PassSink& passes) const {
+  if (end > begin)
+    passes.add(run(layer, fill_kernel(end - begin, DataType::F32), {},
+                   {bucket.part(Use::Role::Gradients, layer, begin, end - begin)}));
+}
+
+void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int64_t begin,
+                               std::int64_t end, PassSink& passes) const {
+  const Use gradients = bucket.part(Use::Role::Gradients, layer, begin, end - begin);
+  if (end > begin)
+    passes.add({layer, CollectivePass{.from = gradients, .to = gradients, .track = Track::Gradient},
+                Occasion::Last});
+}
+
+/// Those of further micro-batches are added to the shares.
+void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
+                                         PassSink& passes) const {
+  const Use more{Use::Role::MoreGradients, layer, bucket.index};
+  const auto scatter = [&](const Use& to, Occasion occasion) {
+    passes.add({layer,
+                CollectivePass{.op = Collective::ReduceScatter,
+                               .from = bucket.of(Use::Role::Gradients),
+                               .to = to,
+                               .track = Track::Gradient},
+                occasion});
+  };
+  scatter(bucket.of(Use::Role::GradientShare), Occasion::First);
+  scatter(more, Occasion::AllButFirst);
+  const Region share = flat(bucket.share);
+  passes.add({layer,
+              KernelPass{copy_kernel(share, share, share, share, DataType::F32, true),
+                         {more},
+                         {bucket.of(Use::Role::GradientShare)}},
+              Occasion::AllButFirst});
+}
+
+/// Behind it all members have all values again, unless those are gathered when they are needed.
+void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
+  const bool shared = shares(bucket, 1);
+  const Use gradient = bucket.of(shared ? Use::Role::GradientShare : Use::Role::Gradients),
+            value = bucket.of(shared ? Use::Role::ValueShare : Use::Role::Values);
+  Kernel kernel = flat_kernel(update_kernel(network_.training.optimizer),
+                              shared ? bucket.share : bucket.elements);
+  std::vector<Use> reads{value, gradient}, writes{value};
+  for (const Use::Role role : {Use::Role::FirstState, Use::Role::SecondState}) {
+    if (states() < (role == Use::Role::FirstState ? 1 : 2)) continue;
+    reads.push_back(bucket.of(role));
+    writes.push_back(bucket.of(role));
+  }
+  kernel.as<OptimizerAttributes>().scaled = scales_loss();
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
+  if (shared) passes.declare(gradient);
+  passes.add(run(all_layers, std::move(kernel), std::move(reads), std::move(writes)));
+  if (shared && !shares(bucket, 3)) gather(bucket, all_layers, Track::Gradient, passes);
+}
+
+void ParameterSchedule::update(const BucketSlice& slice, PassSink& passes) const {
+  const bool trust = slice.has_trust();
+  const Use value = slice.of(Use::Role::Parameter), velocity = slice.of(Use::Role::Velocity);
+  Kernel kernel = flat_kernel(trust ? Lars : SgdMomentum, slice.region.elements());
+  std::vector<Use> reads{value, slice.gradient(), velocity};
+  if (trust) reads.push_back(slice.of(Use::Role::Norms));
+  kernel.as<OptimizerAttributes>().scaled = scales_loss();
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
+  passes.add(run(all_layers, std::move(kernel), std::move(reads), {value, velocity}));
+}
+
+void ParameterSchedule::begin_norms(std::int64_t tensors, PassSink& passes) const {
+  passes.add(run(all_layers, fill_kernel(2 * tensors, DataType::F64), {}, {{Use::Role::AllNorms}}));
+}
+
+void ParameterSchedule::take_norms(const BucketSlice& slice, PassSink& passes) const {
+  passes.add(run(all_layers, flat_kernel(SquaredNorms, slice.region.elements()),
+                 {slice.of(Use::Role::Parameter), slice.gradient()}, {slice.of(Use::Role::Norms)}));
+}
+
+void ParameterSchedule::sum_norms(PassSink& passes) const {
+  passes.add({all_layers, CollectivePass{.from = {Use::Role::AllNorms},
+                                         .to = {Use::Role::AllNorms},
+                                         .dims = everyone,
+                                         .track = Track::Gradient}});
+}
+
+void ParameterSchedule::sum_moments(int group, LayerIndex last, const DimList& dims,
+                                    std::int64_t elements, PassSink& passes) const {
+  const Use moments{Use::Role::AllMoments, last, group, 0, elements};
+  passes.add({last, CollectivePass{
+                        .from = moments, .to = moments, .dims = dims, .track = Track::Gradient}});
+}
+
+void ParameterSchedule::average(const Site& site, PassSink& passes) const {
+  const LayerIndex layer = site.fusion.head;
+  Kernel kernel = site.kernel(RunningAverage);
+  kernel.attributes = RunningAverageAttributes{network_.running_momentum, scales_loss()};
+  const Use moments{Use::Role::Moments, layer}, running{Use::Role::Running, layer};
+  std::vector<Use> reads{moments, running};
+  if (scales_loss()) reads.push_back({Use::Role::Overflows});
+  passes.add(run(layer, std::move(kernel), std::move(reads), {running}));
+}
+
+void ParameterSchedule::unscale(const Bucket& bucket, PassSink& passes) const {
+  const bool shared = shares(bucket, 2);
+  const Use gradient = bucket.of(shared ? Use::Role::GradientShare : Use::Role::Gradients),
+            scale{Use::Role::LossScale}, overflows{Use::Role::Overflows};
+  passes.add(run(all_layers, flat_kernel(Unscale, shared ? bucket.share : bucket.elements),
+                 {gradient, scale, overflows}, {gradient, overflows}));
+}
+
+void ParameterSchedule::begin_overflows(PassSink& passes) const {
+  passes.add(run(all_layers, fill_kernel(1, DataType::F64), {}, {{Use::Role::Overflows}}));
+}
+
+void ParameterSchedule::sum_overflows(PassSink& passes) const {
+  passes.add({all_layers, CollectivePass{.from = {Use::Role::Overflows},
+                                         .to = {Use::Role::Overflows},
+                                         .dims = everyone,
+                                         .track = Track::Gradient}});
+}
+
+void ParameterSchedule::adjust_loss_scale(PassSink& passes) const {
+  passes.add(run(all_layers, flat_kernel(AdjustLossScale, 1),
+                 {{Use::Role::LossScale}, {Use::Role::Overflows}}, {{Use::Role::LossScale}}));
+}
+
+}  // namespace stratplan

@@ -1,0 +1,32 @@
+#pragma once
+// A CopyRegion kernel as the fewest nested loops that do it: axes of one extent dropped, axes that are contiguous in both tensors merged.
+//
+// Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), elements, channels last.
+//   region                    loops {count, source stride, destination stride}
+//   everything                {240, 1, 1}
+//   H rows 1 to 3 of both     {2, 120, 120} {48, 1, 1}
+//   W columns 0 and 1         {10, 24, 24} {8, 1, 1}
+//   channel 3                 {60, 4, 4}
+#include <vector>
+
+#include "model/partition/program/kernel.hpp"
+
+namespace stratplan {
+
+struct CopyLoop {
+  std::int64_t count = 1;
+  std::int64_t source_stride = 1;       ///< in elements
+  std::int64_t destination_stride = 1;  ///< in elements
+  friend bool operator==(const CopyLoop&, const CopyLoop&) = default;
+};
+
+struct CopyLoops {
+  std::int64_t source = 0;  ///< element to start at
+  std::int64_t destination = 0;
+  std::vector<CopyLoop> loops;  ///< outermost first; at least one
+};
+
+/// Requires kernel.kind == CopyRegion, and the moved region inside both tensors.
+CopyLoops copy_loops(const Kernel& kernel);
+
+}  // namespace stratplan

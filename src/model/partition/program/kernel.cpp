@@ -1,0 +1,472 @@
+#include "model/partition/program/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/base/assert.hpp"
+#include "model/partition/program/copy_loops.hpp"
+
+namespace stratplan {
+namespace {
+
+/// What a kind of kernel works on: activations or their gradients, whose type is Kernel::type then;
+/// what training changes from step to step; anything else.
+enum class Domain : std::uint8_t { Activations, Update, Other };
+
+struct KindRow {
+  KernelKind kind;
+  std::string_view name;
+  Domain domain;
+  KernelAttributes attributes{};
+  /// Per element, an order of magnitude for floors, where flops() has no formula.
+  double operations = 1;
+};
+
+using enum KernelKind;
+using enum Domain;
+constexpr std::array<KindRow, kernel_kind_count> kinds{{
+    {ConvolutionForward, "conv_forward", Activations, ConvolutionAttributes{}},
+    {ConvolutionBackwardData, "conv_backward_data", Activations, ConvolutionAttributes{}},
+    {ConvolutionBackwardFilter, "conv_backward_filter", Activations, ConvolutionAttributes{}},
+    {BiasAdd, "bias_add", Activations, BiasAttributes{}},
+    {BiasGradient, "bias_gradient", Activations, BiasAttributes{}},
+    {MaxPoolForward, "max_pool_forward", Activations, PoolAttributes{}},
+    {MaxPoolBackward, "max_pool_backward", Activations, PoolAttributes{}},
+    {AveragePoolForward, "average_pool_forward", Activations, PoolAttributes{}},
+    {AveragePoolBackward, "average_pool_backward", Activations, PoolAttributes{}},
+    {SpatialMeanForward, "spatial_mean_forward", Activations, MeanAttributes{}},
+    {SpatialMeanBackward, "spatial_mean_backward", Activations, MeanAttributes{}},
+    {BatchNormStatistics, "batch_norm_statistics", Activations, NormalizationAttributes{}, 3},
+    {BatchNormForward, "batch_norm_forward", Activations, NormalizationAttributes{}, 3},
+    {BatchNormBackwardSums, "batch_norm_backward_sums", Activations, NormalizationAttributes{}, 4},
+    {BatchNormBackward, "batch_norm_backward", Activations, NormalizationAttributes{}, 5},
+    {PointwiseForward, "pointwise_forward", Activations, Activation{}},
+    {PointwiseBackward, "pointwise_backward", Activations, Activation{}},
+    {Add, "add", Activations, AddAttributes{}},
+    {Dropout, "dropout", Activations, DropoutAttributes{}, 10},
+    {SoftmaxCrossEntropy, "softmax_cross_entropy", Activations, LossAttributes{}, 20},
+    {MeanSquaredError, "mean_squared_error", Activations, LossAttributes{}, 4},
+    {CopyRegion, "copy_region", Other, CopyAttributes{}},
+    {Fill, "fill", Other},
+    {SgdMomentum, "sgd_momentum", Update, OptimizerAttributes{}, 6},
+    {PreluForward, "prelu_forward", Activations},
+    {PreluBackward, "prelu_backward", Activations},
+    {PreluGradient, "prelu_gradient", Activations, {}, 3},
+    {SoftmaxForward, "softmax_forward", Activations, {}, 20},
+    {SoftmaxBackward, "softmax_backward", Activations, {}, 3},
+    {LocalResponseForward, "local_response_forward", Activations, LocalResponse{}},
+    {LocalResponseBackward, "local_response_backward", Activations, LocalResponse{}},
+    {DiceSums, "dice_sums", Activations, {}, 2},
+    {DiceLoss, "dice_loss", Activations, DiceLossAttributes{}},
+    {UpsampleForward, "upsample_forward", Activations, UpsampleAttributes{}},
+    {UpsampleBackward, "upsample_backward", Activations, UpsampleAttributes{}},
+    {Sgd, "sgd", Update, OptimizerAttributes{}, 4},
+    {SgdNesterov, "sgd_nesterov", Update, OptimizerAttributes{}, 8},
+    {Adam, "adam", Update, OptimizerAttributes{}, 16},
+    {AdamW, "adamw", Update, OptimizerAttributes{}, 16},
+    {SquaredNorms, "squared_norms", Other, {}, 4},
+    {Lars, "lars", Update, OptimizerAttributes{}, 6},
+    {BatchNormMoments, "batch_norm_moments", Other, MomentsAttributes{}},
+    {RunningAverage, "running_average", Update, RunningAverageAttributes{}},
+    {BatchNormInference, "batch_norm_inference", Activations, NormalizationAttributes{}, 3},
+    {Convert, "convert", Other},
+    {Unscale, "unscale", Other, {}, 2},
+    {AdjustLossScale, "adjust_loss_scale", Other},
+    {BinaryForward, "binary_forward", Activations, Binary{}},
+    {BinaryBackward, "binary_backward", Activations, Binary{}},
+}};
+static_assert(std::ranges::all_of(kinds, [](const KindRow& row) {
+  return &row == &kinds[static_cast<std::size_t>(row.kind)];
+}));
+
+constexpr const KindRow& row_of(KernelKind kind) { return kinds[static_cast<std::size_t>(kind)]; }
+
+std::int64_t positions(const Shape& shape) {
+  return shape[Axis::D] * shape[Axis::H] * shape[Axis::W];
+}
+
+std::int64_t taps(const Kernel& kernel) {
+  const auto& [d, h, w] = kernel.windows();
+  return d.kernel * h.kernel * w.kernel;
+}
+
+/// x and y of other kinds may hold all parameters of a network.
+std::int64_t weight_elements(const Kernel& kernel) {
+  const auto* convolution = std::get_if<ConvolutionAttributes>(&kernel.attributes);
+  if (!convolution) return 0;
+  return kernel.y[Axis::C] * (kernel.x[Axis::C] / convolution->groups) * taps(kernel);
+}
+
+std::string spatial(const Shape& shape) {
+  return fmt::format("{}.{}.{}", shape[Axis::D], shape[Axis::H], shape[Axis::W]);
+}
+
+/// One letter and one number per axis, left out where it is the usual number on all three.
+std::string along_windows(const Kernel& kernel, const char* letter, std::int64_t Window::*member,
+                          std::int64_t usual) {
+  const Windows& w = kernel.windows();
+  if (w[0].*member == usual && w[1].*member == usual && w[2].*member == usual) return "";
+  return fmt::format(" {}{}.{}.{}", letter, w[0].*member, w[1].*member, w[2].*member);
+}
+
+/// Elements that one output element of an upsampling mixes.
+std::int64_t mixed(const Kernel& kernel) {
+  std::int64_t elements = 1;
+  for (const Scale& scale : kernel.as<UpsampleAttributes>().scales)
+    elements *= scale.linear && scale.factor > 1 ? 2 : 1;
+  return elements;
+}
+
+std::string window_key(const Kernel& kernel) {
+  return along_windows(kernel, "k", &Window::kernel, 1) +
+         along_windows(kernel, "s", &Window::stride, 1) +
+         along_windows(kernel, "d", &Window::dilation, 1) +
+         along_windows(kernel, "pb", &Window::pad_before, 0) +
+         along_windows(kernel, "pa", &Window::pad_after, 0);
+}
+
+std::string fused_key(const Epilogue& epilogue) {
+  return std::string(epilogue.addend ? " add" : "") +
+         (epilogue.activation ? fmt::format(" {}", name_of(epilogue.activation->function)) : "");
+}
+
+std::string copy_key(const Kernel& kernel) {
+  std::string key = fmt::format(" {}{}", name_of(kernel.type),
+                                kernel.as<CopyAttributes>().accumulate ? " add" : "");
+  for (const CopyLoop& loop : copy_loops(kernel).loops)
+    key += fmt::format(" {}:{}:{}", loop.count, loop.source_stride, loop.destination_stride);
+  return key;
+}
+
+std::string convolution_key(const Kernel& kernel) {
+  const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
+  return fmt::format(" n{} c{} f{}{} x{} y{}{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     kernel.y[Axis::C], groups > 1 ? fmt::format(" g{}", groups) : "",
+                     spatial(kernel.x), spatial(kernel.y), window_key(kernel),
+                     kernel.kind == ConvolutionForward && bias ? " bias" : "") +
+         fused_key(epilogue);
+}
+
+std::string normalization_key(const Kernel& kernel) {
+  const auto& [epsilon, sets, epilogue] = kernel.as<NormalizationAttributes>();
+  return fmt::format(" n{} c{} p{} sets{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     positions(kernel.x), sets.sets,
+                     sets.group_channels > 1 ? fmt::format(" group{}", sets.group_channels) : "") +
+         fused_key(epilogue);
+}
+
+/// Where the inputs have fewer elements than y, those: "x" and "of" which.
+std::string binary_key(const Kernel& kernel) {
+  const Binary& binary = kernel.as<Binary>();
+  std::string key =
+      fmt::format(" n{} c{} p{}", kernel.y[Axis::N], kernel.y[Axis::C], positions(kernel.y));
+  for (const auto& [name, shape] : {std::pair{"a", kernel.x}, {"b", binary.second}})
+    if (shape != kernel.y) key += fmt::format(" {}{}.{}", name, shape[Axis::C], positions(shape));
+  if (kernel.kind == KernelKind::BinaryBackward) key += binary.of == 0 ? " of a" : " of b";
+  return key;
+}
+
+/// Where in an element a piece begins hardly matters.
+std::string upsample_key(const Kernel& kernel) {
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
+  return fmt::format(" n{} c{} x{} y{} s{}.{}.{}{}", kernel.x[Axis::N], kernel.x[Axis::C],
+                     spatial(kernel.x), spatial(kernel.y), d.factor, h.factor, w.factor,
+                     mixed(kernel) > 1 ? " linear" : "");
+}
+
+/// What decides the time of this kind, behind its name.
+std::string details(const Kernel& kernel) {
+  const Shape& x = kernel.x;
+  const Shape& y = kernel.y;
+  switch (kernel.kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter: return convolution_key(kernel);
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward:
+      return fmt::format(" n{} c{} x{} y{}{}", x[Axis::N], x[Axis::C], spatial(x), spatial(y),
+                         window_key(kernel));
+    case SpatialMeanForward:
+    case SpatialMeanBackward:
+      return fmt::format(" n{} c{} p{}", x[Axis::N], x[Axis::C], positions(x));
+    case BiasAdd:
+    case BiasGradient:
+      return fmt::format(" rows{} c{}{}", y[Axis::N] * positions(y), y[Axis::C],
+                         fused_key(kernel.epilogue()));
+    case BatchNormStatistics:
+    case BatchNormForward:
+    case BatchNormBackwardSums:
+    case BatchNormBackward: return normalization_key(kernel);
+    case Dropout:
+    case PreluForward:
+    case PreluBackward:
+    case PreluGradient:
+    case SoftmaxForward:
+    case SoftmaxBackward:
+    case DiceSums:
+    case DiceLoss:
+    case SoftmaxCrossEntropy:
+      return fmt::format(" rows{} c{}", x[Axis::N] * positions(x), x[Axis::C]);
+    case BatchNormInference:
+      return fmt::format(" rows{} c{}{}", x[Axis::N] * positions(x), x[Axis::C],
+                         fused_key(kernel.epilogue()));
+    case BatchNormMoments: return fmt::format(" c{} sets{}", x[Axis::C], kernel.sets().sets);
+    case RunningAverage: return fmt::format(" c{}", x[Axis::C]);
+    case LocalResponseForward:
+    case LocalResponseBackward:
+      return fmt::format(" rows{} c{} size{}", x[Axis::N] * positions(x), x[Axis::C],
+                         kernel.as<LocalResponse>().size);
+    case Add: return fmt::format(" e{} inputs{}", y.elements(), kernel.as<AddAttributes>().inputs);
+    case Fill: return fmt::format(" bytes{}", y.elements() * size_of(kernel.type));
+    case CopyRegion: return copy_key(kernel);
+    case PointwiseForward:
+    case PointwiseBackward:
+    case MeanSquaredError: return fmt::format(" e{}", y.elements());
+    case UpsampleForward:
+    case UpsampleBackward: return upsample_key(kernel);
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars:
+    case Convert:
+    case Unscale: return fmt::format(" e{}", y.elements());
+    case AdjustLossScale: return "";
+    case BinaryForward:
+    case BinaryBackward: return binary_key(kernel);
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kernel.kind));
+  return "";
+}
+
+/// Reads what the gradient depends on, and dy.
+Operands binary_backward_operands(const Kernel& kernel) {
+  const auto& [function, second, of] = kernel.as<Binary>();
+  const binary::Reads reads = row_of(function).reads[static_cast<std::size_t>(of)];
+  Operands operands{{}, {{kernel.type, kernel.differentiated().elements()}}};
+  if (reads.first) operands.reads.push_back({kernel.type, kernel.x.elements()});
+  if (reads.second) operands.reads.push_back({kernel.type, second.elements()});
+  operands.reads.push_back({kernel.type, kernel.y.elements()});
+  return operands;
+}
+
+/// Null where the kind has none.
+const Epilogue* epilogue_of(const KernelAttributes& attributes) {
+  return std::visit(
+      [](const auto& of) -> const Epilogue* {
+        if constexpr (requires { of.epilogue; })
+          return &of.epilogue;
+        else
+          return nullptr;
+      },
+      attributes);
+}
+
+Operands with_read(Operands operands, bool is_there, const Operand& read) {
+  if (is_there) operands.reads.push_back(read);
+  return operands;
+}
+Operands with_write(Operands operands, bool is_there, const Operand& write) {
+  if (is_there) operands.writes.push_back(write);
+  return operands;
+}
+
+}  // namespace
+
+std::string_view name_of(KernelKind kind) { return row_of(kind).name; }
+
+bool works_on_activations(KernelKind kind) { return row_of(kind).domain == Activations; }
+
+bool is_update(KernelKind kind) { return row_of(kind).domain == Update; }
+
+const KernelAttributes& attributes_of(KernelKind kind) { return row_of(kind).attributes; }
+
+const Epilogue& Kernel::epilogue() const {
+  static constexpr Epilogue none{};
+  const Epilogue* epilogue = epilogue_of(attributes);
+  return epilogue ? *epilogue : none;
+}
+
+Epilogue& Kernel::epilogue() {
+  const Epilogue* epilogue = epilogue_of(attributes);
+  if (!epilogue) has_other_attributes();
+  return const_cast<Epilogue&>(*epilogue);
+}
+
+bool Kernel::scaled() const {
+  return std::visit(
+      [](const auto& of) {
+        if constexpr (requires { of.scaled; })
+          return of.scaled;
+        else
+          return false;
+      },
+      attributes);
+}
+
+void Kernel::expect_own_attributes() const {
+  if (attributes.index() != attributes_of(kind).index()) has_other_attributes();
+}
+
+void Kernel::has_other_attributes() const {
+  SP_ASSERT(false, "kind={} attributes={}", name_of(kind), attributes.index());
+}
+
+std::string Kernel::name() const {
+  switch (kind) {
+    case PointwiseForward: return fmt::format("{}_forward", name_of(as<Activation>().function));
+    case PointwiseBackward: return fmt::format("{}_backward", name_of(as<Activation>().function));
+    case BinaryForward: return fmt::format("{}_forward", name_of(as<Binary>().function));
+    case BinaryBackward: return fmt::format("{}_backward", name_of(as<Binary>().function));
+    default: return std::string(name_of(kind));
+  }
+}
+
+std::string Kernel::key() const {
+  expect_own_attributes();
+  const bool said = kind == KernelKind::CopyRegion || kind == KernelKind::Fill;  // by their details
+  return name() + details(*this) +
+         (is_narrow(type) && !said ? fmt::format(" {}", name_of(type)) : "");
+}
+
+Operands Kernel::operands() const {
+  expect_own_attributes();
+  const Operand input{type, x.elements()}, output{type, y.elements()},
+      weights{type, weight_elements(*this)};
+  const Operand weight_gradient{DataType::F32, weight_elements(*this)},
+      target{DataType::F32, x.elements()};
+  const Operand index{DataType::I32, y.elements()}, bias_vector{DataType::F32, y[Axis::C]},
+      channel{DataType::F32, x[Axis::C]};
+  const Operand labels{DataType::I32, x[Axis::N] * positions(x)}, scalar_sum{DataType::F64, 1};
+  const Operand class_sums{DataType::F64, 3 * x[Axis::C]}, moments{DataType::F64, 2 * x[Axis::C]},
+      running{DataType::F32, 2 * x[Axis::C]};
+  const Operand norms{DataType::F64, 2}, scaling{DataType::F64, 2}, overflows{DataType::F64, 1};
+  const auto sums = [&] { return Operand{DataType::F64, sets().sets * 2 * x[Axis::C]}; };
+  const bool activated = epilogue().activation.has_value(), addend = epilogue().addend;
+  switch (kind) {
+    case ConvolutionForward:
+      return {as<ConvolutionAttributes>().bias ? std::vector{input, weights, bias_vector}
+                                               : std::vector{input, weights},
+              {output}};
+    case ConvolutionBackwardData: return {{output, weights}, {input}};
+    case ConvolutionBackwardFilter: return {{input, output}, {weight_gradient}};
+    case BiasAdd: return {{output, bias_vector}, {output}};
+    case BiasGradient:
+      return with_write(with_read({{output}, {bias_vector}}, activated, output), activated, output);
+    case MaxPoolForward: return {{input}, {output, index}};
+    case MaxPoolBackward: return {{output, index}, {input}};
+    case AveragePoolForward:
+    case UpsampleForward:
+    case SpatialMeanForward: return {{input}, {output}};
+    case AveragePoolBackward:
+    case UpsampleBackward:
+    case SpatialMeanBackward: return {{output}, {input}};
+    case BatchNormStatistics: return {{input}, {sums()}};
+    case BatchNormForward:
+      return with_read({{input, sums(), channel, channel}, {output}}, addend, input);
+    case BatchNormBackwardSums:
+      return with_write(
+          with_read({{input, output, sums()}, {sums(), channel, channel}}, activated, output),
+          addend, output);
+    case BatchNormBackward:
+      return with_read({{input, output, sums(), sums(), channel}, {input}}, activated, output);
+    case PointwiseForward:
+    case SoftmaxForward:
+    case LocalResponseForward:
+    case Dropout: return {{input}, {output}};
+    case PointwiseBackward:
+    case SoftmaxBackward:
+    case LocalResponseBackward: return {{output, output}, {input}};
+    case PreluForward: return {{input, channel}, {output}};
+    case PreluBackward: return {{input, output, channel}, {input}};
+    case PreluGradient: return {{input, output}, {channel}};
+    case Add:
+      return {std::vector<Operand>(static_cast<std::size_t>(as<AddAttributes>().inputs), input),
+              {output}};
+    case SoftmaxCrossEntropy:
+      return with_read({{input, labels}, {scalar_sum, input}}, scaled(), scaling);
+    case MeanSquaredError:
+      return with_read({{input, target}, {scalar_sum, input}}, scaled(), scaling);
+    case BatchNormMoments: return {{sums()}, {moments}};
+    case RunningAverage: return with_read({{moments, running}, {running}}, scaled(), overflows);
+    case BatchNormInference:
+      return with_read({{input, running, channel, channel}, {output}}, addend, input);
+    case DiceSums: return {{input, labels}, {class_sums}};
+    case DiceLoss: return with_read({{labels, class_sums}, {scalar_sum, input}}, scaled(), scaling);
+    case CopyRegion: return {{{type, x.elements()}}, {{type, y.elements()}}};
+    case Fill: return {{}, {{type, y.elements()}}};
+    case SgdMomentum:
+    case SgdNesterov:
+      return with_read({{output, output, output}, {output, output}}, scaled(), overflows);
+    case Sgd: return with_read({{output, output}, {output}}, scaled(), overflows);
+    case Adam:
+    case AdamW:
+      return with_read({{output, output, output, output}, {output, output, output}}, scaled(),
+                       overflows);
+    case SquaredNorms: return {{output, output}, {norms}};
+    case Lars:
+      return with_read({{output, output, output, norms}, {output, output}}, scaled(), overflows);
+    case Convert: return {{{DataType::F32, x.elements()}}, {output}};
+    case Unscale: return {{output, scaling, overflows}, {output, overflows}};
+    case AdjustLossScale: return {{scaling, overflows}, {scaling}};
+    case BinaryForward: return {{input, {type, as<Binary>().second.elements()}}, {output}};
+    case BinaryBackward: return binary_backward_operands(*this);
+  }
+  SP_ASSERT(false, "kind={}", static_cast<int>(kind));
+  return {};
+}
+
+Flops Kernel::flops() const {
+  const double outputs = static_cast<double>(y.elements());
+  switch (kind) {
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter:
+      return {2 * outputs *
+              static_cast<double>(x[Axis::C] / as<ConvolutionAttributes>().groups * taps(*this))};
+    case MaxPoolForward:
+    case MaxPoolBackward:
+    case AveragePoolForward:
+    case AveragePoolBackward: return {outputs * static_cast<double>(taps(*this))};
+    case SpatialMeanForward:
+    case SpatialMeanBackward: return {static_cast<double>(x.elements())};
+    case PointwiseForward: return {outputs * row_of(as<Activation>().function).operations.forward};
+    case PointwiseBackward:
+      return {outputs * row_of(as<Activation>().function).operations.backward};
+    case BinaryForward: return {outputs * row_of(as<Binary>().function).operations.forward};
+    case BinaryBackward: return {outputs * row_of(as<Binary>().function).operations.backward};
+    case Add: return {outputs * (as<AddAttributes>().inputs - 1)};
+    case LocalResponseForward:
+      return {outputs * static_cast<double>(20 + 2 * as<LocalResponse>().size)};
+    case LocalResponseBackward:
+      return {outputs * static_cast<double>(25 + 3 * as<LocalResponse>().size)};
+    case CopyRegion: {
+      const auto& copy = as<CopyAttributes>();
+      return {copy.accumulate ? static_cast<double>(copy.region.elements()) : 0};
+    }
+    case Fill: return {0};
+    case UpsampleForward:
+    case UpsampleBackward: return {2 * outputs * static_cast<double>(mixed(*this))};
+    case BatchNormMoments: return {static_cast<double>(10 * sets().sets * x[Axis::C])};
+    case RunningAverage: return {static_cast<double>(6 * x[Axis::C])};
+    case AdjustLossScale: return {4};
+    default: return {outputs * row_of(kind).operations};
+  }
+}
+
+Bytes Kernel::bytes() const {
+  if (const auto* copy = std::get_if<CopyAttributes>(&attributes))
+    return Bytes{copy->region.elements() * size_of(type)} * (copy->accumulate ? 3 : 2);
+  Bytes sum{};
+  const Operands all = operands();
+  for (const Operand& operand : all.reads) sum += operand.bytes();
+  for (const Operand& operand : all.writes) sum += operand.bytes();
+  return sum;
+}
+
+}  // namespace stratplan

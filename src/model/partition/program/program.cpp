@@ -1,0 +1,239 @@
+#include "model/partition/program/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+
+#include "model/base/assert.hpp"
+
+namespace stratplan {
+
+std::string_view name_of(TensorClass tensor_class) {
+  constexpr std::array<std::string_view, 7> names{
+      "activations",     "activation gradients", "parameters", "parameter gradients",
+      "optimizer state", "statistics",           "messages"};
+  return names[static_cast<std::size_t>(tensor_class)];
+}
+
+std::string_view name_of(Collective collective) {
+  constexpr std::array<std::string_view, 3> names{"all_reduce", "reduce_scatter", "all_gather"};
+  return names[static_cast<std::size_t>(collective)];
+}
+
+std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer) {
+  using What = ParameterSlice::What;
+  Shape channels;
+  channels[Axis::C] = layer.output[Axis::C];
+  std::vector<std::pair<What, Shape>> parameters;
+  if (is_contraction(layer.kind)) parameters.emplace_back(What::Weights, layer.weights());
+  if (layer.bias()) parameters.emplace_back(What::Bias, channels);
+  if (layer.kind == LayerKind::PReLU) parameters.emplace_back(What::Slope, channels);
+  if (has_statistics(layer.kind))
+    for (const What what : {What::Scale, What::Shift}) parameters.emplace_back(what, channels);
+  return parameters;
+}
+
+std::string ParameterSlice::name(const Network& network) const {
+  constexpr std::array<std::string_view, 5> names{"weights", "bias", "scale", "shift", "slope"};
+  return fmt::format("{}.{}", network.layer(layer).name, names[static_cast<std::size_t>(what)]);
+}
+
+std::vector<LoadStep> loads_of(const Program& program) {
+  std::vector<LoadStep> loads;
+  for (const Step& step : program.steps) {
+    const auto* load = std::get_if<LoadStep>(&step.body);
+    if (load && std::find(loads.begin(), loads.end(), *load) == loads.end()) loads.push_back(*load);
+  }
+  return loads;
+}
+
+namespace {
+
+constexpr std::int64_t alignment = 64;
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+std::vector<BufferId> messages_of(const Step& step) {
+  std::vector<BufferId> buffers;
+  if (!std::holds_alternative<ExchangeStep>(step.body)) return buffers;
+  buffers.insert(buffers.end(), step.reads.begin(), step.reads.end());
+  buffers.insert(buffers.end(), step.writes.begin(), step.writes.end());
+  return buffers;
+}
+
+int last_of_its_layer(const Program& program, int step) {
+  const auto same = [&](int other) {
+    const Step &a = program.steps[static_cast<std::size_t>(step)],
+               &b = program.steps[static_cast<std::size_t>(other)];
+    return a.layer == b.layer && a.phase == b.phase;
+  };
+  while (step + 1 < static_cast<int>(program.steps.size()) && same(step + 1)) ++step;
+  return step;
+}
+
+/// Beside kernels, messages are on their way until the layer that they are for is done: the kernels meanwhile do not write where they are.
+void find_lifetimes(Program& program) {
+  for (Buffer& buffer : program.buffers) buffer.first_step = buffer.last_step = -1;
+  const auto touch = [&](BufferId id, int step) {
+    for (; id >= 0; id = program.buffer(id).inside) {
+      Buffer& buffer = program.buffer(id);
+      if (buffer.first_step < 0) buffer.first_step = step;
+      buffer.last_step = std::max(buffer.last_step, step);
+    }
+  };
+  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
+    for (const BufferId id : program.steps[static_cast<std::size_t>(i)].reads) touch(id, i);
+    for (const BufferId id : program.steps[static_cast<std::size_t>(i)].writes) touch(id, i);
+  }
+  if (program.concurrent_tracks)
+    for (int i = 0; i < static_cast<int>(program.steps.size()); ++i)
+      for (const BufferId id : messages_of(program.steps[static_cast<std::size_t>(i)]))
+        touch(id, last_of_its_layer(program, i));
+  // The loss is read after the last step.
+  if (program.loss >= 0) touch(program.loss, static_cast<int>(program.steps.size()));
+}
+
+/// Where a buffer lies, from its first step to its last.
+struct Placed {
+  std::int64_t offset, end;
+  int first_step, last_step;
+};
+
+/// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time. `placed` is ascending in offset.
+std::int64_t lowest_offset(const std::vector<Placed>& placed, const Buffer& buffer) {
+  const std::int64_t bytes = aligned(buffer.bytes().value);
+  std::int64_t offset = 0;
+  for (const Placed& other : placed) {
+    if (buffer.first_step > other.last_step || other.first_step > buffer.last_step) continue;
+    if (offset + bytes <= other.offset) break;
+    offset = std::max(offset, other.end);
+  }
+  return offset;
+}
+
+}  // namespace
+
+void plan_buffers(Program& program) {
+  find_lifetimes(program);
+  program.persistent = program.arena = Bytes{0};
+  std::vector<BufferId> transient;
+  for (BufferId id = 0; id < static_cast<BufferId>(program.buffers.size()); ++id) {
+    Buffer& buffer = program.buffer(id);
+    if (buffer.inside >= 0) continue;
+    if (buffer.persistent) {
+      buffer.offset = program.persistent;
+      program.persistent += Bytes{aligned(buffer.bytes().value)};
+    } else if (buffer.first_step >= 0) {
+      transient.push_back(id);
+    }
+  }
+  std::stable_sort(transient.begin(), transient.end(), [&](BufferId a, BufferId b) {
+    return program.buffer(a).bytes() > program.buffer(b).bytes();
+  });
+  std::vector<Placed> placed;
+  for (const BufferId id : transient) {
+    Buffer& buffer = program.buffer(id);
+    buffer.offset = {lowest_offset(placed, buffer)};
+    const Placed here{buffer.offset.value, buffer.offset.value + aligned(buffer.bytes().value),
+                      buffer.first_step, buffer.last_step};
+    program.arena = std::max(program.arena, Bytes{here.end});
+    placed.insert(std::ranges::upper_bound(placed, here.offset, {}, &Placed::offset), here);
+  }
+}
+
+namespace {
+
+/// Bytes that a step touches: of the persistent memory or of the arena.
+struct Access {
+  bool persistent;
+  std::int64_t begin, end;
+};
+
+Access access_of(const Program& program, BufferId id, const CollectiveStep* collective) {
+  Access access{program.buffer(id).persistent, 0, program.buffer(id).bytes().value};
+  if (collective && collective->op == Collective::AllReduce) {
+    access.begin = collective->begin * size_of(collective->type);
+    access.end = access.begin + collective->bytes().value;
+  }
+  for (; id >= 0; id = program.buffer(id).inside) {
+    access.begin += program.buffer(id).offset.value;
+    access.end += program.buffer(id).offset.value;
+  }
+  return access;
+}
+
+/// Of each byte of a memory, the step that wrote it last and those that have read it since: in segments of bytes that have the same history.
+class History {
+ public:
+  /// Appends the steps that `step` must follow.
+  void read(const Access& access, int step, std::vector<int>& after) {
+    each_segment(access, [&](Segment& segment) {
+      if (segment.writer >= 0) after.push_back(segment.writer);
+      if (segment.readers.empty() || segment.readers.back() != step)
+        segment.readers.push_back(step);
+    });
+  }
+  void write(const Access& access, int step, std::vector<int>& after) {
+    if (access.begin >= access.end) return;
+    each_segment(access, [&](const Segment& segment) {
+      if (segment.writer >= 0) after.push_back(segment.writer);
+      after.insert(after.end(), segment.readers.begin(), segment.readers.end());
+    });
+    // Whatever touches these bytes later waits for the write, which waits for what came before.
+    const auto first = segments_.find(access.begin);
+    segments_.erase(std::next(first), segments_.lower_bound(access.end));
+    first->second = {step, {}};
+  }
+
+ private:
+  struct Segment {
+    int writer = -1;
+    std::vector<int> readers{};
+  };
+  /// A segment ends where the next begins.
+  void split_at(std::int64_t byte) {
+    const auto behind = segments_.upper_bound(byte);
+    const auto& [begin, segment] = *std::prev(behind);
+    if (begin != byte) segments_.emplace_hint(behind, byte, Segment(segment));
+  }
+  template <class Visit>
+  void each_segment(const Access& access, const Visit& visit) {
+    if (access.begin >= access.end) return;
+    split_at(access.begin);
+    split_at(access.end);
+    for (auto at = segments_.find(access.begin); at != segments_.end() && at->first < access.end;
+         ++at)
+      visit(at->second);
+  }
+
+  std::map<std::int64_t, Segment> segments_{{0, {}}};
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> dependences(const Program& program) {
+  std::vector<std::vector<int>> after(program.steps.size());
+  std::array<History, 2> memories;  // the arena, and what is persistent
+  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
+    const Step& step = program.steps[static_cast<std::size_t>(i)];
+    const auto* collective = std::get_if<CollectiveStep>(&step.body);
+    std::vector<int>& mine = after[static_cast<std::size_t>(i)];
+    for (const BufferId id : step.reads) {
+      const Access access = access_of(program, id, collective);
+      memories[access.persistent].read(access, i, mine);
+    }
+    for (const BufferId id : step.writes) {
+      const Access access = access_of(program, id, collective);
+      memories[access.persistent].write(access, i, mine);
+    }
+    std::sort(mine.begin(), mine.end());
+    mine.erase(std::unique(mine.begin(), mine.end()), mine.end());
+    std::erase(mine, i);
+  }
+  return after;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,85 @@
+#include "model/partition/program/transports.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "model/base/assert.hpp"
+#include "model/partition/program/group_shape.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Names in the same order on all ranks, whatever each of them sends: they go through an exchange's
+/// ways in that order.
+std::vector<std::string> names_of(const Ways& ways) {
+  std::set<std::string> names{std::string()};
+  for (const auto& [transfer, by_size] : ways.transfers)
+    for (const auto& [bytes, way] : by_size) names.insert(way);
+  SP_ASSERT(names.size() - 1 <= std::numeric_limits<WayId>::max(), "{} ways", names.size());
+  return {names.begin(), names.end()};
+}
+
+/// 0 if nothing is said of such a transfer.
+WayId find_way(const Program& program, const Ways& ways, const std::string& transfer, Bytes bytes) {
+  const auto known = ways.transfers.find(transfer);
+  if (known == ways.transfers.end()) return 0;
+  const auto beyond = std::ranges::upper_bound(known->second, bytes, {},
+                                               [](const auto& entry) { return entry.first; });
+  SP_ASSERT(beyond != known->second.begin(), "{}: ways do not begin at 0 bytes", transfer);
+  return static_cast<WayId>(std::ranges::find(program.ways, (beyond - 1)->second) -
+                            program.ways.begin());
+}
+
+}  // namespace
+
+std::map<int, BytesBothWays> bytes_by_peer(const ExchangeStep& exchange) {
+  std::map<int, BytesBothWays> peers;
+  for (const Message& message : exchange.sends) peers[message.peer].out += message.bytes;
+  for (const Message& message : exchange.receives) peers[message.peer].in += message.bytes;
+  return peers;
+}
+
+std::string transfer_key(const CollectiveStep& collective, const Topology& placement) {
+  return collective_key(collective.op, collective.type, shape_of(collective.group, placement),
+                        placement.size());
+}
+
+std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement) {
+  SP_ASSERT(!placement.empty());
+  const int innermost = placement.size() == 1 ? std::numeric_limits<int>::max() : placement.back();
+  if (rank / innermost != peer / innermost) return "messages across";
+  return std::min(bytes.out, bytes.in).value > 0 ? "messages" : "messages one way";
+}
+
+std::string to_text(const Ways::BySize& ways) {
+  std::string text;
+  for (const auto& [bytes, way] : ways)
+    text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
+  return text;
+}
+
+void take_ways(Program& program, const Ways& ways) {
+  if (ways.transfers.empty()) return;
+  program.ways = names_of(ways);
+  for (Step& step : program.steps) {
+    if (auto* collective = std::get_if<CollectiveStep>(&step.body))
+      collective->way =
+          find_way(program, ways, transfer_key(*collective, ways.placement), collective->bytes());
+    auto* exchange = std::get_if<ExchangeStep>(&step.body);
+    if (exchange == nullptr) continue;
+    const std::map<int, BytesBothWays> peers = bytes_by_peer(*exchange);
+    for (auto* messages : {&exchange->sends, &exchange->receives}) {
+      for (Message& message : *messages) {
+        const BytesBothWays bytes = peers.at(message.peer);
+        message.way =
+            find_way(program, ways, message_key(program.rank, message.peer, bytes, ways.placement),
+                     std::max(bytes.out, bytes.in));
+      }
+    }
+  }
+}
+
+}  // namespace stratplan

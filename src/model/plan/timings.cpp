@@ -1,0 +1,174 @@
+#include "model/plan/timings.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "model/base/error.hpp"
+#include "model/base/json/json.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr const char* phase_names[] = {"forward", "backward", "update"};
+constexpr const char* track_names[] = {"compute", "halo", "gradient"};
+
+struct StepLabel {
+  const char* kind;
+  std::string label;
+};
+
+StepLabel label_of(const Step& step, const Program& program) {
+  if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    return {"compute", compute->kernel.key()};
+  if (const auto* load = std::get_if<LoadStep>(&step.body))
+    return {"load", to_string(load->region)};
+  if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+    return {"collective",
+            fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value,
+                        "bytes", collective->group.size())};
+  }
+  Bytes sent{};
+  const auto& exchange = std::get<ExchangeStep>(step.body);
+  for (const Message& message : exchange.sends) sent += message.bytes;
+  return {"exchange",
+          fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
+}
+
+Json step_to_json(const Step& step, const Program& program, const Network& network,
+                  Seconds median) {
+  const StepLabel label = label_of(step, program);
+  Json document = {{"layer", step.layer >= 0 ? network.layer(step.layer).name : ""}};
+  if (step.producer >= 0) document["producer"] = network.layer(step.producer).name;
+  document["phase"] = phase_names[static_cast<int>(step.phase)];
+  document["track"] = track_names[static_cast<int>(step.track)];
+  document["kind"] = label.kind;
+  document["label"] = label.label;
+  document["median_seconds"] = median.value;
+  return document;
+}
+
+Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
+                   const Network& network) {
+  Json ranks = Json::array();
+  for (std::size_t rank = 0; rank < timing.step_medians.size(); ++rank) {
+    Json steps = Json::array();
+    for (std::size_t s = 0; s < programs[rank].steps.size(); ++s)
+      steps.push_back(step_to_json(programs[rank].steps[s], programs[rank], network,
+                                   timing.step_medians[rank][s]));
+    ranks.push_back({{"rank", rank}, {"steps", steps}});
+  }
+  return ranks;
+}
+
+/// JSON has no infinity and no NaN.
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+double number(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
+
+Json to_json(const VerificationResult& verification) {
+  return {{"passed", verification.passed},
+          {"loss_difference", finite(verification.loss_difference)},
+          {"gradient_difference", finite(verification.gradient_difference)},
+          {"worst_tensor", verification.worst_tensor},
+          {"tolerance", verification.tolerance},
+          {"turned_decisions", verification.turned}};
+}
+
+VerificationResult verification_from(const Json& document) {
+  return {number(document.value("loss_difference", Json())),
+          number(document.value("gradient_difference", Json())),
+          document.value("worst_tensor", ""),
+          document.value("tolerance", 0.0),
+          document.value("turned_decisions", std::int64_t{0}),
+          document.at("passed")};
+}
+
+Json to_json(const ReplayCount& replays) {
+  return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}};
+}
+
+Json step_seconds_to_json(const Timing& timing) {
+  Json samples = Json::array();
+  for (const Seconds step : timing.steps) samples.push_back(step.value);
+  return {{"median", timing.median().value},
+          {"p10", timing.quantile(0.1).value},
+          {"p90", timing.quantile(0.9).value},
+          {"samples", samples}};
+}
+
+Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
+             const Provenance& provenance) {
+  Json losses = Json::array();
+  for (const double loss : timings.timing.losses) losses.push_back(finite(loss));
+  Json document = {
+      {"schema_version", 1},
+      {"provenance", provenance.json()},
+      {"plan",
+       {{"name", timings.plan_name},
+        {"network", timings.network_source},
+        {"network_fingerprint", timings.network_fingerprint},
+        {"fingerprint", timings.plan_fingerprint},
+        {"batch", timings.batch},
+        {"ranks", timings.ranks}}},
+      {"backend", timings.backend},
+      {"machine", {{"name", timings.machine_name}, {"fingerprint", timings.machine_fingerprint}}},
+      {"threads_per_rank", timings.threads_per_rank},
+      {"seed", timings.seed},
+      {"memory_bytes", timings.memory.value},
+      {"step_seconds", step_seconds_to_json(timings.timing)},
+      {"losses", losses},
+      {"ranks", ranks_to_json(timings.timing, programs, network)},
+  };
+  if (timings.resident.value > 0) document["resident_bytes"] = timings.resident.value;
+  if (!timings.data.empty()) document["data"] = timings.data;
+  if (timings.replays) document["cuda_graphs"] = to_json(*timings.replays);
+  if (timings.timing.launched > 0) document["launched_iterations"] = timings.timing.launched;
+  if (timings.verification) document["verification"] = to_json(*timings.verification);
+  return document;
+}
+
+Timings read_timings(const std::string& path) {
+  const Json document = read_document(path, "timings");
+  Timings timings;
+  const Json& plan = document.at("plan");
+  timings.plan_name = plan.at("name");
+  timings.network_source = plan.at("network");
+  timings.network_fingerprint = plan.value("network_fingerprint", "");
+  timings.plan_fingerprint = plan.value("fingerprint", "");
+  timings.batch = plan.at("batch");
+  timings.ranks = plan.at("ranks");
+  const Json machine = document.value("machine", Json::object());
+  timings.machine_name = machine.value("name", "");
+  timings.machine_fingerprint = machine.value("fingerprint", "");
+  timings.backend = document.value("backend", "");
+  timings.threads_per_rank = document.value("threads_per_rank", 1);
+  timings.seed = document.value("seed", std::uint64_t{0});
+  timings.data = document.value("data", "");
+  timings.memory = {document.value("memory_bytes", std::int64_t{0})};
+  timings.resident = {document.value("resident_bytes", std::int64_t{0})};
+  for (const Json& sample : document.at("step_seconds").at("samples"))
+    timings.timing.steps.push_back({sample.get<double>()});
+  if (timings.timing.steps.empty())
+    throw InputError(path, "/step_seconds/samples", "expected at least one sample");
+  for (const Json& loss : document.at("losses")) timings.timing.losses.push_back(number(loss));
+  for (const Json& rank : document.at("ranks")) {
+    timings.timing.step_medians.emplace_back();
+    for (const Json& step : rank.at("steps"))
+      timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
+  }
+  timings.timing.launched = document.value("launched_iterations", 0);
+  if (document.contains("cuda_graphs")) {
+    const Json& graphs = document.at("cuda_graphs");
+    timings.replays = {graphs.at("graphs"), graphs.at("steps"), graphs.at("all_steps")};
+  }
+  if (document.contains("verification"))
+    timings.verification = verification_from(document.at("verification"));
+  return timings;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,372 @@
+#include "planner/large_scale_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "model/base/error.hpp"
+#include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
+#include "model/cost/closed_form/closed_table.hpp"
+#include "search/branch_and_bound.hpp"
+#include "search/least_by_bounds.hpp"
+
+namespace stratplan {
+namespace {
+
+using Factors = ProcessGrid::Factors;
+using Assignment = std::vector<int>;
+
+/// The gap at which no other weights are tried, and how many are.
+constexpr double good_enough = 0.005;
+constexpr int most_weights = 16;
+
+class WideSearch {
+ public:
+  WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks,
+             const MachineProfile& machine, const Execution& execution,
+             std::optional<Bytes> memory_limit)
+      : network_(network),
+        blocks_(blocks),
+        space_(machine.topology(ranks), usable_dims(network)),
+        table_(network, blocks, space_, execution, machine),
+        hidden_(machine.hidden.value_or(0)) {
+    options_.memory_limit = memory_limit;
+    fill(table_);
+    table_.fill_edges();
+  }
+
+  WideOutcome run(const std::vector<LayerDecompositions>& known) {
+    outcome_.candidates = table_.candidates();
+    outcome_.rejections = table_.rejections();
+    for (int node = 0; node < table_.nodes(); ++node)
+      if (table_.memory(node).empty())
+        throw InfeasibleError(fmt::format("no decomposition over {} ranks is legal for layer {}",
+                                          space_.ranks(), table_.node_name(node)));
+    for (const LayerDecompositions& layers : known) remember(layers);
+    table_.set_objective({all_hidden(), hidden_, 0});
+    add_families();
+    choose_few();
+    if (options_.memory_limit) choose_price_of_memory();
+    look();
+    std::ranges::stable_sort(found_, {}, &Found::seconds);
+    for (const Found& found : found_) outcome_.found.push_back(layers_of(found.assignment));
+    if (!found_.empty()) outcome_.objective = {found_.front().seconds};
+    outcome_.lower_bound = std::min(Seconds{lower_bound_}, outcome_.objective);
+    return std::move(outcome_);
+  }
+
+ private:
+  struct Found {
+    Assignment assignment;
+    double seconds;  ///< by the objective itself
+  };
+
+  double best() const {
+    double seconds = std::numeric_limits<double>::infinity();
+    for (const Found& found : found_) seconds = std::min(seconds, found.seconds);
+    return seconds;
+  }
+  double gap() const { return best() / lower_bound_ - 1; }
+
+  /// As if backlogs began at the first node only.
+  std::vector<double> all_hidden() const {
+    std::vector<double> begins(at(table_.nodes()), 0);
+    (hidden_ > 0 ? begins.front() : begins.back()) = 1;
+    return begins;
+  }
+
+  bool fits(const Assignment& assignment) const {
+    return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
+  }
+
+  /// The bound is tight under weights that leave none of the best plans much below the others (cutting planes: J. Kelley, The cutting-plane method for solving
+  /// convex programs, 1960). Each look finds another such plan, until the gap is closed or looks no longer help.
+  void look() {
+    const auto less = [&](const Assignment& a, const Assignment& b) {
+      return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
+    };
+    if (seeds_.empty()) return;
+    cuts_ = {*std::ranges::min_element(seeds_, less)};
+    const int most = price_ > 0 ? 1 : most_weights;
+    for (int looks = 0; looks < most; ++looks) {
+      const auto found = search_with(hardest_weights());
+      if (!found || gap() <= good_enough || std::ranges::count(cuts_, *found) > 0) return;
+      cuts_.push_back(*found);
+    }
+  }
+
+  /// The weights under which the cheapest plan known costs most: the value of a game between plans and layers where backlogs begin, each of which answers the
+  /// average of the other's moves (fictitious play).
+  std::vector<double> hardest_weights() const {
+    constexpr int moves = 4000;
+    std::vector<std::vector<double>> times;
+    for (const Assignment& plan : cuts_) times.push_back(table_.seconds_by_begin(plan));
+    std::vector<double> begins(at(table_.nodes()), 0), by_plan(times.size(), 0), by_begin(begins);
+    for (int move = 0; move < moves; ++move) {
+      const std::vector<double>& plan =
+          times[at(static_cast<int>(std::ranges::min_element(by_plan) - by_plan.begin()))];
+      for (std::size_t begin = 0; begin < begins.size(); ++begin) by_begin[begin] += plan[begin];
+      const auto begin =
+          static_cast<std::size_t>(std::ranges::max_element(by_begin) - by_begin.begin());
+      begins[begin] += 1.0 / moves;
+      for (std::size_t i = 0; i < times.size(); ++i) by_plan[i] += times[i][begin];
+    }
+    return begins;
+  }
+
+  /// What is best under these weights, as far as it was found.
+  std::optional<Assignment> search_with(const std::vector<double>& begins) {
+    table_.set_objective({begins, hidden_, price_});
+    const auto bracketed = bracket(table_, seeds_, options_, few_);
+    if (!bracketed) return {};
+    // What fits is charged for no more memory than there is.
+    lower_bound_ =
+        std::max(lower_bound_,
+                 bracketed->lower_bound -
+                     price_ * static_cast<double>(options_.memory_limit.value_or(Bytes{0}).value));
+    seeds_.push_back(bracketed->assignment);
+    keep(bracketed->assignment);
+    if (gap() > good_enough) keep(polished(bracketed->assignment));
+    return bracketed->assignment;
+  }
+
+  void keep(const Assignment& assignment) {
+    if (std::ranges::none_of(found_,
+                             [&](const Found& found) { return found.assignment == assignment; }))
+      found_.push_back({assignment, table_.seconds(assignment)});
+  }
+
+  /// One node at a time, by the objective itself, as long as that helps.
+  Assignment polished(Assignment assignment) const {
+    constexpr int most_sweeps = 3;
+    bool helped = true;
+    for (int sweep = 0; helped && sweep < most_sweeps; ++sweep) {
+      helped = false;
+      for (int node = 0; node < table_.nodes(); ++node) helped = polish(assignment, node) || helped;
+    }
+    return assignment;
+  }
+
+  /// What a node's reduction and what it can hide change is the time by where backlogs begin: at earlier nodes nothing, at this one its reduction, at later ones both.
+  bool polish(Assignment& assignment, int node) const {
+    const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
+    const double before = std::ranges::max(by_begin);
+    const auto here = by_begin.begin() + node;
+    const double earlier = node > 0 ? *std::max_element(by_begin.begin(), here) : 0,
+                 later =
+                     node + 1 < table_.nodes() ? *std::max_element(here + 1, by_begin.end()) : 0;
+    const ClosedTable::Parts old = table_.parts(node, assignment[at(node)]);
+    const std::vector<double> edges = edges_with(assignment, node);
+    const double edges_now = edges_of(assignment, node);
+    const Bytes room =
+        options_.memory_limit.value_or(Bytes{std::numeric_limits<std::int64_t>::max()}) -
+        memory_of(table_, assignment);
+    std::vector<double> bounds(edges.size(), std::numeric_limits<double>::infinity());
+    for (int candidate = 0; candidate < std::ssize(edges); ++candidate) {
+      const ClosedTable::Parts part = table_.parts(node, candidate);
+      const double reduction = part.reduction - old.reduction,
+                   hideable = hidden_ * (part.hideable - old.hideable);
+      const double seconds = part.critical - old.critical + edges[at(candidate)] - edges_now +
+                             std::max({earlier, *here + reduction, later + reduction - hideable});
+      const bool fits =
+          table_.memory(node)[at(candidate)] - table_.memory(node)[at(assignment[at(node)])] <=
+          room.value;
+      if (fits) bounds[at(candidate)] = seconds;
+    }
+    const auto seconds_with = [&](int candidate) {
+      const int kept = std::exchange(assignment[at(node)], candidate);
+      const double seconds = table_.seconds(assignment);
+      assignment[at(node)] = kept;
+      return seconds;
+    };
+    const auto chosen = least_by_bounds(std::move(bounds), before * (1 - 1e-9), seconds_with);
+    if (chosen) assignment[at(node)] = *chosen;
+    return chosen.has_value();
+  }
+
+  /// What all edges of a node cost.
+  double edges_of(const Assignment& assignment, int node) const {
+    double sum = 0;
+    for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge)
+      if (const auto [from, to] = table_.edges()[at(edge)]; from == node || to == node)
+        sum += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
+    return sum;
+  }
+
+  /// No more than that, by its candidate.
+  std::vector<double> edges_with(const Assignment& assignment, int node) const {
+    std::vector<double> sum(table_.node_costs(node).size(), 0);
+    for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
+      const auto [from, to] = table_.edges()[at(edge)];
+      if (from != node && to != node) continue;
+      const int other = from == node ? to : from;
+      const std::vector<double> no_limits(sum.size(), std::numeric_limits<double>::infinity());
+      const std::vector<double> costs =
+          table_.through_one(edge, to == node, assignment[at(other)], no_limits);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += costs[i];
+    }
+    return sum;
+  }
+
+  /// Where what is best needs more memory than there is, a price is put on memory (Lagrangian relaxation): the least found at which what is best among few fits.
+  void choose_price_of_memory() {
+    constexpr double least_part = 1.0 / 64, growth = 4;
+    constexpr int most_raises = 12, most_bisections = 3;
+    const Assignment free = best_at_price(0);
+    if (fits(free)) return;
+    const double as_much_as_time =
+        table_.seconds(free) / static_cast<double>(memory_of(table_, free).value);
+    double low = 0;
+    price_ = as_much_as_time * least_part;
+    for (int raise = 0; raise < most_raises && !fits(best_at_price(price_)); ++raise)
+      price_ = growth * (low = price_);
+    for (int bisection = 0; bisection < most_bisections; ++bisection) {
+      const double middle = low > 0 ? std::sqrt(low * price_) : price_ / growth;
+      (fits(best_at_price(middle)) ? price_ : low) = middle;
+    }
+  }
+
+  /// Among few; it is known from then on.
+  Assignment best_at_price(double price) {
+    table_.set_objective({{}, hidden_, price});
+    Assignment start = *std::ranges::min_element(
+        seeds_, {}, [&](const Assignment& seed) { return cost_of(table_, seed); });
+    seeds_.push_back(best_among(table_, few_, start));
+    return seeds_.back();
+  }
+
+  void remember(const LayerDecompositions& layers) {
+    Assignment assignment;
+    for (int node = 0; node < table_.nodes(); ++node) {
+      const Decomposition& root = layers[at(blocks_[at(node)].root())];
+      const auto grid = root.grid.ranks() == space_.ranks() ? space_.find(root.grid) : std::nullopt;
+      const auto candidate = grid ? table_.find(node, *grid, root.landing) : std::nullopt;
+      if (!candidate) return;
+      assignment.push_back(*candidate);
+    }
+    seeds_.push_back(std::move(assignment));
+  }
+
+  /// The same grid everywhere, as far as layers admit it: the few with the least costs of all layers.
+  void add_families() {
+    constexpr std::size_t most = 4;
+    std::vector<std::pair<double, std::size_t>> families;  // ascending
+    for (std::size_t grid = 0; grid < space_.size(); ++grid) {
+      const double limit =
+          families.size() == most ? families.back().first : std::numeric_limits<double>::infinity();
+      double seconds = 0;
+      for (int node = 0; node < table_.nodes() && seconds < limit; ++node) {
+        const auto candidate = nearest(node, grid);
+        seconds += candidate ? table_.node_costs(node)[at(*candidate)]
+                             : std::numeric_limits<double>::infinity();
+      }
+      if (seconds >= limit) continue;
+      if (families.size() == most) families.pop_back();
+      families.insert(std::ranges::upper_bound(families, std::pair(seconds, grid)),
+                      {seconds, grid});
+    }
+    for (const auto& [seconds, grid] : families) {
+      Assignment assignment;
+      for (int node = 0; node < table_.nodes(); ++node) assignment.push_back(*nearest(node, grid));
+      seeds_.push_back(std::move(assignment));
+    }
+  }
+
+  /// Candidates that are simply split: by two dimensions at most within the innermost level, and outside.
+  void choose_few() {
+    const auto dims = [](const Factors& factors) {
+      return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
+    };
+    std::vector<std::size_t> simple;
+    for (std::size_t grid = 0; grid < space_.size(); ++grid)
+      if (dims(space_.inner(grid)) <= 2 && dims(space_.outer(grid)) <= 2) simple.push_back(grid);
+    for (int node = 0; node < table_.nodes(); ++node) {
+      std::vector<int>& few = few_.emplace_back();
+      for (const std::size_t grid : simple)
+        for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce})
+          if (const auto candidate = table_.find(node, grid, landing)) few.push_back(*candidate);
+      std::ranges::sort(few);
+    }
+  }
+
+  /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat the work.
+  std::optional<int> nearest(int node, std::size_t grid) const {
+    if (const auto candidate = table_.find(node, grid, Landing::ReduceScatter)) return candidate;
+    constexpr std::array<DimSet, 3> groups{DimSet{Dim::D, Dim::H, Dim::W}, DimSet{Dim::F, Dim::C},
+                                           DimSet{Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}};
+    for (const DimSet dims : groups) {
+      const auto fewer =
+          space_.find(repeated(space_.outer(grid), dims), repeated(space_.inner(grid), dims));
+      if (!fewer) continue;
+      if (const auto candidate = table_.find(node, *fewer, Landing::ReduceScatter))
+        return candidate;
+    }
+    return {};
+  }
+
+  static Factors repeated(Factors factors, DimSet dims) {
+    for (const Dim dim : all_dims) {
+      if (!dims.contains(dim)) continue;
+      factors[static_cast<std::size_t>(Dim::R)] *= factors[static_cast<std::size_t>(dim)];
+      factors[static_cast<std::size_t>(dim)] = 1;
+    }
+    return factors;
+  }
+
+  LayerDecompositions layers_of(const Assignment& assignment) const {
+    std::vector<Decomposition> roots;
+    for (int node = 0; node < table_.nodes(); ++node)
+      roots.push_back(table_.decomposition(node, assignment[at(node)]));
+    return spread_all(network_, blocks_, roots);
+  }
+
+  const Network& network_;
+  const std::vector<Block>& blocks_;
+  GridSpace space_;
+  ClosedTable table_;
+  double hidden_;
+  BracketOptions options_;
+  std::vector<Assignment> seeds_;
+  std::vector<std::vector<int>> few_;
+  std::vector<Found> found_;
+  std::vector<Assignment> cuts_;  ///< plans that tell which weights are of use
+  double price_ = 0;              ///< of memory, seconds per byte
+  double lower_bound_ = 0;
+  WideOutcome outcome_;
+};
+
+}  // namespace
+
+bool is_wide(int ranks, const MachineProfile& machine) {
+  return ranks >= wide_ranks && machine.kernels.empty();
+}
+
+void fill(ClosedTable& table) {
+  in_parallel(at(table.classes()),
+              [&](std::size_t block_class) { table.fill(static_cast<int>(block_class)); });
+}
+
+std::vector<Dim> usable_dims(const Network& network) {
+  std::vector<Dim> dims;
+  for (const Dim dim : all_dims) {
+    const bool spatial = dim == Dim::D || dim == Dim::H || dim == Dim::W;
+    const Axis axis = dim == Dim::D ? Axis::D : dim == Dim::H ? Axis::H : Axis::W;
+    if (!spatial || std::ranges::any_of(network.layers, [&](const Layer& layer) {
+          return layer.output[axis] > 1 || layer.input[axis] > 1;
+        }))
+      dims.push_back(dim);
+  }
+  return dims;
+}
+
+WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks,
+                          const MachineProfile& machine, const Execution& execution,
+                          std::optional<Bytes> memory_limit,
+                          const std::vector<LayerDecompositions>& known) {
+  return WideSearch(network, blocks, ranks, machine, execution, memory_limit).run(known);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,451 @@
+#include "planner/memory_saving.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "model/base/in_parallel.hpp"
+#include "model/base/index.hpp"
+#include "model/cost/memory.hpp"
+#include "model/partition/lowering/recompute.hpp"
+#include "model/partition/sharding.hpp"
+#include "planner/baselines.hpp"
+#include "planner/overlap.hpp"
+#include "planner/prediction.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Programs repeat all layers for each micro-batch.
+constexpr std::int64_t most_micro_batches = 1024;
+/// Plans lowered and played through at a time, and how often if none of them fits.
+constexpr std::size_t looked_at = 8;
+constexpr std::size_t most_layouts_searched = 6;
+constexpr int most_searches = 3;
+/// Points of the front that are played through.
+constexpr std::size_t most_points = 32;
+/// Up to so many ranks each block's leanest candidate is looked for among all.
+constexpr int few_ranks = 64;
+
+/// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide the batch. Nothing if levels do not divide so.
+std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
+                                        const std::function<ProcessGrid::Factors(int)>& split) {
+  std::vector<ProcessGrid::Factors> levels(topology.size());
+  for (std::size_t level = topology.size(); level-- > 0;) {
+    const int shared = std::gcd(topology[level], sharing);
+    levels[level] = split(shared);
+    levels[level][at(static_cast<int>(Dim::N))] = topology[level] / shared;
+    sharing /= shared;
+  }
+  if (sharing > 1) return {};
+  return ProcessGrid(levels);
+}
+
+bool legal(const Network& network, const std::vector<Block>& blocks,
+           const LayerDecompositions& layers) {
+  return std::ranges::none_of(blocks, [&](const Block& block) {
+    return check(network, block, layers[at(block.root())]).has_value();
+  });
+}
+
+std::set<std::string> first_of(const std::vector<Remaking>& all, std::size_t count) {
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < count; ++i) names.insert(all[i].layers.begin(), all[i].layers.end());
+  return names;
+}
+
+}  // namespace
+
+std::string means_text(const Plan& plan) {
+  constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state",
+                              "parameters, gradients and the optimizer's state"};
+  std::vector<std::string> means;
+  if (plan.overrides.training.micro_batches > 1)
+    means.push_back(fmt::format("{} micro-batches", plan.overrides.training.micro_batches));
+  if (plan.execution.sharding > 0)
+    means.push_back(fmt::format("{} shared out", shared[at(plan.execution.sharding)]));
+  if (!plan.execution.recompute.empty())
+    means.push_back(fmt::format("{} layer{} made again", plan.execution.recompute.size(),
+                                plan.execution.recompute.size() == 1 ? "" : "s"));
+  return means.empty() ? "no other means" : fmt::format("{}", fmt::join(means, ", "));
+}
+
+Seconds MemoryChoices::Choice::step_within(Bytes limit) const {
+  if (kept.memory <= limit) return kept.step;
+  return kept.step +
+         (remade.step - kept.step) * ((kept.memory - limit) / (kept.memory - remade.memory));
+}
+
+MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
+                             const Execution& execution, const FreeMeans& free)
+    : network_(network),
+      ranks_(ranks),
+      machine_(machine),
+      execution_(execution),
+      free_(free),
+      topology_(machine.topology(ranks)) {
+  add_variants();
+}
+
+// ---------------------------------------------------------------- what there is to choose from
+
+void MemoryChoices::add_variants() {
+  const std::int64_t most = free_.micro_batches ? most_micro_batches : 1;
+  variants_.push_back({network_, fold(network_), {}});
+  for (std::int64_t parts = 2; parts <= most; parts *= 2)
+    if (auto divided = with_micro_batches(network_, parts))
+      variants_.push_back({std::move(*divided), fold(network_), {}});
+  std::vector<std::vector<Choice>> found(variants_.size());
+  in_parallel(variants_.size(), [&](std::size_t v) {
+    add_uniform_layouts(variants_[v]);
+    found[v] = estimates(v, 0);
+  });
+  for (const auto& choices : found) add_choices(choices);
+}
+
+/// Ranks that share a sample divide it in space, or its filters. Fewer parts of samples than there are samples.
+void MemoryChoices::add_uniform_layouts(Variant& variant) const {
+  const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
+  const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
+  const auto in_filters = [](int parts) { return ProcessGrid::Factors{1, parts, 1, 1, 1, 1, 1}; };
+  for (int sharing = 1; sharing <= ranks_; ++sharing) {
+    if (ranks_ % sharing != 0 ||
+        (sharing < ranks_ && ranks_ / sharing > variant.network.micro_batch()))
+      continue;
+    if (const auto grid = sharing_grid(topology_, sharing, in_space))
+      add_layout(variant, grid->text(), uniform_plan(variant.network, {*grid, {}}).layers);
+    const auto grid = sharing > 1 ? sharing_grid(topology_, sharing, in_filters) : std::nullopt;
+    if (grid) add_layout(variant, grid->text(), uniform_plan(variant.network, {*grid, {}}).layers);
+  }
+}
+
+void MemoryChoices::add_layout(Variant& variant, const std::string& name,
+                               const LayerDecompositions& layers) const {
+  if (std::ranges::none_of(variant.layouts,
+                           [&](const auto& known) { return known.layers == layers; }))
+    variant.layouts.push_back({name, layers});
+}
+
+/// Each block's leanest candidate, where candidates are few: under the means that save most, and in one micro-batch as well, for several take a buffer more.
+void MemoryChoices::add_leanest_layouts() {
+  if (leanest_layouts_known_ || ranks_ > few_ranks) return;
+  leanest_layouts_known_ = true;
+  for (const std::size_t v : {std::size_t{0}, variants_.size() - 1}) {
+    Variant& variant = variants_[v];
+    const Execution execution = execution_of(variant.network, stages().back(), free_.recompute);
+    LayoutEstimates estimates(variant.network, variant.blocks, execution, machine_);
+    std::vector<Decomposition> roots;
+    for (std::size_t block = 0; block < variant.blocks.size(); ++block) {
+      const std::vector<Decomposition> legal =
+          candidates(variant.network, variant.blocks[block], topology_).legal;
+      if (legal.empty()) return;
+      roots.push_back(*std::ranges::min_element(legal, {}, [&](const Decomposition& root) {
+        const LayoutEstimate estimate = estimates.of_block(block, root);
+        return std::pair(estimate.memory, estimate.step);
+      }));
+    }
+    const std::size_t first = variant.layouts.size();
+    add_layout(variant, "leanest", spread_all(variant.network, variant.blocks, roots));
+    estimate(v, first);
+  }
+}
+
+void MemoryChoices::know(const std::string& name, const LayerDecompositions& layers) {
+  for (std::size_t v = 0; v < variants_.size(); ++v) {
+    Variant& variant = variants_[v];
+    if (!legal(variant.network, variant.blocks, layers)) continue;
+    const std::size_t first = variant.layouts.size();
+    add_layout(variant, name, layers);
+    estimate(v, first);
+  }
+}
+
+std::vector<int> MemoryChoices::stages() const {
+  if (!free_.sharding) return {execution_.sharding};
+  std::vector<int> stages;
+  for (int stage = 0; stage < sharding_stages; ++stage)
+    if (!check_sharding(network_.training, stage)) stages.push_back(stage);
+  return stages;
+}
+
+Execution MemoryChoices::execution_of(const Network& network, int sharding, bool remake) const {
+  Execution execution = execution_;
+  execution.sharding = sharding;
+  if (remake) execution.recompute = layers_to_recompute(network);
+  return execution;
+}
+
+// ---------------------------------------------------------------- closed form
+
+std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v,
+                                                            std::size_t first) const {
+  const Variant& variant = variants_[v];
+  std::vector<Choice> found;
+  if (first == variant.layouts.size()) return found;
+  for (const int sharding : stages()) {
+    const Execution keeping = execution_of(variant.network, sharding, false),
+                    remaking = execution_of(variant.network, sharding, free_.recompute);
+    LayoutEstimates kept(variant.network, variant.blocks, keeping, machine_),
+        remade(variant.network, variant.blocks, remaking, machine_);
+    for (std::size_t layout = first; layout < variant.layouts.size(); ++layout) {
+      const LayerDecompositions& layers = variant.layouts[layout].layers;
+      const LayoutEstimate whole = kept.of(layers);
+      found.push_back({v, layout, sharding, whole, free_.recompute ? remade.of(layers) : whole});
+    }
+  }
+  return found;
+}
+
+void MemoryChoices::estimate(std::size_t v, std::size_t first) { add_choices(estimates(v, first)); }
+
+bool MemoryChoices::fits_as_given(Bytes limit) const {
+  return std::ranges::any_of(choices_, [&](const Choice& choice) {
+    return choice.variant == 0 && choice.sharding == execution_.sharding &&
+           choice.kept.memory <= limit;
+  });
+}
+
+std::vector<MemoryChoices::Choice> MemoryChoices::promising(Bytes limit) const {
+  std::vector<Choice> found;
+  std::ranges::copy_if(choices_, std::back_inserter(found),
+                       [&](const Choice& choice) { return choice.remade.memory <= limit; });
+  std::ranges::stable_sort(found, {},
+                           [&](const Choice& choice) { return choice.step_within(limit); });
+  return found;
+}
+
+std::vector<MemoryChoices::Choice> MemoryChoices::leanest() const {
+  std::vector<Choice> found = choices_;
+  std::ranges::stable_sort(found, {}, [](const Choice& choice) {
+    return std::pair(choice.remade.memory, choice.variant);
+  });
+  if (found.size() > looked_at) found.resize(looked_at);
+  return found;
+}
+
+std::vector<MemoryChoices::Point> MemoryChoices::estimated_front() const {
+  std::vector<Point> points;
+  for (const Choice& choice : choices_) {
+    for (const double part : {0.0, 0.5, 1.0}) {
+      if (part > 0 && choice.remade.memory == choice.kept.memory) break;
+      points.push_back(
+          {choice,
+           part,
+           choice.kept.step + (choice.remade.step - choice.kept.step) * part,
+           {choice.kept.memory.value +
+            std::llround(static_cast<double>((choice.remade.memory - choice.kept.memory).value) *
+                         part)}});
+    }
+  }
+  std::ranges::stable_sort(points, {},
+                           [](const Point& point) { return std::pair(point.step, point.memory); });
+  std::vector<Point> front;
+  for (const Point& point : points)
+    if (front.empty() || point.memory < front.back().memory) front.push_back(point);
+  if (front.size() <= most_points) return front;
+  std::vector<Point> some;
+  for (std::size_t i = 0; i < most_points; ++i)
+    some.push_back(front[i * (front.size() - 1) / (most_points - 1)]);
+  return some;
+}
+
+// ---------------------------------------------------------------- lowered and played through
+
+Plan MemoryChoices::plan_of(const Choice& choice) const {
+  const Variant& variant = variants_[choice.variant];
+  Plan plan;
+  plan.layers = variant.layouts[choice.layout].layers;
+  plan.ranks = plan.ranks_offered = ranks_;
+  plan.overrides.batch = variant.network.batch;
+  plan.overrides.training = variant.network.training;
+  plan.network_fingerprint = variant.network.fingerprint();
+  plan.execution = execution_of(variant.network, choice.sharding, false);
+  return plan;
+}
+
+Bytes MemoryChoices::peak_of(const Plan& plan, const Network& network) const {
+  return peak_memory(modelled_programs(plan, network), machine_).total();
+}
+
+/// The fewest blocks, in the order of what they save for their time, with which the plan fits. Returns its peak.
+Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
+  const Variant& variant = variants_[choice.variant];
+  const Bytes kept = peak_of(plan, variant.network);
+  if (kept <= limit || choice.remade.memory == choice.kept.memory) return kept;
+  const std::vector<Remaking> all =
+      remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
+  const auto peak_with = [&](std::size_t count) {
+    plan.execution.recompute = first_of(all, count);
+    return peak_of(plan, variant.network);
+  };
+  std::size_t too_few = 0, enough = all.size();
+  Bytes peak = peak_with(enough);
+  if (peak > limit) return std::min(peak, kept);
+  Bytes saved{};
+  std::size_t next = 0;  // at first what would do if all of it were at hand at the fullest point
+  while (next < all.size() && saved < kept - limit) saved += all[next++].saved;
+  while (enough - too_few > 1) {
+    if (next <= too_few || next >= enough) next = (too_few + enough) / 2;
+    const Bytes found = peak_with(next);
+    if (found <= limit) peak = found;
+    (found <= limit ? enough : too_few) = next;
+  }
+  plan.execution.recompute = first_of(all, enough);
+  return peak;
+}
+
+MemoryChoices::Outcome MemoryChoices::play(const Choice& choice, Bytes limit) const {
+  Plan plan = plan_of(choice);
+  Outcome outcome{{}, remake_as_needed(plan, choice, limit)};
+  if (outcome.memory > limit) return outcome;
+  plan.prediction = choose_execution(plan, variants_[choice.variant].network, machine_, limit);
+  outcome.plan = named(choice, std::move(plan));
+  return outcome;
+}
+
+MemoryChoices::Outcome MemoryChoices::play(const Point& point) const {
+  const Variant& variant = variants_[point.choice.variant];
+  Plan plan = plan_of(point.choice);
+  if (point.remade > 0 && point.choice.remade.memory < point.choice.kept.memory) {
+    const std::vector<Remaking> all =
+        remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
+    Bytes saved{}, whole{};
+    for (const Remaking& one : all) whole += one.saved;
+    std::size_t count = 0;
+    while (count < all.size() &&
+           static_cast<double>(saved.value) < point.remade * static_cast<double>(whole.value))
+      saved += all[count++].saved;
+    plan.execution.recompute = first_of(all, count);
+  }
+  plan.prediction = choose_execution(plan, variant.network, machine_);
+  const Bytes memory = plan.prediction->memory;
+  return {named(point.choice, std::move(plan)), memory};
+}
+
+Considered MemoryChoices::named(const Choice& choice, Plan plan) const {
+  std::string name = fmt::format("{}, {}", variants_[choice.variant].layouts[choice.layout].name,
+                                 means_text(plan));
+  return {std::move(name), {}, std::move(plan), {}};
+}
+
+void MemoryChoices::keep(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    least_ = least_ ? std::min(*least_, outcome.memory) : outcome.memory;
+    if (outcome.plan) tried_.push_back(*outcome.plan);
+  }
+}
+
+std::vector<MemoryChoices::Outcome> MemoryChoices::play_all(const std::vector<Choice>& choices,
+                                                            Bytes limit) {
+  std::vector<Outcome> outcomes(choices.size());
+  in_parallel(choices.size(), [&](std::size_t i) { outcomes[i] = play(choices[i], limit); });
+  keep(outcomes);
+  return outcomes;
+}
+
+const Considered* MemoryChoices::best(Bytes limit) const {
+  const Considered* best = nullptr;
+  for (const Considered& tried : tried_)
+    if (tried.plan->prediction->memory <= limit &&
+        (!best || tried.plan->prediction->step < best->plan->prediction->step))
+      best = &tried;
+  return best;
+}
+
+/// What plans need beyond the sum in closed form shows in those that do not fit: then the others are taken to need at least as much more.
+void MemoryChoices::play_promising(Bytes limit) {
+  double beyond = 1;
+  std::vector<Choice> left = promising(limit);
+  for (std::size_t look = 0; look < most_layouts_searched && !left.empty() && !best(limit);
+       ++look) {
+    const auto end = left.begin() + static_cast<std::ptrdiff_t>(std::min(looked_at, left.size()));
+    const std::vector<Choice> some(left.begin(), end);
+    left.erase(left.begin(), end);
+    const std::vector<Outcome> outcomes = play_all(some, limit);
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < some.size(); ++i)
+      least = std::min(least, outcomes[i].memory / some[i].remade.memory);
+    beyond = std::max(beyond, least);
+    std::erase_if(left, [&](const Choice& choice) {
+      return static_cast<double>(choice.remade.memory.value) * beyond >
+             static_cast<double>(limit.value);
+    });
+  }
+}
+
+void MemoryChoices::fit(Bytes limit, const Search& search) {
+  play_promising(limit);
+  if (!best(limit)) {
+    add_leanest_layouts();
+    play_all(leanest(), limit);
+  }
+  for (int searches = 0; searches < most_searches && best(limit); ++searches) {
+    const Considered around = *best(limit);
+    if (search_for(around.plan.value())) break;
+    search_around(around, limit, search);
+  }
+}
+
+/// The table's memory adds up what persists and is kept; what comes on top is taken to be what it is with the best plan.
+void MemoryChoices::search_around(const Considered& best, Bytes limit, const Search& search) {
+  const std::size_t v = variant_of(*best.plan);
+  Variant& variant = variants_[v];
+  Execution execution = execution_of(variant.network, best.plan->execution.sharding, false);
+  execution.recompute = best.plan->execution.recompute;
+  const Bytes sum = LayoutEstimates(variant.network, variant.blocks, execution, machine_)
+                        .of(best.plan->layers)
+                        .memory;
+  const Bytes beside = std::max(Bytes{0}, best.plan->prediction->memory - sum);
+  std::vector<LayerDecompositions> known;
+  for (const auto& layout : variant.layouts) known.push_back(layout.layers);
+  Found found = search(variant.network, execution, limit - beside, known);
+  const std::size_t first = variant.layouts.size(), estimated = choices_.size();
+  for (const LayerDecompositions& layers : found.layers) add_layout(variant, "searched", layers);
+  estimate(v, first);
+  std::vector<Choice> fresh;
+  for (std::size_t i = estimated; i < choices_.size(); ++i)
+    if (choices_[i].sharding == execution.sharding) fresh.push_back(choices_[i]);
+  searched_[{variant.network.training.micro_batches, execution.sharding}] = std::move(found);
+  play_all(fresh, limit);
+}
+
+std::size_t MemoryChoices::variant_of(const Plan& plan) const {
+  const auto found = std::ranges::find_if(variants_, [&](const Variant& variant) {
+    return variant.network.training.micro_batches == plan.overrides.training.micro_batches;
+  });
+  return static_cast<std::size_t>(found - variants_.begin());
+}
+
+std::optional<MemoryChoices::Found> MemoryChoices::search_for(const Plan& plan) const {
+  const auto found =
+      searched_.find({plan.overrides.training.micro_batches, plan.execution.sharding});
+  return found == searched_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void MemoryChoices::trace_front() {
+  add_leanest_layouts();
+  std::vector<Point> points = estimated_front();
+  for (const Choice& choice : leanest())
+    points.push_back({choice, 1, choice.remade.step, choice.remade.memory});
+  std::vector<Outcome> outcomes(points.size());
+  in_parallel(points.size(), [&](std::size_t i) { outcomes[i] = play(points[i]); });
+  keep(outcomes);
+}
+
+Bytes MemoryChoices::least_memory() {
+  add_leanest_layouts();
+  const std::vector<Choice> choices = leanest();
+  std::vector<Outcome> outcomes(choices.size());
+  in_parallel(choices.size(), [&](std::size_t i) {
+    Plan plan = plan_of(choices[i]);
+    outcomes[i].memory = remake_as_needed(plan, choices[i], {0});
+  });
+  keep(outcomes);
+  return *least_;
+}
+
+}  // namespace stratplan

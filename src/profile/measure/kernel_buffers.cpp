@@ -1,0 +1,282 @@
+#include "profile/measure/kernel_buffers.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+
+#include "model/base/assert.hpp"
+#include "runtime/device/float16.hpp"
+
+namespace stratplan {
+namespace {
+
+constexpr std::int64_t alignment = 64;
+constexpr Bytes aligned(Bytes bytes) {
+  return {(bytes.value + alignment - 1) / alignment * alignment};
+}
+
+/// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no time.
+constexpr std::int64_t most_sets = 512;
+constexpr Bytes special_arena{64 << 20};
+
+Bytes sum(const std::vector<Operand>& operands) {
+  Bytes bytes{};
+  for (const Operand& operand : operands) bytes += aligned(operand.bytes());
+  return bytes;
+}
+
+/// Index in the writes at which a read lies, or -1: kernels that work in place. Optimizers: weights, gradient, then the state, which is written back behind the
+/// weights, then perhaps norms and overflows.
+int in_place(const Kernel& kernel, std::size_t read) {
+  const KernelKind kind = kernel.kind;
+  if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
+  if (kind == KernelKind::RunningAverage) return read == 1 ? 0 : -1;
+  if (is_update(kind) && read != 1 && kernel.operands().reads[read].type == DataType::F32)
+    return read == 0 ? 0 : static_cast<int>(read) - 1;
+  return -1;
+}
+
+/// Whether what lies in the buffers that are written matters.
+bool reads_its_writes(const Kernel& kernel) {
+  const auto* copy = std::get_if<CopyAttributes>(&kernel.attributes);
+  return kernel.kind == KernelKind::BiasAdd || kernel.kind == KernelKind::Unscale ||
+         is_update(kernel.kind) || (copy && copy->accumulate);
+}
+
+/// Operands that random numbers would not do for.
+bool is_special(const Kernel& kernel, const Operand& operand) {
+  return operand.type != DataType::F32 && !is_narrow(operand.type) &&
+         kernel.kind != KernelKind::CopyRegion;
+}
+
+std::vector<std::byte> labels(std::int64_t count, std::int64_t classes) {
+  std::vector<std::int32_t> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<std::int32_t>((i * 2654435761u) % static_cast<std::size_t>(classes));
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(std::int32_t)};
+}
+
+/// Sums and sums of squares of samples with mean 0.1 and second moment 1.01.
+std::vector<std::byte> sums(const Kernel& kernel) {
+  const double terms = static_cast<double>(kernel.sets().set_samples * kernel.sets().positions);
+  const auto channels = static_cast<std::size_t>(kernel.x[Axis::C]),
+             sets = static_cast<std::size_t>(kernel.sets().sets);
+  std::vector<double> values(sets * 2 * channels);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = terms * (i / channels % 2 == 0 ? 0.1 : 1.01);
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+/// Of each class half of the positions, half of them found.
+std::vector<std::byte> class_sums(const Kernel& kernel) {
+  const double half = static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]) / 2;
+  std::vector<double> values(static_cast<std::size_t>(3 * kernel.x[Axis::C]), half);
+  std::fill_n(values.begin(), kernel.x[Axis::C], half / 2);
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+std::vector<std::byte> bytes_of(std::initializer_list<double> values) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.begin());
+  return {bytes, bytes + values.size() * sizeof(double)};
+}
+
+}  // namespace
+
+DeviceMemory allocate(Backend& backend, Bytes bytes) {
+  return {static_cast<std::byte*>(backend.allocate(std::max(bytes, Bytes{alignment}))),
+          [&backend](std::byte* memory) { backend.release(memory); }};
+}
+
+Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 10) {
+  std::minstd_rand random(1);
+  for (float& number : numbers_) {
+    number = 0.5F + static_cast<float>(random() % 4096) / 8192.0F;
+    if (signs && random() % 2) number = -number;
+  }
+  for (const DataType type : {DataType::F16, DataType::BF16})
+    narrow(type, numbers_.data(), narrow_.try_emplace(type, numbers_.size()).first->second.data(),
+           std::ssize(numbers_));
+}
+
+void Noise::write(void* device, Bytes bytes, DataType type) const {
+  // Piece by piece from a source that stays in the second-level cache: large single copies would go round the caches.
+  const void* numbers =
+      is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
+  const Bytes piece{std::ssize(numbers_) *
+                    (is_narrow(type) ? size_of(type) : size_of(DataType::F32))};
+  for (Bytes done{}; done < bytes; done += piece)
+    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers,
+                    std::min(piece, bytes - done));
+  backend_.synchronize(Track::Compute);
+}
+
+void Noise::read(const void* device, Bytes bytes) const {
+  std::vector<float> scratch(numbers_.size());
+  const Bytes piece{static_cast<std::int64_t>(scratch.size() * sizeof(float))};
+  for (Bytes done{}; done < bytes; done += piece)
+    backend_.download(Track::Compute, scratch.data(),
+                      static_cast<const std::byte*>(device) + done.value,
+                      std::min(piece, bytes - done));
+  backend_.synchronize(Track::Compute);
+}
+
+std::vector<RecentUse> recent_uses(const Kernel& kernel) {
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case ConvolutionBackwardFilter:
+      return {{1, false}};  // x was saved; dy has just been read for the other gradient
+    case BatchNormForward: return {{0, false}};  // x, for the statistics
+    case BatchNormBackward:                      // x, dy and the activation, for the sums
+      if (kernel.epilogue().activation) return {{0, false}, {1, false}, {5, false}};
+      return {{0, false}, {1, false}};
+    case PointwiseBackward:
+    case PreluBackward:
+    case SoftmaxBackward:
+    case LocalResponseBackward:
+    case BatchNormBackwardSums: return {{1, true}};                            // dy
+    case BinaryBackward: return {{kernel.operands().reads.size() - 1, true}};  // dy
+    case PreluGradient: return {{0, false}, {1, false}};  // both, for the other gradient
+    case DiceLoss: return {{0, false}};                   // labels, for the sums
+    case SgdMomentum:
+    case Sgd:
+    case SgdNesterov:
+    case Adam:
+    case AdamW:
+    case SquaredNorms:
+    case Lars:
+    case Fill: return {};
+    default: return {{0, true}};
+  }
+}
+
+KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
+    : backend_(backend),
+      noise_(backend, true),
+      arena_(std::max(aligned(largest), arena)),
+      reads_(allocate(backend, arena_)),
+      writes_(allocate(backend, arena_)),
+      step_(allocate(backend, {sizeof(StepNumbers)})) {
+  noise_.write(reads_.get(), arena_);
+  noise_.write(writes_.get(), arena_);
+  const StepNumbers numbers{.learning_rate = 1e-3, .mean_bias = 0.1, .square_bias = 1e-3};
+  backend.upload(Track::Compute, step_.get(), &numbers, {sizeof numbers});
+  backend.synchronize(Track::Compute);
+}
+
+void KernelBuffers::arrange(const Kernel& kernel) {
+  const Operands operands = kernel.operands();
+  const Bytes set_bytes = std::max({sum(operands.reads), sum(operands.writes), Bytes{alignment}});
+  SP_ASSERT(set_bytes <= arena_, "{} needs {} bytes of {}", kernel.key(), set_bytes.value,
+            arena_.value);
+  const std::int64_t sets = std::clamp<std::int64_t>(arena_.value / set_bytes.value, 1,
+                                                     reads_its_writes(kernel) ? 16 : most_sets);
+  if (const DataType type = is_narrow(kernel.type) ? kernel.type : DataType::F32;
+      type != read_as_) {
+    noise_.write(reads_.get(), arena_, type);
+    read_as_ = type;
+  }
+  special_.clear();
+  sets_.clear();
+  for (std::int64_t i = 0; i < sets; ++i) {
+    Set& set = sets_.emplace_back();
+    Bytes place = set_bytes * i;
+    for (const Operand& operand : operands.writes) {
+      set.writes.push_back(writes_.get() + place.value);
+      if (reads_its_writes(kernel)) noise_.write(set.writes.back(), operand.bytes(), operand.type);
+      place += aligned(operand.bytes());
+    }
+    place = set_bytes * i;
+    for (std::size_t read = 0; read < operands.reads.size(); ++read) {
+      const int written = in_place(kernel, read);
+      set.reads.push_back(
+          written < 0 ? reads_.get() + place.value
+                      : static_cast<std::byte*>(set.writes[static_cast<std::size_t>(written)]));
+      place += aligned(operands.reads[read].bytes());
+    }
+  }
+  for (std::size_t read = 0; read < operands.reads.size(); ++read)
+    if (is_special(kernel, operands.reads[read])) place_special(kernel, read, operands.reads[read]);
+}
+
+/// Puts valid contents in place of noise for one operand of all sets; copies, where a single one would stay in the caches.
+void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
+  const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(
+      special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1,
+      std::ssize(sets_)));
+  const std::size_t first = special_.size();
+  std::vector<std::byte> contents;
+  const bool is_last = read + 1 == kernel.operands().reads.size();
+  if (kernel.kind == KernelKind::MaxPoolBackward)
+    contents = pool_indices(kernel);
+  else if (is_last &&
+           ((kernel.scaled() && is_update(kernel.kind)) || kernel.kind == KernelKind::Unscale ||
+            kernel.kind == KernelKind::AdjustLossScale))
+    contents = bytes_of({0});  // overflows
+  else if ((is_last && kernel.scaled()) || kernel.kind == KernelKind::Unscale ||
+           kernel.kind == KernelKind::AdjustLossScale)
+    contents = bytes_of({1, 0});  // the scale of the loss
+  else if (kernel.kind == KernelKind::DiceLoss && operand.type == DataType::F64)
+    contents = class_sums(kernel);
+  else if (kernel.kind == KernelKind::Lars)
+    contents = bytes_of({4, 9});  // squared norms of weights and of a gradient, as good as any
+  else if (kernel.kind == KernelKind::RunningAverage)
+    contents = std::vector<std::byte>(static_cast<std::size_t>(operand.bytes().value));
+  else
+    contents =
+        operand.type == DataType::I32 ? labels(operand.elements, kernel.x[Axis::C]) : sums(kernel);
+  SP_ASSERT(std::ssize(contents) == operand.bytes().value, "{}: {} bytes for {}", kernel.key(),
+            contents.size(), operand.bytes().value);
+  for (std::size_t i = 0; i < copies; ++i) {
+    special_.push_back(allocate(backend_, operand.bytes()));
+    backend_.upload(Track::Compute, special_.back().get(), contents.data(), operand.bytes());
+  }
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    sets_[i].reads[read] = special_[first + i % copies].get();
+  backend_.synchronize(Track::Compute);
+}
+
+/// Where the maxima of noise are: what the forward kernel says.
+std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
+  Kernel forward = kernel;
+  forward.kind = KernelKind::MaxPoolForward;
+  const Operands operands = forward.operands();
+  const DeviceMemory x = allocate(backend_, operands.reads[0].bytes()),
+                     y = allocate(backend_, operands.writes[0].bytes()),
+                     index = allocate(backend_, operands.writes[1].bytes());
+  noise_.write(x.get(), operands.reads[0].bytes());
+  const auto prepared = backend_.prepare(forward);
+  const std::array<const void*, 1> reads{x.get()};
+  const std::array<void*, 2> writes{y.get(), index.get()};
+  backend_.enqueue(Track::Compute, *prepared, reads, writes, workspace(prepared->workspace()), {});
+  std::vector<std::byte> contents(static_cast<std::size_t>(operands.writes[1].bytes().value));
+  backend_.download(Track::Compute, contents.data(), index.get(), operands.writes[1].bytes());
+  backend_.synchronize(Track::Compute);
+  return contents;
+}
+
+void KernelBuffers::refresh(const Kernel& kernel, int run) {
+  const Operands operands = kernel.operands();
+  for (const RecentUse& use : recent_uses(kernel)) {
+    const Operand& operand = operands.reads[use.read];
+    if (is_special(kernel, operand)) continue;
+    const void* buffer = set(run).reads[use.read];
+    if (use.written)
+      noise_.write(const_cast<void*>(buffer), operand.bytes(), operand.type);
+    else
+      noise_.read(buffer, operand.bytes());
+  }
+}
+
+void* KernelBuffers::workspace(Bytes bytes) {
+  if (bytes > workspace_bytes_ || !workspace_) {
+    workspace_.reset();
+    workspace_ = allocate(backend_, bytes);
+    workspace_bytes_ = bytes;
+  }
+  return workspace_.get();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,21 @@
+#pragma once
+// An activation behind another kernel, in both directions.
+#include "model/partition/program/kernel.hpp"
+#include "runtime/cuda/kernels/support/launch.hpp"
+
+namespace stratplan::own {
+
+struct FusedActivation {
+  float slope;  ///< factor of negative results
+
+  explicit FusedActivation(const Kernel& kernel)
+      : slope(static_cast<float>(kernel.epilogue().slope())) {}
+  SP_DEVICE float result(float x) const { return passed(x, x); }
+  /// Gradient of what was activated, from that of the result y.
+  SP_DEVICE float passed(float y, float dy) const {
+    if (y > 0) return dy;
+    return slope == 0 ? 0 : dy * slope;
+  }
+};
+
+}  // namespace stratplan::own

@@ -1,0 +1,54 @@
+#pragma once
+// Elements side by side that are loaded and stored at once: four floats are the widest access of a device.
+#include <cstdint>
+#include <initializer_list>
+
+#include "runtime/cuda/kernels/support/launch.hpp"
+#include "runtime/device/float16.hpp"
+
+namespace stratplan::own {
+
+inline constexpr int pack_bytes = 16;
+inline constexpr int pack_width = 4;  ///< floats
+
+template <class T, int width>
+struct alignas(width * sizeof(T)) Pack {
+  T value[width];
+  SP_DEVICE T& operator[](int i) { return value[i]; }
+  SP_DEVICE const T& operator[](int i) const { return value[i]; }
+};
+
+template <class T>
+inline constexpr bool is_float16 = std::is_same_v<T, Float16> || std::is_same_v<T, Bfloat16>;
+
+/// Numbers of 16 bits are floats once they are loaded, and rounded as they are stored.
+template <int width, class T>
+SP_DEVICE auto load(const T* from) {
+  const auto stored = *reinterpret_cast<const Pack<T, width>*>(from);
+  if constexpr (is_float16<T>) {
+    Pack<float, width> pack;
+    for (int k = 0; k < width; ++k) pack[k] = stored[k];
+    return pack;
+  } else {
+    return stored;
+  }
+}
+template <class T, class Computed, int width>
+SP_DEVICE void store(T* to, const Pack<Computed, width>& pack) {
+  if constexpr (is_float16<T>) {
+    Pack<T, width> stored;
+    for (int k = 0; k < width; ++k) stored[k] = T(pack[k]);
+    *reinterpret_cast<Pack<T, width>*>(to) = stored;
+  } else {
+    *reinterpret_cast<Pack<T, width>*>(to) = pack;
+  }
+}
+
+/// Whether packs may begin at all of these addresses; what is not there (null) does not object.
+inline bool aligned(std::initializer_list<const void*> addresses) {
+  for (const void* address : addresses)
+    if (reinterpret_cast<std::uintptr_t>(address) % pack_bytes != 0) return false;
+  return true;
+}
+
+}  // namespace stratplan::own

@@ -1,0 +1,113 @@
+#pragma once
+// Any kernel of our own, which is any but convolutions, and the scratch memory that it needs.
+#include <stdexcept>
+
+#include "runtime/cuda/kernels/activations.hpp"
+#include "runtime/cuda/kernels/batch_norm.hpp"
+#include "runtime/cuda/kernels/bias.hpp"
+#include "runtime/cuda/kernels/binary.hpp"
+#include "runtime/cuda/kernels/element_wise.hpp"
+#include "runtime/cuda/kernels/local_response.hpp"
+#include "runtime/cuda/kernels/loss.hpp"
+#include "runtime/cuda/kernels/loss_scale.hpp"
+#include "runtime/cuda/kernels/movement.hpp"
+#include "runtime/cuda/kernels/optimizer.hpp"
+#include "runtime/cuda/kernels/pointwise.hpp"
+#include "runtime/cuda/kernels/pooling.hpp"
+#include "runtime/cuda/kernels/softmax.hpp"
+#include "runtime/cuda/kernels/upsampling.hpp"
+
+namespace stratplan::own {
+
+/// T: what activations are stored in.
+template <class T, class Launch>
+void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case BiasAdd: return bias_add<T>(kernel, call, launch);
+    case BiasGradient: return bias_gradient<T>(kernel, call, launch);
+    case MaxPoolForward: return max_pool_forward<T>(kernel, call, launch);
+    case MaxPoolBackward: return max_pool_backward<T>(kernel, call, launch);
+    case AveragePoolForward: return average_pool_forward<T>(kernel, call, launch);
+    case AveragePoolBackward: return average_pool_backward<T>(kernel, call, launch);
+    case SpatialMeanForward: return spatial_mean_forward<T>(kernel, call, launch);
+    case SpatialMeanBackward: return spatial_mean_backward<T>(kernel, call, launch);
+    case BatchNormStatistics: return batch_norm_statistics<T>(kernel, call, launch);
+    case BatchNormForward: return batch_norm_forward<T>(kernel, call, launch);
+    case BatchNormBackwardSums: return batch_norm_backward_sums<T>(kernel, call, launch);
+    case BatchNormBackward: return batch_norm_backward<T>(kernel, call, launch);
+    case PointwiseForward: return pointwise_forward<T>(kernel, call, launch);
+    case PointwiseBackward: return pointwise_backward<T>(kernel, call, launch);
+    case BinaryForward: return binary_forward<T>(kernel, call, launch);
+    case BinaryBackward: return binary_backward<T>(kernel, call, launch);
+    case Add: return add<T>(kernel, call, launch);
+    case Dropout: return dropout<T>(kernel, call, launch);
+    case SoftmaxCrossEntropy: return softmax_cross_entropy<T>(kernel, call, launch);
+    case MeanSquaredError: return mean_squared_error<T>(kernel, call, launch);
+    case CopyRegion: return copy_region(kernel, call, launch);
+    case Fill: return fill(kernel, call, launch);
+    case SgdMomentum: return sgd_momentum(kernel, call, launch);
+    case PreluForward: return prelu_forward<T>(kernel, call, launch);
+    case PreluBackward: return prelu_backward<T>(kernel, call, launch);
+    case PreluGradient: return prelu_gradient<T>(kernel, call, launch);
+    case SoftmaxForward: return softmax_forward<T>(kernel, call, launch);
+    case SoftmaxBackward: return softmax_backward<T>(kernel, call, launch);
+    case LocalResponseForward: return local_response_forward<T>(kernel, call, launch);
+    case LocalResponseBackward: return local_response_backward<T>(kernel, call, launch);
+    case DiceSums: return dice_sums<T>(kernel, call, launch);
+    case DiceLoss: return dice_loss<T>(kernel, call, launch);
+    case UpsampleForward: return upsample_forward<T>(kernel, call, launch);
+    case UpsampleBackward: return upsample_backward<T>(kernel, call, launch);
+    case Sgd: return sgd(kernel, call, launch);
+    case SgdNesterov: return sgd_nesterov(kernel, call, launch);
+    case Adam: return adam(kernel, call, launch);
+    case AdamW: return adamw(kernel, call, launch);
+    case SquaredNorms: return squared_norms(kernel, call, launch);
+    case Lars: return lars(kernel, call, launch);
+    case BatchNormMoments: return batch_norm_moments(kernel, call, launch);
+    case RunningAverage: return running_average(kernel, call, launch);
+    case BatchNormInference: return batch_norm_inference<T>(kernel, call, launch);
+    case Convert: return convert(kernel, call, launch);
+    case Unscale: return unscale(kernel, call, launch);
+    case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
+    case ConvolutionForward:
+    case ConvolutionBackwardData:
+    case ConvolutionBackwardFilter: break;
+  }
+  throw std::logic_error("no own kernel of kind " + std::string(name_of(kernel.kind)));
+}
+
+template <class Launch>
+void run(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const DataType stored = works_on_activations(kernel.kind) ? kernel.type : DataType::F32;
+  if (stored == DataType::F16) return run_on<Float16>(kernel, call, launch);
+  if (stored == DataType::BF16) return run_on<Bfloat16>(kernel, call, launch);
+  run_on<float>(kernel, call, launch);
+}
+
+inline Bytes workspace(const Kernel& kernel) {
+  using enum KernelKind;
+  switch (kernel.kind) {
+    case BiasGradient: return SumPlan(one_set(kernel.y), kernel.y[Axis::C], 1).workspace();
+    case PreluGradient: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 1).workspace();
+    case DiceSums: return SumPlan(one_set(kernel.x), kernel.x[Axis::C], 3).workspace();
+    case SpatialMeanForward:
+      return SumPlan(a_set_each_sample(kernel.x), kernel.x[Axis::C], 1).workspace();
+    case BatchNormStatistics: return SumPlan(sets_of(kernel), kernel.x[Axis::C], 2).workspace();
+    case BatchNormForward: return group_sums_bytes(kernel);
+    case BatchNormBackward: return group_sums_bytes(kernel) * 2;
+    case BatchNormBackwardSums: return backward_sums_workspace(kernel);
+    case SoftmaxForward: return row_workspace<SoftmaxRow<float>>(kernel);
+    case SoftmaxBackward: return row_workspace<SoftmaxGradientRow<float>>(kernel);
+    case SoftmaxCrossEntropy: return cross_entropy_workspace(kernel);
+    case MeanSquaredError: return SumPlan(one_set(kernel.x.elements()), 1, 1).workspace();
+    case DiceLoss: return SumPlan(one_set(kernel.x[Axis::C]), 1, 1).workspace();
+    case SquaredNorms: return SumPlan(one_set(kernel.y.elements()), 1, 2).workspace();
+    case Unscale: return SumPlan(one_set(kernel.y.elements()), 1, 1).workspace();
+    case LocalResponseBackward: return local_response_workspace(kernel);
+    case BinaryBackward: return RepeatedSum(kernel).workspace();
+    default: return {0};
+  }
+}
+
+}  // namespace stratplan::own

@@ -1,0 +1,52 @@
+#pragma once
+// What blocks of threads do that play the part of a communication library's kernels: they copy memory, piece by piece, and wait behind each until it is due.
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/cuda/kernels/support/pack.hpp"
+#include "runtime/device/backend.hpp"
+
+namespace stratplan::own {
+
+/// How they share out the pieces, and how long one takes at least.
+struct TrafficPlan {
+  static constexpr int threads = 512;      ///< of a block; NCCL's have 512 to 640
+  static constexpr int packs_at_once = 4;  ///< of a thread, on their way together
+  static constexpr std::int64_t piece_packs = threads * packs_at_once;
+  static constexpr std::int64_t piece_bytes = piece_packs * pack_bytes;
+
+  int blocks = 0;
+  std::int64_t pieces = 0;            ///< of all blocks together
+  std::int64_t pieces_in_buffer = 0;  ///< then they begin again at its start
+  std::int64_t cycles_per_piece = 0;  ///< of one block
+
+  /// `clock`: cycles per second. Bytes are rounded up to whole pieces; the buffer has room for one at least.
+  TrafficPlan(const EmulatedTraffic& traffic, Bytes buffer, double clock)
+      : blocks(traffic.blocks),
+        pieces((traffic.bytes.value + piece_bytes - 1) / piece_bytes),
+        pieces_in_buffer(std::max<std::int64_t>(buffer.value / piece_bytes, 1)),
+        cycles_per_piece(static_cast<std::int64_t>(static_cast<double>(piece_bytes) * blocks /
+                                                   traffic.bytes_per_s * clock)) {}
+};
+
+/// One thread's part. `clock()`: cycles since any moment.
+template <class Clock>
+SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread,
+                           Pack<float, pack_width>* to, const Pack<float, pack_width>* from,
+                           const Clock& clock) {
+  const std::int64_t start = clock();
+  std::int64_t due = 0;
+  for (std::int64_t piece = block; piece < plan.pieces; piece += plan.blocks) {
+    const std::int64_t first = piece % plan.pieces_in_buffer * TrafficPlan::piece_packs + thread;
+    Pack<float, pack_width> packs[TrafficPlan::packs_at_once];
+    for (int k = 0; k < TrafficPlan::packs_at_once; ++k)
+      packs[k] = from[first + k * TrafficPlan::threads];
+    for (int k = 0; k < TrafficPlan::packs_at_once; ++k)
+      to[first + k * TrafficPlan::threads] = packs[k];
+    due += plan.cycles_per_piece;
+    while (clock() - start < due) {
+    }
+  }
+}
+
+}  // namespace stratplan::own

@@ -1,0 +1,123 @@
+#pragma once
+// Each output element is a product of mixtures along D, H and W (model/network/scale.hpp); backward, each input gathers from the outputs that mix it.
+#include "model/partition/program/kernel.hpp"
+#include "runtime/cuda/kernels/support/places.hpp"
+#include "runtime/device/kernel_call.hpp"
+
+namespace stratplan::own {
+
+/// The inputs that an output mixes along one axis; the second may have no share.
+struct Mixed {
+  std::int64_t input[2];
+  float share[2];
+
+  SP_DEVICE Mixed(const Scale& scale, std::int64_t output, std::int64_t extent) {
+    const Mixture found = mixture(scale, output);
+    input[0] = found.before < 0 ? 0 : found.before < extent ? found.before : extent - 1;
+    input[1] = found.after < 0 ? 0 : found.after < extent ? found.after : extent - 1;
+    share[1] = static_cast<float>(found.share);
+    share[0] = 1 - share[1];
+  }
+};
+
+/// The outputs [first, last) that mix an input along one axis. With `scale.linear` the shares of an input rise and fall like a tent over the outputs, but for
+/// the ends: there the end itself counts in place of what lies beyond.
+struct Mixers {
+  std::int64_t first, last;  ///< outputs of the piece
+  std::int64_t factor, start;
+  bool linear, at_begin, at_end;
+
+  SP_DEVICE Mixers(const Scale& scale, std::int64_t input, std::int64_t input_extent,
+                   std::int64_t output_extent)
+      : factor(scale.factor),
+        linear(scale.linear),
+        at_begin(input == 0),
+        at_end(input + 1 == input_extent) {
+    // In halves of an output element from the centre of the input before: an output is 2 * output + start, of [0, 4 * factor).
+    start = 2 * scale.phase + 1 + factor - 2 * factor * input;
+    const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
+    const std::int64_t end = linear ? half_up(4 * factor - start) : begin + factor;
+    first = begin < 0 ? 0 : begin;
+    last = end < output_extent ? end : output_extent;
+  }
+  SP_DEVICE float share(std::int64_t output) const {
+    if (!linear) return 1;
+    const std::int64_t halves = 2 * output + start, rising = halves < 2 * factor;
+    if ((rising && at_begin) || (!rising && at_end)) return 1;
+    return static_cast<float>(rising ? halves : 4 * factor - halves) /
+           static_cast<float>(2 * factor);
+  }
+
+ private:
+  SP_DEVICE static std::int64_t half_up(std::int64_t value) {
+    return value < 0 ? value / 2 : (value + 1) / 2;
+  }
+};
+
+template <class T>
+struct UpsampleForwardWork {
+  Shape x;
+  Scale d, h, w;
+  const T* from;
+  T* to;
+
+  template <int width>
+  SP_DEVICE void run(const Place& at) const {
+    const Mixed along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]),
+        along_w(w, at.w, x[Axis::W]);
+    Pack<float, width> sum{};
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j)
+        for (int k = 0; k < 2; ++k) {
+          const float share = along_d.share[i] * along_h.share[j] * along_w.share[k];
+          if (!(share > 0)) continue;
+          const auto value = load<width>(
+              from + row_of(x, at.n, along_d.input[i], along_h.input[j], along_w.input[k]) +
+              at.channel);
+          for (int c = 0; c < width; ++c) sum[c] += share * value[c];
+        }
+    store(to + at.element, sum);
+  }
+};
+template <class T, class Launch>
+void upsample_forward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
+  const T* x = call.read<T>(0);
+  T* y = call.write<T>(0);
+  for_places(launch, kernel.y, {x, y}, UpsampleForwardWork<T>{kernel.x, d, h, w, x, y});
+}
+
+template <class T>
+struct UpsampleBackwardWork {
+  Shape x, y;
+  Scale d, h, w;
+  const T* dy;
+  T* dx;
+
+  template <int width>
+  SP_DEVICE void run(const Place& at) const {
+    const Mixers along_d(d, at.d, x[Axis::D], y[Axis::D]), along_h(h, at.h, x[Axis::H], y[Axis::H]),
+        along_w(w, at.w, x[Axis::W], y[Axis::W]);
+    Pack<float, width> sum{};
+    for (std::int64_t od = along_d.first; od < along_d.last; ++od)
+      for (std::int64_t oh = along_h.first; oh < along_h.last; ++oh) {
+        const float outer = along_d.share(od) * along_h.share(oh);
+        for (std::int64_t ow = along_w.first; ow < along_w.last; ++ow) {
+          const auto gradient = load<width>(dy + row_of(y, at.n, od, oh, ow) + at.channel);
+          const float share = outer * along_w.share(ow);
+          for (int c = 0; c < width; ++c) sum[c] += share * gradient[c];
+        }
+      }
+    store(dx + at.element, sum);
+  }
+};
+template <class T, class Launch>
+void upsample_backward(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  const auto& [d, h, w] = kernel.as<UpsampleAttributes>().scales;
+  const T* dy = call.read<T>(0);
+  T* dx = call.write<T>(0);
+  for_places(launch, kernel.x, {dy, dx},
+             UpsampleBackwardWork<T>{kernel.x, kernel.y, d, h, w, dy, dx});
+}
+
+}  // namespace stratplan::own

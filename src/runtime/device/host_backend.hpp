@@ -1,0 +1,102 @@
+#pragma once
+// What the backends on processors share: memory is the host's, the stream is an inline queue that has always finished.
+#include <sys/mman.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "runtime/device/backend.hpp"
+#include "runtime/device/kernel_call.hpp"
+
+namespace stratplan {
+
+class HostKernel : public PreparedKernel {
+ public:
+  virtual void run(const KernelCall& call) = 0;
+};
+
+/// A kernel that is a function of its description; `workspace` is what the function needs.
+class FunctionKernel : public HostKernel {
+ public:
+  using Function = void (*)(const Kernel& kernel, const KernelCall& call);
+
+  FunctionKernel(Kernel kernel, Function function, std::string implementation,
+                 Bytes workspace = {0})
+      : kernel_(std::move(kernel)),
+        function_(function),
+        implementation_(std::move(implementation)),
+        workspace_(workspace) {}
+  Bytes workspace() const override { return workspace_; }
+  std::string implementation() const override { return implementation_; }
+  void run(const KernelCall& call) override { function_(kernel_, call); }
+
+ private:
+  Kernel kernel_;
+  Function function_;
+  std::string implementation_;
+  Bytes workspace_;
+};
+
+class HostBackend : public Backend {
+ public:
+  void* allocate(Bytes bytes) override {
+    // Large buffers on huge pages: kernels that walk many rows at once would otherwise miss the translation cache.
+    const std::size_t alignment = bytes.value >= huge_page ? huge_page : 64;
+    const std::size_t size = (static_cast<std::size_t>(bytes.value) / alignment + 1) * alignment;
+    void* memory = std::aligned_alloc(alignment, size);
+    if (memory == nullptr)
+      throw EnvironmentError("out of memory: " + std::to_string(bytes.value) + " bytes");
+    if (alignment == huge_page) madvise(memory, size, MADV_HUGEPAGE);
+    return memory;
+  }
+  void release(void* memory) noexcept override { std::free(memory); }
+
+  void enqueue(Stream, PreparedKernel& kernel, std::span<const void* const> reads,
+               std::span<void* const> writes, void* workspace,
+               const KernelContext& context) override {
+    static_cast<HostKernel&>(kernel).run({reads, writes, workspace, context});
+  }
+  void upload(Stream, void* device, const void* host, Bytes bytes) override {
+    std::memcpy(device, host, static_cast<std::size_t>(bytes.value));
+  }
+  void download(Stream, void* host, const void* device, Bytes bytes) override {
+    std::memcpy(host, device, static_cast<std::size_t>(bytes.value));
+  }
+  /// Nanoseconds of the clock.
+  Event record(Stream, Event) override {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  }
+  Seconds elapsed(Event from, Event to) override { return {static_cast<double>(to - from) * 1e-9}; }
+  void wait(Stream, Event) override {}
+  void synchronize(Stream) override {}
+
+ private:
+  static constexpr std::int64_t huge_page = 2 << 20;
+};
+
+/// What LARS scales a tensor's gradient by, from the sums of squares of weights and gradient; 1 where either is zero (a fresh or a frozen tensor).
+inline double lars_scale(const double* squared_norms, const KernelContext& context) {
+  const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
+  return weights > 0 && gradient > 0
+             ? context.trust * weights / (gradient + context.weight_decay * weights)
+             : 1;
+}
+
+/// A bug in whoever described the kernel: kinds of one shape hold it in x and y.
+inline void check_shapes(const Kernel& kernel) {
+  using enum KernelKind;
+  const KernelKind kind = kernel.kind;
+  const bool two_shapes = kind <= SpatialMeanBackward || kind == CopyRegion ||
+                          kind == UpsampleForward || kind == UpsampleBackward ||
+                          kind == BinaryForward || kind == BinaryBackward;
+  SP_ASSERT(two_shapes || kernel.x == kernel.y, "{}", kernel.key());
+}
+
+}  // namespace stratplan

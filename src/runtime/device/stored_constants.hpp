@@ -1,0 +1,18 @@
+#pragma once
+#include "model/network/pointwise.hpp"
+#include "runtime/device/float16.hpp"
+
+namespace stratplan {
+
+/// A pointwise function's constants as its kernels are to use them on tensors of a type.
+inline pointwise::Constants<double> stored_constants(const Activation& pointwise, DataType type) {
+  pointwise::Constants<double> constants = pointwise.constants;
+  if (!row_of(pointwise.function).stored_constants) return constants;
+  for (double& constant : constants) {
+    const auto single = static_cast<float>(constant);
+    constant = is_narrow(type) ? nearest(type, single) : single;
+  }
+  return constants;
+}
+
+}  // namespace stratplan

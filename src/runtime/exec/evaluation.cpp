@@ -1,0 +1,63 @@
+#include "runtime/exec/evaluation.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace stratplan {
+namespace {
+
+/// Counts where the greatest of a position's channels is the label's. Ranks that hold copies count them all: each position has as many, so shares stay right.
+class Hits {
+ public:
+  Hits(const Program& program, Executor& executor) : program_(program), executor_(executor) {}
+
+  /// Looks at what a loss with labels, which has just been computed, has read.
+  void after(std::size_t index) {
+    const Step& step = program_.steps[index];
+    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy &&
+                     compute->kernel.kind != KernelKind::DiceSums))
+      return;
+    labels_.resize(static_cast<std::size_t>(program_.buffer(step.reads[1]).region.elements()));
+    executor_.download_floats(step.reads[0], values_);
+    executor_.download(step.reads[1], labels_.data());
+    const std::int64_t channels = compute->kernel.x[Axis::C];
+    auto row = values_.begin();
+    for (const std::int32_t label : labels_) {
+      hits_ += std::max_element(row, row + channels) - row == label;
+      row += channels;
+    }
+    positions_ += std::ssize(labels_);
+  }
+
+  /// Over all ranks; nothing if there were no labels.
+  std::optional<double> share(Communicator& communicator) const {
+    std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
+    communicator.all_reduce(Track::Compute, all_ranks(communicator), sums.data(), sums.size(),
+                            DataType::F64);
+    communicator.synchronize(Track::Compute);
+    return sums[1] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
+  }
+
+ private:
+  const Program& program_;
+  Executor& executor_;
+  std::vector<float> values_;
+  std::vector<std::int32_t> labels_;
+  std::int64_t hits_ = 0, positions_ = 0;
+};
+
+}  // namespace
+
+Evaluation evaluate(const Network& network, const Program& program, Executor& executor,
+                    Communicator& communicator, std::int64_t batches) {
+  Hits hits(program, executor);
+  double sum = 0;
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    executor.run(batch, [&](std::size_t step) { hits.after(step); });
+    sum += executor.loss();
+  }
+  return {batches * network.batch, sum / static_cast<double>(batches), hits.share(communicator)};
+}
+
+}  // namespace stratplan

@@ -1,0 +1,434 @@
+#include "runtime/exec/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "model/base/assert.hpp"
+#include "runtime/device/float16.hpp"
+
+namespace stratplan {
+namespace {
+
+/// One stream keeps program order on any device; a processor's is an inline queue that has always finished.
+constexpr Backend::Stream stream = Track::Compute;
+
+constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
+
+Seconds now() {
+  return {
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()};
+}
+
+}  // namespace
+
+StepNumbers TrainingSettings::numbers_at(std::int64_t step) const {
+  const auto updates = static_cast<double>(step + 1);
+  return {step, learning_rate_at(step), 1 - std::pow(beta1, updates), 1 - std::pow(beta2, updates)};
+}
+
+Executor::Executor(const Network& network, const Program& program, Backend& backend,
+                   Communicator& communicator, DataSource& data, const TrainingSettings& settings,
+                   FlightRecorder recorder)
+    : network_(network),
+      program_(program),
+      backend_(backend),
+      communicator_(communicator),
+      data_(data),
+      settings_(settings),
+      recorder_(std::move(recorder)) {
+  SP_ASSERT(program.rank == communicator.rank() && program.ranks == communicator.size(),
+            "program of rank {}/{} on rank {}/{}", program.rank, program.ranks, communicator.rank(),
+            communicator.size());
+  memory_.arena = program.arena;
+  memory_.persistent = program.persistent;
+  arena_ = allocate(memory_.arena);
+  persistent_ = allocate(memory_.persistent);
+  fill(persistent_, memory_.persistent, 0);
+  told_ = allocate_host({sizeof(StepNumbers)});
+  now_ = allocate({sizeof(StepNumbers)});
+  for (const Step& step : program.steps) prepared_.push_back(prepare(step));
+  for (const auto& [kernel, prepared] : kernels_)
+    memory_.workspace = std::max(memory_.workspace, prepared->workspace());
+  workspace_ = allocate(memory_.workspace);
+  for (std::size_t i = 0; i < program.steps.size(); ++i)
+    spans_.push_back({static_cast<int>(i), {}, {}});
+  begins_.assign(program.steps.size(), Backend::none);
+  ends_ = begins_;
+  std::vector<std::vector<Track>> awaited = awaited_tracks(program);
+  for (std::size_t i = 0; i < awaited.size(); ++i) prepared_[i].awaits = std::move(awaited[i]);
+  if (program.concurrent_tracks)
+    for (const Track track : tracks)
+      under_way_[static_cast<std::size_t>(track)].reserve(program.steps.size());
+  communicator.overlap(program.concurrent_tracks);
+}
+
+Executor::DeviceMemory Executor::allocate(Bytes bytes) {
+  return DeviceMemory(bytes.value > 0 ? backend_.allocate(bytes) : nullptr, {&backend_});
+}
+Executor::HostMemory Executor::allocate_host(Bytes bytes) {
+  return HostMemory(backend_.allocate_host(bytes), {&backend_});
+}
+
+std::byte* Executor::address(BufferId id) const {
+  const Buffer& buffer = program_.buffer(id);
+  if (buffer.inside >= 0) return address(buffer.inside) + buffer.offset.value;
+  return static_cast<std::byte*>(buffer.persistent ? persistent_.get() : arena_.get()) +
+         buffer.offset.value;
+}
+
+Executor::Prepared Executor::prepare(const Step& step) {
+  Prepared prepared;
+  for (const BufferId read : step.reads) prepared.reads.push_back(address(read));
+  for (const BufferId write : step.writes) prepared.writes.push_back(address(write));
+  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
+    prepared.kernel = prepare(compute->kernel);
+    KernelContext& context = prepared.context;
+    context.seed = settings_.seed;
+    context.now = static_cast<const StepNumbers*>(now_.get());
+    context.layer =
+        step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
+    context.region = compute->region;
+    context.global = compute->global;
+    context.momentum = settings_.momentum;
+    context.weight_decay = settings_.weight_decay;
+    context.beta1 = settings_.beta1;
+    context.beta2 = settings_.beta2;
+    context.epsilon = settings_.epsilon;
+    context.trust = settings_.trust;
+    context.scale_growth_steps = settings_.loss_scale.growth_steps;
+  } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+    prepared.parts = parts(*exchange);
+  } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+    prepared.way = &way(collective->way);
+    prepared.group = prepared.way->group(collective->group);
+  }
+  return prepared;
+}
+
+PreparedKernel* Executor::prepare(const Kernel& kernel) {
+  const auto [place, fresh] = kernels_.try_emplace(kernel);
+  if (fresh) {
+    const auto chosen = program_.implementations.find(kernel.key());
+    place->second = backend_.prepare(
+        kernel, chosen == program_.implementations.end() ? std::string() : chosen->second);
+  }
+  return place->second.get();
+}
+
+/// In the order of the ways, which is the same on all ranks: each of them may wait for the others.
+std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeStep& exchange) const {
+  std::map<WayId, PartOfExchange> parts;
+  const auto part = [&](const Message& message) -> PartOfExchange& {
+    return parts.try_emplace(message.way, PartOfExchange{&way(message.way), {}, {}}).first->second;
+  };
+  const auto parcel = [&](const Message& message) {
+    return Communicator::Parcel{message.peer, address(message.buffer), message.bytes};
+  };
+  for (const Message& message : exchange.sends) part(message).sends.push_back(parcel(message));
+  for (const Message& message : exchange.receives)
+    part(message).receives.push_back(parcel(message));
+  std::vector<PartOfExchange> in_order;
+  for (auto& [id, of_way] : parts) in_order.push_back(std::move(of_way));
+  return in_order;
+}
+
+bool Executor::captured(const Step& step) const {
+  if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+    return way(collective->way).captured();
+  const auto by_stream = [&](const Message& message) { return way(message.way).captured(); };
+  const auto& exchange = std::get<ExchangeStep>(step.body);
+  return std::ranges::all_of(exchange.sends, by_stream) &&
+         std::ranges::all_of(exchange.receives, by_stream);
+}
+
+void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
+  if (bytes.value == 0) return;
+  const std::vector<unsigned char> piece(
+      static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)),
+      static_cast<unsigned char>(value));
+  for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
+    backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(),
+                    std::min(bytes - begin, Bytes{std::ssize(piece)}));
+  backend_.synchronize(stream);
+}
+
+void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
+
+/// What kernels read of the step that they are in.
+void Executor::tell(std::int64_t iteration) {
+  *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
+  backend_.upload(stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
+}
+
+void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
+  const Seconds start = now();
+  tell(iteration);
+  if (replays() && ran_ && !after_step) {
+    for (std::size_t segment = 0; segment < segments_.size(); ++segment)
+      replay(segment, iteration, start);
+  } else {
+    if (!replays()) start_ = backend_.record(stream, start_);
+    run({0, program_.steps.size()}, iteration, start, after_step);
+  }
+  ran_ = true;
+  for (const Track track : tracks) finish(track, start);
+  backend_.synchronize(stream);
+  if (!replays()) note_spans();
+  recorder_.begin({iteration});
+}
+
+void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start,
+                   const AfterStep& after_step) {
+  const bool times = !replays();
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
+    recorder_.begin({iteration, static_cast<std::int64_t>(i)});
+    for (const Track track : prepared_[i].awaits) finish(track, start);
+    // What need not wait begins where the step before it ended.
+    if (times && prepared_[i].awaits.empty())
+      begins_[i] = i == 0 ? start_ : ends_[i - 1];
+    else if (times)
+      begins_[i] = backend_.record(stream, begins_[i]);
+    execute(program_.steps[i], prepared_[i], iteration);
+    if (times) ends_[i] = backend_.record(stream, ends_[i]);
+    if (program_.concurrent_tracks) follow(i, start);
+    if (after_step) {
+      finish(program_.steps[i].track, start);
+      backend_.synchronize(stream);
+      after_step(i);
+    }
+  }
+}
+
+void Executor::note_spans() {
+  for (std::size_t i = 0; i < spans_.size(); ++i) {
+    spans_[i].start = backend_.elapsed(start_, begins_[i]);
+    if (!program_.concurrent_tracks || !communicates(program_.steps[i]))
+      spans_[i].end = backend_.elapsed(start_, ends_[i]);
+  }
+}
+
+/// Waits for what is under way on a track.
+void Executor::finish(Track track, Seconds start) {
+  std::vector<std::size_t>& steps = under_way_[static_cast<std::size_t>(track)];
+  if (steps.empty()) return;
+  communicator_.synchronize(track);
+  const Seconds end = now() - start;
+  for (const std::size_t step : steps) spans_[step].end = end;
+  steps.clear();
+}
+
+/// Between two steps: notes what is now under way, and moves it on.
+void Executor::follow(std::size_t index, Seconds start) {
+  const Step& step = program_.steps[index];
+  if (communicates(step)) under_way_[static_cast<std::size_t>(step.track)].push_back(index);
+  for (const Track track : tracks)
+    if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track))
+      finish(track, start);
+}
+
+void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
+  if (prepared.kernel) {
+    compute(prepared);
+  } else if (std::holds_alternative<LoadStep>(step.body)) {
+    const std::span<const std::byte> host = contents(step, iteration);
+    if (host.empty()) return;
+    backend_.upload(stream, prepared.writes[0], host.data(), {std::ssize(host)});
+    backend_.synchronize(stream);
+  } else {
+    communicate(step, prepared);
+    if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
+  }
+}
+
+void Executor::compute(Prepared& prepared) {
+  backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(),
+                   prepared.context);
+}
+
+/// Of a load.
+std::span<const std::byte> Executor::contents(const Step& step, std::int64_t iteration) {
+  const std::span<const std::byte> contents = data_.load(std::get<LoadStep>(step.body), iteration);
+  const Bytes bytes = program_.buffer(step.writes.at(0)).bytes();
+  SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}",
+            contents.size(), bytes.value);
+  return contents;
+}
+
+void Executor::communicate(const Step& step, const Prepared& prepared) {
+  if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+    for (const auto& [way, sends, receives] : prepared.parts)
+      way->exchange(step.track, sends, receives, exchange->tag);
+  else
+    communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
+}
+
+void Executor::communicate(const CollectiveStep& collective, Track track,
+                           const Prepared& prepared) {
+  switch (collective.op) {
+    case Collective::AllReduce: {
+      std::byte* data =
+          static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
+      return prepared.way->all_reduce(track, prepared.group, data, collective.count,
+                                      collective.type);
+    }
+    case Collective::ReduceScatter:
+      return prepared.way->reduce_scatter(track, prepared.group, prepared.reads[0],
+                                          prepared.writes[0], collective.counts, collective.type);
+    case Collective::AllGather:
+      return prepared.way->all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0],
+                                      collective.counts, collective.type);
+  }
+}
+
+// ---------------------------------------------------------------- replaying
+
+void Executor::replay_steps() {
+  SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
+  segments_ = segments_of(program_, [this](const Step& step) { return captured(step); });
+  if (replay_count().segments == 0) segments_.clear();
+  work_.resize(segments_.size());
+}
+
+void Executor::launch_steps() {
+  segments_.clear();
+  work_.clear();
+}
+
+ReplayCount Executor::replay_count() const {
+  ReplayCount count{.all_steps = program_.steps.size()};
+  for (const Segment& segment : segments_) {
+    if (!segment.replays) continue;
+    ++count.segments;
+    count.steps += segment.end - segment.first;
+  }
+  return count;
+}
+
+void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) {
+  const Segment& segment = segments_[index];
+  if (!segment.replays) return run(segment, iteration, start, {});
+  recorder_.begin({iteration, static_cast<std::int64_t>(segment.first)});
+  const bool first = !work_[index];
+  if (first) capture(index);
+  for (const Track track : prepared_[segment.first].awaits) finish(track, start);
+  for (std::size_t i = segment.first; i < segment.end; ++i)
+    if (prepared_[i].staged && (first || !data_.fixed()))
+      std::ranges::copy(contents(program_.steps[i], iteration),
+                        static_cast<std::byte*>(prepared_[i].staged.get()));
+  backend_.replay(*work_[index]);
+  if (!segment.communicates) return;
+  communicator_.replayed();
+  communicator_.synchronize(stream);
+}
+
+void Executor::capture(std::size_t index) {
+  const Segment& segment = segments_[index];
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
+    const Step& step = program_.steps[i];
+    if (!std::holds_alternative<LoadStep>(step.body)) continue;
+    if (const Bytes bytes = program_.buffer(step.writes.at(0)).bytes(); bytes.value > 0)
+      prepared_[i].staged = allocate_host(bytes);
+  }
+  try {
+    work_[index] = backend_.capture([&] { enqueue(segment); });
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(
+        fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
+                    "launches each",
+                    segment.first + 1, segment.end, program_.steps.size(), error.what()));
+  }
+}
+
+/// Nothing waits here but streams for each other.
+void Executor::enqueue(const Segment& segment) {
+  for (std::size_t i = segment.first; i < segment.end; ++i) {
+    const Step& step = program_.steps[i];
+    Prepared& prepared = prepared_[i];
+    for (const Track track : prepared.awaits) follow_track(track);
+    if (prepared.kernel) {
+      compute(prepared);
+    } else if (communicates(step)) {
+      communicate(step, prepared);
+      if (!program_.concurrent_tracks) follow_track(step.track);
+    } else if (prepared.staged) {
+      backend_.upload(stream, prepared.writes[0], prepared.staged.get(),
+                      program_.buffer(step.writes[0]).bytes());
+    }
+  }
+}
+
+/// What is enqueued next is behind all that is on the track so far.
+void Executor::follow_track(Track track) {
+  if (track == stream) return;
+  Backend::Event& passed = passed_[static_cast<std::size_t>(track)];
+  backend_.wait(stream, passed = backend_.record(track, passed));
+}
+
+// ---------------------------------------------------------------- numbers in and out
+
+double Executor::loss() {
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  if (program_.loss >= 0) download(program_.loss, &loss);
+  return loss;
+}
+
+void Executor::set_loss_scaling(const LossScaling& scaling) {
+  if (program_.loss_scale >= 0) upload(program_.loss_scale, &scaling);
+}
+
+LossScaling Executor::loss_scaling() {
+  LossScaling scaling;
+  if (program_.loss_scale >= 0) download(program_.loss_scale, &scaling);
+  return scaling;
+}
+
+void Executor::upload(BufferId buffer, const void* host) {
+  upload(buffer, {0}, host, program_.buffer(buffer).bytes());
+}
+
+void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
+  SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value,
+            begin.value, program_.buffer(buffer).bytes().value);
+  if (bytes.value == 0)
+    return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
+  backend_.upload(stream, address(buffer) + begin.value, host, bytes);
+  backend_.synchronize(stream);
+}
+
+void Executor::download(BufferId buffer, void* host) {
+  const Bytes bytes = program_.buffer(buffer).bytes();
+  if (bytes.value == 0) return;
+  backend_.download(stream, host, address(buffer), bytes);
+  backend_.synchronize(stream);
+}
+
+std::vector<float> Executor::floats(BufferId buffer) {
+  std::vector<float> values;
+  download_floats(buffer, values);
+  return values;
+}
+
+void Executor::download_floats(BufferId buffer, std::vector<float>& values) {
+  const Buffer& of = program_.buffer(buffer);
+  values.resize(static_cast<std::size_t>(of.region.elements()));
+  if (!is_narrow(of.type)) {
+    SP_ASSERT(of.type == DataType::F32, "{} holds {}", of.name, name_of(of.type));
+    return download(buffer, values.data());
+  }
+  stored_.resize(values.size());
+  download(buffer, stored_.data());
+  widen(of.type, stored_.data(), values.data(), std::ssize(values));
+}
+
+void Executor::upload_floats(BufferId buffer, const std::vector<float>& values) {
+  const Buffer& of = program_.buffer(buffer);
+  if (!is_narrow(of.type)) return upload(buffer, values.data());
+  std::vector<std::uint16_t> stored(values.size());
+  narrow(of.type, values.data(), stored.data(), std::ssize(values));
+  upload(buffer, stored.data());
+}
+
+}  // namespace stratplan

@@ -1,0 +1,62 @@
+#include "runtime/exec/segments.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace stratplan {
+namespace {
+
+/// As long as may be.
+std::vector<Segment> runs_of(const Program& program,
+                             const std::function<bool(const Step&)>& captured) {
+  const std::vector<std::vector<Track>> awaited = awaited_tracks(program);
+  const bool all_captured = std::ranges::all_of(
+      program.steps, [&](const Step& step) { return !communicates(step) || captured(step); });
+  std::vector<Segment> runs;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const bool communication = communicates(program.steps[i]),
+               replays = !communication || captured(program.steps[i]);
+    const bool host_waits = !all_captured && !awaited[i].empty();
+    if (runs.empty() || host_waits || replays != runs.back().replays)
+      runs.push_back({i, i, replays, false});
+    runs.back().end = i + 1;
+    runs.back().communicates = runs.back().communicates || communication;
+  }
+  return runs;
+}
+
+}  // namespace
+
+std::vector<std::vector<Track>> awaited_tracks(const Program& program) {
+  std::vector<std::vector<Track>> awaited(program.steps.size());
+  if (!program.concurrent_tracks) return awaited;
+  const std::vector<std::vector<int>> before = dependences(program);
+  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last step that has been waited for
+  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
+    for (const int earlier : before[static_cast<std::size_t>(i)]) {
+      const Step& step = program.steps[static_cast<std::size_t>(earlier)];
+      int& last = finished[static_cast<std::size_t>(step.track)];
+      if (!communicates(step) || earlier <= last) continue;
+      last = i - 1;
+      awaited[static_cast<std::size_t>(i)].push_back(step.track);
+    }
+  }
+  return awaited;
+}
+
+std::vector<Segment> segments_of(const Program& program,
+                                 const std::function<bool(const Step&)>& captured) {
+  std::vector<Segment> segments;
+  for (Segment run : runs_of(program, captured)) {
+    run.replays = run.replays && run.end - run.first > 1;
+    if (!segments.empty() && !run.replays && !segments.back().replays) {
+      segments.back().end = run.end;
+      segments.back().communicates = segments.back().communicates || run.communicates;
+    } else {
+      segments.push_back(run);
+    }
+  }
+  return segments;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,34 @@
+#pragma once
+// How the steps of a program hang together for whoever runs them: on which tracks each waits, and which runs of them the host has no part in.
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "model/partition/program/program.hpp"
+
+namespace stratplan {
+
+/// By step: the tracks on which something may be under way that it depends on; nothing where communication does not go on beside the kernels. Waiting for a track
+/// waits for all that is under way on it, so later steps need not wait for that again.
+std::vector<std::vector<Track>> awaited_tracks(const Program& program);
+
+/// Steps [first, end).
+struct Segment {
+  std::size_t first = 0, end = 0;
+  bool replays =
+      false;  ///< the host has no part in them: they may be captured together, once, and replayed
+  bool communicates = false;
+  friend bool operator==(const Segment&, const Segment&) = default;
+};
+
+/// All steps, in order. Those that replay are as long as may be, and two steps at least, for one replay is launched like one kernel. `captured`: of a step that
+/// communicates, whether its verb may be (Communicator::captured); else the host communicates, and waits for it, between the segments. Loads are no hindrance:
+/// the host fills their memory before.
+///
+///   program            kernel load kernel exchange kernel kernel all-reduce kernel exchange
+///   captured           [replays                                                            ]
+///   not captured       [replays          ][       ][replays     ][                         ]
+std::vector<Segment> segments_of(const Program& program,
+                                 const std::function<bool(const Step&)>& captured);
+
+}  // namespace stratplan

@@ -1,0 +1,200 @@
+#include "runtime/exec/trainer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "model/base/assert.hpp"
+#include "model/base/philox.hpp"
+#include "model/base/statistics.hpp"
+#include "runtime/device/tensor.hpp"
+#include "runtime/exec/parameter_storage.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest weights might be the most memory that a run ever takes.
+/// Of what is added the buffer holds the elements `held`. To be ended by flush().
+class Writer {
+ public:
+  Writer(Executor& executor, BufferId buffer, Interval held)
+      : executor_(executor), buffer_(buffer), held_(held) {
+    piece_.reserve(1 << 16);
+  }
+
+  void add(float value) {
+    if (const std::int64_t element = added_++; element < held_.begin || element >= held_.end)
+      return;
+    piece_.push_back(value);
+    if (piece_.size() == piece_.capacity()) flush();
+  }
+
+  void flush() {
+    const Bytes bytes{std::ssize(piece_) * size_of(DataType::F32)};
+    executor_.upload(buffer_, begin_, piece_.data(), bytes);
+    begin_ += bytes;
+    piece_.clear();
+  }
+
+ private:
+  Executor& executor_;
+  BufferId buffer_;
+  Interval held_;
+  std::int64_t added_ = 0;
+  Bytes begin_{};
+  std::vector<float> piece_;
+};
+
+void write_weights(const Program& program, const ParameterSlice& slice, double fan_in,
+                   const RandomStream& stream, Executor& executor) {
+  Writer writer(executor, slice.value, held(program, slice, ParameterPart::Value));
+  const double deviation = std::sqrt(2 / fan_in);
+  for_each_row(
+      slice.region, slice.global, [&](std::int64_t, std::int64_t global, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i)
+          writer.add(static_cast<float>(deviation *
+                                        stream.normal(static_cast<std::uint64_t>(global + i))));
+      });
+  writer.flush();
+}
+
+/// Of all that is not drawn at random.
+float start_of(ParameterSlice::What what) {
+  if (what == ParameterSlice::What::Scale) return 1.0F;
+  return what == ParameterSlice::What::Slope ? 0.25F : 0.0F;
+}
+
+/// One value, then perhaps another, so many elements each.
+void write_constants(Executor& executor, BufferId buffer, const std::vector<float>& values,
+                     std::int64_t elements) {
+  Writer writer(executor, buffer, {0, std::ssize(values) * elements});
+  for (const float value : values)
+    for (std::int64_t i = 0; i < elements; ++i) writer.add(value);
+  writer.flush();
+}
+
+/// Everybody's numbers, by rank; the lists may differ in length.
+std::vector<std::vector<double>> gather(Communicator& communicator,
+                                        const std::vector<double>& mine) {
+  const auto ranks = static_cast<std::size_t>(communicator.size());
+  const Communicator::Group group = all_ranks(communicator);
+  const double length = static_cast<double>(mine.size());
+  std::vector<double> lengths(ranks);
+  communicator.all_gather(Track::Compute, group, &length, lengths.data(),
+                          std::vector<std::int64_t>(ranks, 1), DataType::F64);
+  const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
+  std::vector<double> all(
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F64);
+  communicator.synchronize(Track::Compute);
+  std::vector<std::vector<double>> lists;
+  auto begin = all.begin();
+  for (const std::int64_t count : counts) {
+    lists.emplace_back(begin, begin + count);
+    begin += count;
+  }
+  return lists;
+}
+
+/// Durations of one rank's program steps over the timed iterations.
+class StepDurations {
+ public:
+  StepDurations(std::size_t steps, int iterations) : durations_(steps) {
+    for (auto& of_step : durations_) of_step.reserve(static_cast<std::size_t>(iterations));
+  }
+  void add(std::span<const Span> spans) {
+    for (const Span& span : spans)
+      durations_[static_cast<std::size_t>(span.step)].push_back((span.end - span.start).value);
+  }
+  /// By step; 0 for a step that was not timed.
+  std::vector<double> medians() const {
+    std::vector<double> result;
+    for (const auto& of_step : durations_) result.push_back(of_step.empty() ? 0 : median(of_step));
+    return result;
+  }
+
+ private:
+  std::vector<std::vector<double>> durations_;
+};
+
+std::vector<Seconds> seconds(const std::vector<double>& values) {
+  std::vector<Seconds> result;
+  for (const double value : values) result.push_back({value});
+  return result;
+}
+
+std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
+                                                   const StepDurations& durations) {
+  std::vector<std::vector<Seconds>> medians;
+  for (const std::vector<double>& of_rank : gather(communicator, durations.medians()))
+    medians.push_back(seconds(of_rank));
+  return medians;
+}
+
+}  // namespace
+
+void initialize_parameters(const Network& network, const Program& program, std::uint64_t seed,
+                           Executor& executor) {
+  for (const ParameterSlice& slice : program.parameters) {
+    using What = ParameterSlice::What;
+    const auto elements = [&](ParameterPart part) { return held(program, slice, part).size(); };
+    if (slice.what == What::Weights)
+      write_weights(program, slice, network.layer(slice.layer).fan_in(),
+                    RandomStream(seed, slice.name(network)), executor);
+    else
+      write_constants(executor, slice.value, {start_of(slice.what)},
+                      elements(ParameterPart::Value));
+    for (const ParameterPart part : {ParameterPart::Velocity, ParameterPart::MeanSquare})
+      if (buffer_of(slice, part) >= 0)
+        write_constants(executor, buffer_of(slice, part), {0.0F}, elements(part));
+  }
+  executor.set_loss_scaling({executor.settings().loss_scale.initial, 0});
+  for (const RunningStatistics& running : program.running)  // mean 0, variance 1
+    write_constants(executor, running.value, {0.0F, 1.0F}, running.region.elements());
+}
+
+Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
+  Timing timing;
+  std::vector<double> elapsed;  // of this rank, timed iterations only
+  StepDurations durations(executor.spans().size(), run.steps);
+  const std::int64_t end = run.warmup + run.steps,
+                     first_timed = std::min(run.first + run.warmup, end - 1);
+  timing.losses.reserve(static_cast<std::size_t>(std::max<std::int64_t>(end - run.first, 0)));
+  elapsed.reserve(static_cast<std::size_t>(run.steps));
+  for (std::int64_t iteration = run.first; iteration < end; ++iteration) {
+    communicator.barrier();
+    const auto start = std::chrono::steady_clock::now();
+    executor.run(iteration);
+    const double time =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    timing.losses.push_back(executor.loss());
+    if (iteration >= first_timed) {
+      elapsed.push_back(time);
+      durations.add(executor.spans());
+    }
+    if (run.after_step) run.after_step(iteration, timing.losses.back(), {time});
+    if (run.stop && run.stop()) break;
+  }
+  timing.steps.resize(elapsed.size());
+  for (const std::vector<double>& of_rank : gather(communicator, elapsed))
+    for (std::size_t i = 0; i < elapsed.size(); ++i)
+      timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
+  if (!executor.spans().empty()) timing.step_medians = medians_of_ranks(communicator, durations);
+  return timing;
+}
+
+void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
+                Timing& timing) {
+  executor.launch_steps();
+  StepDurations durations(executor.spans().size(), iterations);
+  for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {
+    communicator.barrier();
+    executor.run(iteration);
+    if (iteration > first) durations.add(executor.spans());
+  }
+  timing.step_medians = medians_of_ranks(communicator, durations);
+  timing.launched = iterations;
+}
+
+}  // namespace stratplan

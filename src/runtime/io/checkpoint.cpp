@@ -1,0 +1,300 @@
+#include "runtime/io/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <sstream>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/base/hash.hpp"
+#include "model/base/json/json.hpp"
+#include "runtime/io/safetensors.hpp"
+#include "runtime/verify/dump.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int keeper = 0;  ///< the rank that reads and writes for all
+constexpr const char* format = "stratplan checkpoint 1";
+
+/// What is kept of each parameter, under PyTorch's names for the optimizer's state.
+struct Part {
+  ParameterPart part;
+  std::string prefix;
+};
+
+std::vector<Part> parts_of(OptimizerKind optimizer) {
+  std::vector<Part> parts{{ParameterPart::Value, ""}};
+  const bool adam = optimizer == OptimizerKind::Adam || optimizer == OptimizerKind::AdamW;
+  if (optimizer != OptimizerKind::Sgd)
+    parts.push_back(
+        {ParameterPart::Velocity, adam ? "optimizer.exp_avg." : "optimizer.momentum_buffer."});
+  if (adam) parts.push_back({ParameterPart::MeanSquare, "optimizer.exp_avg_sq."});
+  return parts;
+}
+
+/// FNV-1a over whole words: tells damage, at the speed of memory.
+std::string checksum(const std::vector<float>& values) {
+  Fnv1a hash;
+  for (const float value : values) hash.add(std::bit_cast<std::uint32_t>(value));
+  return fmt::format("{:016x}", hash.value());
+}
+
+/// Of the network as it is without micro-batches: they change how a step is computed, not what it comes to.
+std::string identity(Network network) {
+  for (Layer& layer : network.layers) {
+    layer.input[Axis::N] *= network.training.micro_batches;
+    layer.output[Axis::N] *= network.training.micro_batches;
+  }
+  network.training = {};
+  return network.fingerprint();
+}
+
+/// What this training and a checkpoint must have in common, in the order in which a difference is told.
+std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
+                                                            std::uint64_t seed) {
+  return {{"format", format},
+          {"network", network.name},
+          {"batch", std::to_string(network.batch)},
+          {"optimizer", std::string(name_of(network.training.optimizer))},
+          {"seed", std::to_string(seed)}};
+}
+
+fs::path file_of(const fs::path& folder, std::int64_t step) {
+  return folder / fmt::format("step-{:08}.safetensors", step);
+}
+
+std::optional<std::int64_t> step_of(const std::string& name) {
+  constexpr std::string_view before = "step-", behind = ".safetensors";
+  if (!name.starts_with(before) || !name.ends_with(behind)) return {};
+  std::int64_t step = 0;
+  const char* const end = name.data() + name.size() - behind.size();
+  const auto [stop, error] = std::from_chars(name.data() + before.size(), end, step);
+  return error == std::errc{} && stop == end ? std::optional(step) : std::nullopt;
+}
+
+/// Steps of the checkpoints in a folder, newest first.
+std::vector<std::int64_t> steps_in(const fs::path& folder) {
+  std::vector<std::int64_t> steps;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (const auto step = step_of(entry.path().filename().string())) steps.push_back(*step);
+  std::ranges::sort(steps, std::greater<>());
+  return steps;
+}
+
+/// Throws InputError unless the file is whole.
+SafetensorsFile read_whole(const fs::path& path) {
+  SafetensorsFile file = read_safetensors_file(path);
+  const Json checksums = Json::parse(file.metadata["checksums"], nullptr, false);
+  if (!checksums.is_object())
+    throw InputError(path.string(), "/__metadata__/checksums",
+                     "expected the checksums of the tensors");
+  for (const NamedTensor& tensor : file.tensors) {
+    const auto expected = checksums.find(tensor.name);
+    if (expected == checksums.end() || *expected != checksum(tensor.values))
+      throw InputError(path.string(), "/" + tensor.name, "the values do not match their checksum");
+  }
+  if (checksums.size() != file.tensors.size())
+    throw InputError(path.string(), "", "tensors are missing");
+  return file;
+}
+
+/// One rank's block of a whole tensor, channels last.
+std::vector<float> block_of(const std::vector<float>& logical, const Region& region,
+                            const Shape& whole) {
+  std::vector<float> block(static_cast<std::size_t>(region.elements()));
+  const std::int64_t channels = whole[Axis::C],
+                     positions = whole[Axis::D] * whole[Axis::H] * whole[Axis::W];
+  for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+    const std::int64_t row = global / channels, first = global % channels;  // row: (n, position)
+    const std::int64_t begin = (row / positions * channels + first) * positions + row % positions;
+    for (std::int64_t i = 0; i < count; ++i)
+      block[static_cast<std::size_t>(local + i)] =
+          logical[static_cast<std::size_t>(begin + i * positions)];
+  });
+  return block;
+}
+
+/// A checkpoint's tensors by name.
+class WholeTensors {
+ public:
+  /// The file must outlive this.
+  WholeTensors(const SafetensorsFile& file, std::string path) : path_(std::move(path)) {
+    for (const NamedTensor& tensor : file.tensors) by_name_[tensor.name] = &tensor;
+  }
+
+  /// One rank's block. Throws InputError if there is no such tensor of that shape.
+  std::vector<float> block(const std::string& name, const Region& region,
+                           const Shape& whole) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end())
+      throw InputError(path_, "",
+                       fmt::format("this file has no tensor {}: it is of another network", name));
+    const std::vector<float>& values = found->second->values;
+    if (std::ssize(values) != whole.elements())
+      throw InputError(path_, "/" + name,
+                       fmt::format("this file's tensor has {} elements, this network's {}",
+                                   values.size(), whole.elements()));
+    return block_of(values, region, whole);
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, const NamedTensor*> by_name_;
+};
+
+void take_up(const WholeTensors& tensors, const std::vector<Part>& parts, const Network& network,
+             const Program& program, Executor& executor) {
+  for (const Part& part : parts)
+    for (const ParameterSlice& slice : program.parameters)
+      upload_block(program, slice, part.part,
+                   tensors.block(part.prefix + slice.name(network), slice.region, slice.global),
+                   executor);
+  for (const RunningStatistics& running : program.running) {
+    std::vector<float> both;
+    for (const std::string& name : running_names(running, network))
+      std::ranges::copy(tensors.block(name, running.region, running.global),
+                        std::back_inserter(both));
+    executor.upload(running.value, both.data());
+  }
+}
+
+}  // namespace
+
+void load_weights(const fs::path& path, const Network& network, const Program& program,
+                  Executor& executor) {
+  const SafetensorsFile file = read_safetensors_file(path);
+  take_up(WholeTensors(file, path.string()), parts_of(OptimizerKind::Sgd), network, program,
+          executor);
+}
+
+Checkpoints::Checkpoints(fs::path folder, int keep, const Network& network, const Program& program,
+                         std::uint64_t seed, Executor& executor, Communicator& communicator)
+    : folder_(std::move(folder)),
+      keep_(keep),
+      network_(network),
+      program_(program),
+      seed_(seed),
+      executor_(executor),
+      communicator_(communicator) {
+  SP_ASSERT(keep >= 1, "keep={}", keep);
+}
+
+bool Checkpoints::any(const fs::path& folder) { return !steps_in(folder).empty(); }
+
+void Checkpoints::save(std::int64_t steps) {
+  std::vector<NamedTensor> tensors;
+  for (const Part& part : parts_of(network_.training.optimizer))
+    for (NamedTensor& tensor :
+         gather_parameters(network_, program_, executor_, communicator_, part.part)) {
+      tensor.name = part.prefix + tensor.name;
+      tensors.push_back(std::move(tensor));
+    }
+  for (NamedTensor& tensor :
+       gather_running_statistics(network_, program_, executor_, communicator_))
+    tensors.push_back(std::move(tensor));
+  if (communicator_.rank() == keeper) {
+    Metadata metadata;
+    for (const auto& [key, value] : conditions(network_, seed_)) metadata[key] = value;
+    metadata["fingerprint"] = identity(network_);
+    metadata["step"] = std::to_string(steps);
+    if (program_.loss_scale >= 0) {
+      const LossScaling scaling = executor_.loss_scaling();
+      metadata["loss_scale"] = fmt::format("{} {}", scaling.scale, scaling.steps);
+    }
+    metadata["samples_seen"] = std::to_string(steps * network_.batch);
+    Json checksums = Json::object();
+    for (const NamedTensor& tensor : tensors) checksums[tensor.name] = checksum(tensor.values);
+    metadata["checksums"] = checksums.dump();
+    const fs::path file = file_of(folder_, steps);
+    make_folder(folder_);
+    write_safetensors(file, tensors, metadata);
+    write_file_atomically(folder_ / "latest", file.filename().string() + "\n");
+    prune(steps);
+  }
+  communicator_.barrier();
+}
+
+/// Files of later steps are of a future that was given up: they stay, and `latest` passes them by.
+void Checkpoints::prune(std::int64_t newest) const {
+  int kept = 0;
+  std::error_code ignored;
+  for (const std::int64_t step : steps_in(folder_))
+    if (step <= newest && ++kept > keep_) fs::remove(file_of(folder_, step), ignored);
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-") && name.ends_with(".tmp"))
+      fs::remove(entry.path(), ignored);  // of a writer that was killed
+  }
+}
+
+std::optional<fs::path> Checkpoints::newest_whole(std::vector<std::string>& notes) const {
+  std::vector<std::int64_t> steps = steps_in(folder_);
+  std::string name;
+  std::ifstream(folder_ / "latest") >> name;
+  if (const auto latest = step_of(name))
+    std::erase_if(steps, [&](std::int64_t step) { return step > *latest; });
+  for (const std::int64_t step : steps) {
+    try {
+      read_whole(file_of(folder_, step));
+      return file_of(folder_, step);
+    } catch (const InputError& damage) {
+      notes.push_back(fmt::format("passing by a damaged checkpoint: {}", damage.what()));
+    }
+  }
+  if (!steps.empty())
+    throw InputError(
+        folder_.string(), "",
+        fmt::format("none of {} checkpoints is whole: {}", steps.size(), notes.front()));
+  return {};
+}
+
+Restored Checkpoints::restore() { return restore(Purpose::Training); }
+
+Restored Checkpoints::restore_for_inference() { return restore(Purpose::Inference); }
+
+Restored Checkpoints::restore(Purpose purpose) {
+  Restored restored;
+  double step = 0;  // a whole number far below 2^53; summed with the zeros of the others
+  if (communicator_.rank() == keeper)
+    if (const auto file = newest_whole(restored.notes))
+      step = static_cast<double>(*step_of(file->filename().string()));
+  communicator_.all_reduce(Track::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
+  communicator_.synchronize(Track::Compute);
+  restored.step = static_cast<std::int64_t>(step);
+  if (restored.step > 0) load(file_of(folder_, restored.step), purpose);
+  return restored;
+}
+
+void Checkpoints::load(const fs::path& path, Purpose purpose) {
+  SafetensorsFile file = read_safetensors_file(path);
+  const auto require = [&](const std::string& key, const std::string& expected) {
+    if (file.metadata[key] != expected)
+      throw InputError(
+          path.string(), "/__metadata__/" + key,
+          fmt::format("this checkpoint has {} {}, this run {}", key, file.metadata[key], expected));
+  };
+  const bool trains = purpose == Purpose::Training;
+  for (const auto& [key, expected] : conditions(network_, seed_))
+    if (trains || key == "format" || key == "network") require(key, expected);
+  take_up(WholeTensors(file, path.string()),
+          parts_of(trains ? network_.training.optimizer : OptimizerKind::Sgd), network_, program_,
+          executor_);
+  LossScaling scaling;  // a training that did not scale its loss leaves the run's own
+  if (std::istringstream text(file.metadata["loss_scale"]); text >> scaling.scale >> scaling.steps)
+    executor_.set_loss_scaling(scaling);
+  // Last: names and sizes tell more. A fingerprint is of one batch.
+  if (trains || file.metadata["batch"] == std::to_string(network_.batch))
+    require("fingerprint", identity(network_));
+}
+
+}  // namespace stratplan

@@ -1,0 +1,59 @@
+#include "runtime/io/data.hpp"
+
+#include <cstring>
+
+#include "model/base/philox.hpp"
+#include "runtime/device/tensor.hpp"
+
+namespace stratplan {
+namespace {
+
+/// value(global element index) for every element of the region, dense.
+template <class T, class Value>
+std::vector<std::byte> generate(const Region& region, const Shape& whole, Value value) {
+  std::vector<std::byte> contents(static_cast<std::size_t>(region.elements()) * sizeof(T));
+  for_each_row(region, whole, [&](std::int64_t local, std::int64_t global, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T element = value(static_cast<std::uint64_t>(global + i));
+      std::memcpy(contents.data() + static_cast<std::size_t>(local + i) * sizeof(T), &element,
+                  sizeof(T));
+    }
+  });
+  return contents;
+}
+
+std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
+  Region region = load.region;
+  Shape whole = load.global;
+  switch (load.what) {
+    case LoadStep::What::Samples: {
+      const RandomStream stream(seed, "data.samples");
+      return generate<float>(region, whole, [&](std::uint64_t element) {
+        return static_cast<float>(stream.normal(element));
+      });
+    }
+    case LoadStep::What::Targets: {
+      const RandomStream stream(seed, "data.targets");
+      return generate<float>(region, whole,
+                             [&](std::uint64_t element) { return stream.uniform(element); });
+    }
+    case LoadStep::What::Labels: break;
+  }
+  region[Axis::C] = {0, 1};  // a label stands for all classes
+  whole[Axis::C] = 1;
+  const RandomStream stream(seed, "data.labels");
+  const auto classes = static_cast<std::uint64_t>(load.classes);
+  return generate<std::int32_t>(region, whole, [&](std::uint64_t element) {
+    return static_cast<std::int32_t>(stream.below(classes, element));
+  });
+}
+
+}  // namespace
+
+std::span<const std::byte> SyntheticData::load(const LoadStep& load, std::int64_t) {
+  for (const Part& part : parts_)
+    if (part.load == load) return part.contents;
+  return parts_.emplace_back(load, generate(load, seed_)).contents;
+}
+
+}  // namespace stratplan

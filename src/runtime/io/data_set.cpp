@@ -1,0 +1,231 @@
+#include "runtime/io/data_set.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+
+namespace stratplan {
+namespace {
+
+using Axes = std::vector<Axis>;
+
+Axes axes_in(ChannelOrder order) {
+  return order == ChannelOrder::First ? Axes{Axis::N, Axis::C, Axis::D, Axis::H, Axis::W}
+                                      : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
+}
+
+/// Which axis of a tensor of this shape each axis of the file is, the samples' extent being free; nothing if they do not fit. Extents of 1 may be missing on
+/// either side.
+std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
+                                                      const Shape& shape, ChannelOrder order) {
+  std::vector<std::optional<Axis>> meaning{Axis::N};
+  for (const Axis axis : axes_in(order)) {
+    if (axis == Axis::N) continue;
+    if (meaning.size() < extents.size() && extents[meaning.size()] == shape[axis])
+      meaning.emplace_back(axis);
+    else if (shape[axis] != 1)
+      return {};
+  }
+  for (std::size_t i = meaning.size(); i < extents.size(); ++i) {
+    if (extents[i] != 1) return {};
+    meaning.emplace_back();
+  }
+  return meaning;
+}
+
+/// "(samples, 18, 1, 128, 128)", as it stands in the file.
+std::string describe(const Shape& shape, ChannelOrder order) {
+  std::vector<std::int64_t> extents;
+  for (const Axis axis : axes_in(order))
+    if (axis != Axis::N && !(axis == Axis::D && shape[axis] == 1)) extents.push_back(shape[axis]);
+  return fmt::format("(samples, {})", fmt::join(extents, ", "));
+}
+
+std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::string& name) {
+  namespace fs = std::filesystem;
+  const bool folder = fs::is_directory(request.path);
+  const std::string path =
+      folder ? (fs::path(request.path) / (name + ".npy")).string() : request.path;
+  if (folder || (request.samples_alone && fs::path(path).extension() == ".npy"))
+    return open_npy(path);
+  if (fs::path(path).extension() == ".npy")
+    throw InputError(path, "", "expected an HDF5 file, or the folder that holds x.npy and y.npy");
+  return open_hdf5(path, name);
+}
+
+/// Of the tensor that the load is a part of, as the file holds it: a label stands for all classes.
+Shape stored_shape(const LoadStep& load) {
+  Shape shape = load.global;
+  if (load.what == LoadStep::What::Labels) shape[Axis::C] = 1;
+  return shape;
+}
+
+/// "17" or "(17, 0, 4)": of the place-th element of a box.
+std::string index_in(std::span<const Interval> box, std::int64_t place) {
+  std::vector<std::int64_t> index(box.size());
+  for (std::size_t axis = box.size(); axis-- > 0; place /= box[axis].size())
+    index[axis] = box[axis].begin + place % box[axis].size();
+  return index.size() == 1 ? fmt::format("{}", index[0])
+                           : fmt::format("({})", fmt::join(index, ", "));
+}
+
+void check(std::span<const std::int64_t> labels, std::int64_t classes, const ArrayFile& file,
+           std::span<const Interval> box) {
+  const auto other = std::ranges::find_if(
+      labels, [&](std::int64_t label) { return label < 0 || label >= classes; });
+  if (other == labels.end()) return;
+  file.check_unchanged();  // which would be why
+  const std::string found = file.numbers() == Numbers::Unsigned
+                                ? fmt::format("{}", static_cast<std::uint64_t>(*other))
+                                : fmt::format("{}", *other);
+  throw InputError(file.name(), "",
+                   fmt::format("expected labels from 0 to {}, found {} at index {}", classes - 1,
+                               found, index_in(box, other - labels.begin())));
+}
+
+/// [channels][positions] to [positions][channels].
+void to_channels_last(const float* from, std::int64_t channels, std::int64_t positions,
+                      float* into) {
+  for (std::int64_t position = 0; position < positions; ++position)
+    for (std::int64_t c = 0; c < channels; ++c)
+      into[position * channels + c] = from[c * positions + position];
+}
+
+std::int64_t elements_of(std::span<const Interval> box) {
+  std::int64_t elements = 1;
+  for (const Interval interval : box) elements *= interval.size();
+  return elements;
+}
+
+}  // namespace
+
+FileData::Array FileData::open_array(const DataSetRequest& request, const LoadStep& load) {
+  const bool labels = load.what == LoadStep::What::Labels;
+  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false};
+  const ChannelOrder order =
+      request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
+  const Shape shape = stored_shape(load);
+  const auto axes = match(array.file->extents(), shape, order);
+  if (!axes) {
+    const bool otherwise =
+        match(array.file->extents(), shape,
+              order == ChannelOrder::First ? ChannelOrder::Last : ChannelOrder::First)
+            .has_value();
+    throw InputError(array.file->name(), "",
+                     fmt::format("expected an array {}, found ({}){}", describe(shape, order),
+                                 fmt::join(array.file->extents(), ", "),
+                                 otherwise ? "; --channel-order says where the channels are" : ""));
+  }
+  if (labels && array.file->numbers() == Numbers::Floating)
+    throw InputError(array.file->name(), "", "expected labels: integers");
+  array.axes = *axes;
+  array.channels_last = order == ChannelOrder::Last;
+  return array;
+}
+
+FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& request) {
+  for (const LoadStep& load : loads) {
+    Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
+    if (array.file || (request.samples_alone && &array == &y_)) continue;
+    array = open_array(request, load);
+    if (load.what == LoadStep::What::Labels) classes_ = load.classes;
+  }
+  SP_ASSERT(x_.file && (y_.file || request.samples_alone),
+            "{} loads, not of samples and of labels or targets", loads.size());
+  const std::int64_t samples = x_.file->extents()[0],
+                     wanted = y_.file ? y_.file->extents()[0] : samples,
+                     batch = loads[0].global[Axis::N];
+  if (wanted != samples)
+    throw InputError(y_.file->name(), "",
+                     fmt::format("expected as many samples as in {}, {}, found {}", x_.file->name(),
+                                 samples, wanted));
+  if (samples < batch)
+    throw InputError(
+        x_.file->name(), "",
+        fmt::format("expected at least one batch of {} samples, found {}", batch, samples));
+  order_ = SampleOrder({samples, batch, request.seed, request.shuffled});
+}
+
+/// Makes box_ the region of one sample.
+void FileData::seek(const Array& array, const Region& region, std::int64_t sample) {
+  box_.clear();
+  for (const auto axis : array.axes)
+    box_.push_back(!axis              ? Interval{0, 1}
+                   : *axis == Axis::N ? Interval{sample, sample + 1}
+                                      : region[*axis]);
+}
+
+void FileData::read_sample(Array& array, const Region& region, std::int64_t sample, float* into) {
+  seek(array, region, sample);
+  const std::int64_t channels = region[Axis::C].size(),
+                     positions = region.elements() / (region[Axis::N].size() * channels);
+  if (array.channels_last || channels == 1) return array.file->read(box_, into);
+  staging_.resize(static_cast<std::size_t>(channels * positions));
+  array.file->read(box_, staging_.data());
+  to_channels_last(staging_.data(), channels, positions, into);
+}
+
+/// Those in box_, into labels_.
+void FileData::read_labels() {
+  labels_.resize(static_cast<std::size_t>(elements_of(box_)));
+  y_.file->read(box_, labels_.data());
+  check(labels_, classes_, *y_.file, box_);
+}
+
+void FileData::check_labels(int part, int parts) {
+  if (classes_ == 0) return;
+  box_.clear();
+  for (const std::int64_t extent : y_.file->extents()) box_.push_back({0, extent});
+  box_[0] = block(box_[0].end, parts, part);
+  read_all_labels(0);
+  y_.file->check_unchanged();
+}
+
+/// Those in box_, piece by piece. Pieces are cut along `axis`, or behind it where one of its
+/// indices
+/// holds too much.
+void FileData::read_all_labels(std::size_t axis) {
+  constexpr std::int64_t at_once = 1 << 14;  // 128 KiB
+  const Interval all = box_[axis];
+  const std::int64_t behind = elements_of(std::span(box_).subspan(axis + 1)),
+                     step = std::max<std::int64_t>(1, at_once / behind);
+  for (std::int64_t begin = all.begin; begin < all.end; begin += step) {
+    box_[axis] = {begin, std::min(begin + step, all.end)};
+    behind > at_once ? read_all_labels(axis + 1) : read_labels();
+  }
+  box_[axis] = all;
+}
+
+std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t step) {
+  const bool labels = load.what == LoadStep::What::Labels;
+  Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
+  Region region = load.region;
+  if (labels) region[Axis::C] = {0, 1};  // a label stands for all classes
+  contents_.resize(static_cast<std::size_t>(4 * region.elements()));
+  if (!array.file) {
+    std::ranges::fill(contents_, std::byte{0});
+    return contents_;
+  }
+  const std::int64_t elements = region.elements() / region[Axis::N].size();
+  std::byte* at = contents_.data();
+  for (std::int64_t n = region[Axis::N].begin; n < region[Axis::N].end; ++n, at += 4 * elements) {
+    const std::int64_t sample = order_.sample(step, n);
+    if (labels) {
+      seek(array, region, sample);
+      read_labels();
+      std::ranges::transform(labels_, reinterpret_cast<std::int32_t*>(at),
+                             [](std::int64_t label) { return static_cast<std::int32_t>(label); });
+    } else {
+      read_sample(array, region, sample, reinterpret_cast<float*>(at));
+    }
+  }
+  array.file->check_unchanged();
+  return contents_;
+}
+
+}  // namespace stratplan

@@ -1,0 +1,323 @@
+// NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements. The format is numpy.lib.format's; only
+// headers of the form that NumPy itself writes are understood, which is what makes reading them safe.
+
+// GCC 12 mistakes std::regex for uninitialized memory when the address sanitizer is on.
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <regex>
+#include <type_traits>
+#include <utility>
+
+#include "model/base/assert.hpp"
+#include "model/base/error.hpp"
+#include "model/base/system/output.hpp"
+#include "runtime/io/array_file.hpp"
+#include "runtime/io/input_file.hpp"
+
+namespace stratplan {
+namespace {
+
+namespace fs = std::filesystem;
+
+static_assert(std::endian::native == std::endian::little,
+              "elements are copied as they lie in the file");
+constexpr std::string_view magic = "\x93NUMPY";
+constexpr std::size_t longest_header = 1 << 16;
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags)
+      : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() { close(); }
+  operator int() const { return descriptor_; }
+  /// False if what was written could not be kept.
+  bool close() {
+    const int descriptor = std::exchange(descriptor_, -1);
+    return descriptor < 0 || ::close(descriptor) == 0;
+  }
+
+ private:
+  int descriptor_;
+};
+
+enum class Element : int { F4, F8, I1, I4, I8, U1, I2, U2 };
+constexpr std::array<std::int64_t, 8> element_bytes{4, 8, 1, 4, 8, 1, 2, 2};
+std::int64_t size_of(Element element) { return element_bytes[static_cast<std::size_t>(element)]; }
+
+std::optional<Element> element_of(const std::string& description) {
+  static const std::pair<const char*, Element> known[] = {
+      {"<f4", Element::F4}, {"<f8", Element::F8}, {"|i1", Element::I1},
+      {"<i4", Element::I4}, {"<i8", Element::I8}, {"|u1", Element::U1},
+      {"<i2", Element::I2}, {"<u2", Element::U2}, {"|b1", Element::U1}};
+  for (const auto& [text, element] : known)
+    if (description == text) return element;
+  return {};
+}
+
+template <class From, class To>
+void convert(const std::byte* from, std::int64_t count, To* into) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
+    into[i] = static_cast<To>(value);
+  }
+}
+
+template <class To>
+void convert(Element element, const std::byte* from, std::int64_t count, To* into) {
+  switch (element) {
+    case Element::F4: return convert<float>(from, count, into);
+    case Element::F8: return convert<double>(from, count, into);
+    case Element::I1: return convert<std::int8_t>(from, count, into);
+    case Element::I4: return convert<std::int32_t>(from, count, into);
+    case Element::I8: return convert<std::int64_t>(from, count, into);
+    case Element::U1: return convert<std::uint8_t>(from, count, into);
+    case Element::I2: return convert<std::int16_t>(from, count, into);
+    case Element::U2: return convert<std::uint16_t>(from, count, into);
+  }
+}
+
+struct Header {
+  Element element = Element::F4;
+  std::vector<std::int64_t> extents;
+};
+
+std::vector<std::int64_t> parse_extents(const std::string& path, const std::string& text) {
+  std::vector<std::int64_t> extents;
+  static const std::regex number("[0-9]+");
+  for (std::sregex_iterator match(text.begin(), text.end(), number);
+       match != std::sregex_iterator(); ++match) {
+    if (match->length() > 15)
+      throw InputError(path, "", fmt::format("expected extents of an array, found ({})", text));
+    extents.push_back(std::stoll(match->str()));
+  }
+  return extents;
+}
+
+/// "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 18, 32, 32), }", padded with spaces.
+Header parse_header(const std::string& path, const std::string& text) {
+  static const std::regex form(
+      R"(\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(((?:[0-9]+, )*[0-9]*,?)\), \} *\n)");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form))
+    throw InputError(path, "", "expected the header of an .npy file as NumPy writes it");
+  if (parts[2] == "True")
+    throw InputError(
+        path, "",
+        "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
+  const auto element = element_of(parts[1]);
+  if (!element)
+    throw InputError(
+        path, "",
+        fmt::format(
+            "expected elements of type <f4, <f8, |i1, <i2, <i4, <i8, |u1, <u2 or |b1, found {}",
+            parts[1].str()));
+  return {*element, parse_extents(path, parts[3])};
+}
+
+class NpyFile final : public ArrayFile {
+ public:
+  explicit NpyFile(const std::string& path) : path_(path), file_(path) {
+    header_ = read_header();
+    if (header_.extents.empty())
+      throw InputError(
+          path, "", "expected an array with samples along its first axis, found a single number");
+    std::int64_t bytes = size_of(header_.element);
+    for (const std::int64_t extent : header_.extents)
+      if (__builtin_mul_overflow(bytes, extent, &bytes))
+        throw InputError(path, "", "expected extents of an array, found too many elements");
+    if (file_.size() != begin_ + bytes)
+      throw InputError(
+          path, "",
+          fmt::format("expected {} bytes by its header, found {}", begin_ + bytes, file_.size()));
+  }
+
+  const std::string& name() const override { return path_; }
+  const std::vector<std::int64_t>& extents() const override { return header_.extents; }
+  Numbers numbers() const override {
+    switch (header_.element) {
+      case Element::F4:
+      case Element::F8: return Numbers::Floating;
+      case Element::U1:
+      case Element::U2: return Numbers::Unsigned;
+      default: return Numbers::Signed;
+    }
+  }
+  void read(std::span<const Interval> box, float* into) override { read_box(box, into); }
+  void read(std::span<const Interval> box, std::int64_t* into) override {
+    SP_ASSERT(numbers() != Numbers::Floating, "{}: integers are read of floats", path_);
+    read_box(box, into);
+  }
+  void check_unchanged() const override { file_.check_unchanged(); }
+
+ private:
+  void read_bytes(std::int64_t offset, std::int64_t count, void* into) {
+    for (std::int64_t done = 0; done < count;) {
+      const auto got = ::pread(file_.descriptor(), static_cast<std::byte*>(into) + done,
+                               static_cast<std::size_t>(count - done), offset + done);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0)
+        throw InputError(path_, "", fmt::format("can not be read: {}", std::strerror(errno)));
+      if (got == 0) file_.check_unchanged();
+      if (got == 0) throw InputError(path_, "", fmt::format("ends before byte {}", offset + count));
+      done += got;
+    }
+  }
+
+  Header read_header() {
+    if (file_.size() < 10)
+      throw InputError(path_, "", "expected an .npy file: it is too short for a header");
+    std::array<unsigned char, 12> start{};
+    read_bytes(0, 10, start.data());
+    if (std::memcmp(start.data(), magic.data(), magic.size()) != 0)
+      throw InputError(path_, "", "expected an .npy file: it does not begin like one");
+    const int version = start[6];
+    if (version < 1 || version > 3)
+      throw InputError(
+          path_, "",
+          fmt::format("expected version 1, 2 or 3 of the .npy format, found {}", version));
+    const std::int64_t length_bytes = version == 1 ? 2 : 4;
+    read_bytes(8, length_bytes, start.data() + 8);
+    std::size_t length = 0;
+    for (std::int64_t i = length_bytes - 1; i >= 0; --i)
+      length = length * 256 + start[static_cast<std::size_t>(8 + i)];
+    if (length > longest_header)
+      throw InputError(
+          path_, "",
+          fmt::format("expected a header of at most {} bytes, found {}", longest_header, length));
+    std::string text(length, ' ');
+    read_bytes(8 + length_bytes, static_cast<std::int64_t>(length), text.data());
+    begin_ = 8 + length_bytes + static_cast<std::int64_t>(length);
+    return parse_header(path_, text);
+  }
+
+  template <class To>
+  void read_box(std::span<const Interval> box, To* into) {
+    SP_ASSERT(box.size() == header_.extents.size(), "a box of {} axes for {}", box.size(),
+              header_.extents.size());
+    // The first of the axes whose intervals make one run of bytes: all behind it are taken whole.
+    std::size_t inner = box.size() - 1;
+    std::int64_t inside = 1;  // elements per index of that axis
+    while (inner > 0 && box[inner].size() == header_.extents[inner])
+      inside *= header_.extents[inner--];
+    read_runs(box, 0, inner, 0, inside, into);
+  }
+
+  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have led.
+  template <class To>
+  void read_runs(std::span<const Interval> box, std::size_t axis, std::size_t inner,
+                 std::int64_t place, std::int64_t inside, To*& at) {
+    place *= header_.extents[axis];
+    if (axis == inner)
+      return read_run((place + box[axis].begin) * inside, box[axis].size() * inside, at);
+    for (std::int64_t i = box[axis].begin; i < box[axis].end; ++i)
+      read_runs(box, axis + 1, inner, place + i, inside, at);
+  }
+
+  template <class To>
+  void read_run(std::int64_t first, std::int64_t count, To*& at) {
+    const std::int64_t size = size_of(header_.element), offset = begin_ + first * size;
+    const bool as_is =
+        std::is_same_v<To, float> ? header_.element == Element::F4 : header_.element == Element::I8;
+    if (as_is) {
+      read_bytes(offset, count * size, at);
+    } else {
+      staging_.resize(static_cast<std::size_t>(count * size));
+      read_bytes(offset, count * size, staging_.data());
+      convert(header_.element, staging_.data(), count, at);
+    }
+    at += count;
+  }
+
+  std::string path_;
+  InputFile file_;
+  Header header_;
+  std::int64_t begin_ = 0;  ///< of the elements
+  std::vector<std::byte> staging_;
+};
+
+/// One .npy file that grows sample by sample.
+class NpyWriter {
+ public:
+  NpyWriter(const fs::path& target, std::int64_t samples, const std::vector<std::int64_t>& sample,
+            DataType type)
+      : file_(target), bytes_(static_cast<std::size_t>(stratplan::size_of(type))) {
+    std::string extents = fmt::format("{},", samples);
+    for (const std::int64_t extent : sample) {
+      extents += fmt::format("{}{}", extents.back() == ',' ? " " : ", ", extent);
+      bytes_ *= static_cast<std::size_t>(extent);
+    }
+    std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                     type == DataType::F32 ? "<f4" : "<i4", extents);
+    header.append(63 - (magic.size() + 4 + header.size()) % 64, ' ');
+    header += '\n';
+    const std::string start =
+        std::string(magic) + std::string{1, 0, static_cast<char>(header.size() % 256),
+                                         static_cast<char>(header.size() / 256)};
+    file_.write((start + header).data(), (start + header).size());
+  }
+
+  void add(const void* sample) { file_.write(sample, bytes_); }
+  void finish() { file_.complete(); }
+
+ private:
+  OutputFile file_;
+  std::size_t bytes_;  ///< of one sample
+};
+
+/// The folder, which is made before the first file in it.
+fs::path made(const std::string& folder) {
+  make_folder(folder);
+  return folder;
+}
+
+class NpyDataSetWriter final : public DataSetWriter {
+ public:
+  NpyDataSetWriter(const std::string& path, const DataSetShape& shape)
+      : x_(made(path) / "x.npy", shape.samples, shape.x, DataType::F32),
+        y_(fs::path(path) / "y.npy", shape.samples, shape.y, shape.y_type) {}
+  void add(const float* x, const void* y) override {
+    x_.add(x);
+    y_.add(y);
+  }
+  void finish() override {
+    x_.finish();
+    y_.finish();
+  }
+
+ private:
+  NpyWriter x_, y_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrayFile> open_npy(const std::string& path) {
+  return std::make_unique<NpyFile>(path);
+}
+
+std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape) {
+  return std::make_unique<NpyDataSetWriter>(path, shape);
+}
+
+void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,
+               const std::vector<float>& values) {
+  NpyWriter writer(path, extents[0], {extents.begin() + 1, extents.end()}, DataType::F32);
+  const std::size_t each = values.size() / static_cast<std::size_t>(extents[0]);
+  for (std::size_t at = 0; at < values.size(); at += each) writer.add(values.data() + at);
+  writer.finish();
+}
+
+}  // namespace stratplan

@@ -1,0 +1,29 @@
+#pragma once
+// The safetensors file format: an 8-byte little-endian header length, a JSON header {name: {"dtype", "shape", "data_offsets"}}, then the
+// values, little-endian and row-major. Only F32 is written and read here.
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runtime/device/tensor.hpp"
+
+namespace stratplan {
+
+/// "__metadata__" in the header: texts by name.
+using Metadata = std::map<std::string, std::string>;
+
+/// Replaces the file atomically. Throws EnvironmentError if the place can not be written.
+void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
+                       const Metadata& metadata = {});
+
+/// In the order of the header. Throws InputError: missing, truncated, malformed, or another type than F32.
+std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
+
+struct SafetensorsFile {
+  Metadata metadata;
+  std::vector<NamedTensor> tensors;
+};
+SafetensorsFile read_safetensors_file(const std::filesystem::path& path);
+
+}  // namespace stratplan

@@ -1,0 +1,78 @@
+# The runtime is one library: backends inherit from it, and it makes them by name. Its parts are compiled
+# with flags and packages of their own. Where a package is missing, a stub with the same symbols is
+# compiled in place of the part (runtime/stub); it says which option enables the part.
+set(runtime_parts "")
+
+# runtime_part(NAME folder ...): objects of the library, with all C++ sources of these folders.
+function(runtime_part name)
+  list(TRANSFORM ARGN PREPEND runtime/)
+  stratplan_sources(sources ${ARGN})
+  add_library(${name} OBJECT ${sources})
+  target_link_libraries(${name} PUBLIC stratplan_model)
+  stratplan_unity(${name})
+  set(runtime_parts ${runtime_parts} ${name} PARENT_SCOPE)
+endfunction()
+
+# The stubs are sources of the library itself.
+set(runtime_stubs "")
+macro(runtime_stub part)
+  list(APPEND runtime_stubs ${CMAKE_CURRENT_SOURCE_DIR}/runtime/stub/${part}.cpp)
+endmacro()
+
+runtime_part(stratplan_reference reference)
+
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/comm/*.cpp)
+add_library(stratplan_comm OBJECT ${sources})
+target_link_libraries(stratplan_comm PUBLIC stratplan_model Threads::Threads)
+target_compile_options(stratplan_comm PRIVATE $<$<CONFIG:Debug>:-O1>)
+stratplan_unity(stratplan_comm)
+list(APPEND runtime_parts stratplan_comm)
+
+if(STRATPLAN_HAS_MPI)
+  runtime_part(stratplan_mpi comm/mpi)
+  target_link_libraries(stratplan_mpi PUBLIC MPI::MPI_CXX)
+else()
+  runtime_stub(mpi)
+endif()
+
+if(STRATPLAN_HAS_DNNL)
+  runtime_part(stratplan_cpu cpu)
+  # Kernels are optimized in every kind of build. Their leaves are compiled for several instruction sets
+  # and chosen at load time, except under sanitizers, whose run time starts too late for that. Vectors
+  # are returned by inlined functions alone, so that the ABI for them (psabi) does not matter. Nobody
+  # here traps on floating-point exceptions, and GCC turns a choice between two values into vector code
+  # only if that is said.
+  target_compile_options(stratplan_cpu PRIVATE -O3 -ffp-contract=fast -fno-trapping-math -Wno-psabi)
+  if(NOT STRATPLAN_SANITIZE)
+    target_compile_definitions(stratplan_cpu PRIVATE STRATPLAN_CLONES)
+  endif()
+  target_include_directories(stratplan_cpu PRIVATE ${DNNL_INCLUDE})
+  target_link_libraries(stratplan_cpu PUBLIC ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
+else()
+  runtime_stub(cpu)
+endif()
+
+# CUDA headers are included nowhere but in runtime/cuda, runtime/comm/nccl and the tests of both.
+if(STRATPLAN_HAS_CUDA)
+  runtime_part(stratplan_cuda cuda comm/nccl)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/runtime/cuda/*.cu)
+  target_sources(stratplan_cuda PRIVATE ${sources})
+  target_include_directories(stratplan_cuda SYSTEM PUBLIC ${CUDNN_INCLUDE} ${NCCL_INCLUDE})
+  target_link_libraries(stratplan_cuda PUBLIC CUDA::cudart ${CUDNN_LIBRARY} ${CUDNN_GRAPH_LIBRARY} ${NCCL_LIBRARY})
+else()
+  runtime_stub(cuda)
+  runtime_stub(nccl)
+endif()
+
+if(STRATPLAN_HAS_HDF5)
+  runtime_part(stratplan_hdf5 hdf5)
+  target_include_directories(stratplan_hdf5 PRIVATE ${HDF5_INCLUDE})
+  target_link_libraries(stratplan_hdf5 PUBLIC ${HDF5_LIBRARY})
+else()
+  runtime_stub(hdf5)
+endif()
+
+stratplan_sources(sources runtime/device runtime/exec runtime/io runtime/verify runtime/watch)
+add_library(stratplan_runtime STATIC ${sources} ${runtime_stubs})
+target_link_libraries(stratplan_runtime PUBLIC stratplan_model ${runtime_parts})
+stratplan_unity(stratplan_runtime)

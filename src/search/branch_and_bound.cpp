@@ -1,0 +1,332 @@
+#include "search/branch_and_bound.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "model/base/assert.hpp"
+#include "model/base/index.hpp"
+#include "search/dual_bound.hpp"
+#include "search/least_by_bounds.hpp"
+#include "search/numbers.hpp"
+
+namespace stratplan {
+namespace {
+
+/// Candidates a node that the exact search takes no time for.
+constexpr std::size_t few_enough = 40;
+/// What costs no more than so many times the least that can be will do to rule out others.
+constexpr double nearly = 1.02;
+/// Searches among the same candidates, each with more edges priced.
+constexpr int most_searches = 8;
+constexpr double rounding = 1e-12;
+
+}  // namespace
+
+double cost_of(const WideTable& table, const std::vector<int>& assignment) {
+  double cost = 0;
+  for (int node = 0; node < table.nodes(); ++node)
+    cost += table.node_costs(node)[at(assignment[at(node)])];
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    const auto [from, to] = table.edges()[at(edge)];
+    cost += table.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
+  }
+  return cost;
+}
+
+Bytes memory_of(const WideTable& table, const std::vector<int>& assignment) {
+  Bytes sum{};
+  for (int node = 0; node < table.nodes(); ++node)
+    sum += Bytes{table.memory(node)[at(assignment[at(node)])]};
+  return sum;
+}
+
+namespace {
+
+/// Some candidates of each node of a wide table, with edges at their bounds.
+class Selection final : public CostTable {
+ public:
+  Selection(const WideTable& table, const std::vector<std::vector<int>>& chosen)
+      : table_(table), chosen_(chosen) {
+    std::map<std::pair<int, int>, std::size_t> known;
+    for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+      const auto [from, to] = table.edges()[at(edge)];
+      const auto [place, fresh] =
+          known.try_emplace({std::min(from, to), std::max(from, to)}, edges_.size());
+      if (fresh) {
+        edges_.push_back({std::min(from, to), std::max(from, to)});
+        parts_.emplace_back();
+      }
+      parts_[place->second].push_back(edge);
+    }
+  }
+
+  int nodes() const override { return table_.nodes(); }
+  std::string node_name(int node) const override { return table_.node_name(node); }
+  int candidates(int node) const override { return static_cast<int>(chosen_[at(node)].size()); }
+  std::span<const Edge> edges() const override { return edges_; }
+  Seconds node_cost(int node, int candidate) const override {
+    return {table_.node_costs(node)[at(chosen_[at(node)][at(candidate)])]};
+  }
+  Bytes node_memory(int node, int candidate) const override {
+    return {table_.memory(node)[at(chosen_[at(node)][at(candidate)])]};
+  }
+  Seconds edge_cost(int edge, int from_candidate, int to_candidate) const override {
+    const int low = chosen_[at(edges_[at(edge)].from)][at(from_candidate)],
+              high = chosen_[at(edges_[at(edge)].to)][at(to_candidate)];
+    double cost = 0;
+    for (const int part : parts_[at(edge)])
+      cost += table_.edges()[at(part)].from == edges_[at(edge)].from
+                  ? table_.edge_bound(part, low, high)
+                  : table_.edge_bound(part, high, low);
+    return {cost};
+  }
+  /// Few candidates a node: all pairs are asked for at once.
+  bool edges_at_hand() const override { return true; }
+
+ private:
+  const WideTable& table_;
+  const std::vector<std::vector<int>>& chosen_;
+  std::vector<Edge> edges_;
+  std::vector<std::vector<int>> parts_;
+};
+
+class Bracketing {
+  using Candidates = std::vector<std::vector<int>>;  ///< by node
+
+ public:
+  Bracketing(const WideTable& table, const BracketOptions& options)
+      : table_(table), options_(options), chosen_(at(table.nodes())) {}
+
+  std::optional<Bracket> run(const std::vector<std::vector<int>>& known,
+                             const std::vector<std::vector<int>>& few) {
+    for (const std::vector<int>& assignment : known) {
+      offer(assignment);
+      least_known_ = std::min(least_known_, cost_of(table_, assignment));
+    }
+    if (found_) improve();
+    if (!few.empty() && found_ && best_.cost > nearly * least_nodes()) look_among(few);
+    bound();
+    if (found_ && best_.gap() <= options_.tolerance) return best_;
+    const double left_out = choose(options_.most_candidates, chosen_);
+    if (std::ranges::any_of(chosen_, [](const auto& chosen) { return chosen.empty(); }))
+      return std::nullopt;
+    const std::optional<double> optimum = solve(chosen_, left_out);
+    if (!optimum) return std::nullopt;
+    improve();
+    best_.lower_bound = std::max(best_.lower_bound, std::min({*optimum, left_out, best_.cost}));
+    return best_;
+  }
+
+  std::vector<int> run_among(const std::vector<std::vector<int>>& few,
+                             const std::vector<int>& known) {
+    offer(known);
+    look_among(few);
+    return best_.assignment;
+  }
+
+ private:
+  /// Each node's least cost, without edges.
+  double least_nodes() const {
+    double sum = 0;
+    for (int node = 0; node < table_.nodes(); ++node)
+      sum += *std::ranges::min_element(table_.node_costs(node));
+    return sum;
+  }
+
+  void look_among(const std::vector<std::vector<int>>& few) {
+    DualBound& dual = dual_.emplace(table_, found_ ? best_.cost : infinity);
+    dual.restrict_to(few);
+    constexpr int passes = 2;
+    for (int pass = 0; pass < passes; ++pass) {
+      dual.ascend();
+      dual.descend();
+      if (offer(dual.follow())) improve();
+      look_among_best();
+      dual.lower_limit(best_.cost);
+    }
+  }
+
+  /// What costs more is of no interest. Where no assignment is known that satisfies the memory limit, it is taken that some such costs this many times what does not.
+  double limit() const {
+    constexpr double for_memory = 2;
+    return found_ ? best_.cost : for_memory * least_known_;
+  }
+
+  /// Passes of the dual bound, as long as they help.
+  void bound() {
+    constexpr int most_passes = 40;
+    const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
+    DualBound& dual = dual_.emplace(table_, limit());
+    if (found_) dual.expect(best_.assignment);
+    dual.sketch();
+    for (int pass = 0; pass < most_passes; ++pass) {
+      const double bound_before = best_.lower_bound, cost_before = best_.cost;
+      dual.ascend();
+      dual.descend();
+      best_.lower_bound = std::max(best_.lower_bound, dual.bound());
+      if (offer(dual.follow())) improve();
+      if (best_.gap() > options_.tolerance) look_among_best();
+      if (found_) dual.lower_limit(best_.cost);
+      const bool helped = best_.lower_bound - bound_before > worthwhile * best_.lower_bound ||
+                          best_.cost < cost_before;
+      if (!helped || (found_ && best_.gap() <= options_.tolerance) ||
+          dual.most_survivors() <= few_enough)
+        break;
+    }
+  }
+
+  /// The best of what is most promising now: the lower the limit, the more the next pass rules out.
+  void look_among_best() {
+    if (!found_ || options_.memory_limit)
+      return;  // with a limit the exact search may take its time
+    Candidates promising(at(table_.nodes()));
+    choose(few_enough, promising);
+    const double before = best_.cost;
+    solve(promising, infinity);
+    if (best_.cost < before) improve();
+  }
+
+  bool offer(const std::vector<int>& assignment) {
+    if (options_.memory_limit && memory_of(table_, assignment) > *options_.memory_limit)
+      return false;
+    const double cost = cost_of(table_, assignment);
+    if (found_ && cost >= best_.cost) return false;
+    best_.assignment = assignment;
+    best_.cost = cost;
+    return found_ = true;
+  }
+
+  /// Each node's most promising candidates. Whatever has another one costs at least what is returned.
+  double choose(std::size_t count, Candidates& all_chosen) const {
+    double left_out = infinity;
+    const double limit = found_ ? best_.cost : infinity;
+    for (int node = 0; node < table_.nodes(); ++node) {
+      const std::vector<double>& bound = dual_->bounds(node);
+      std::vector<int> order;
+      for (int candidate = 0; candidate < static_cast<int>(bound.size()); ++candidate)
+        if (bound[at(candidate)] < limit) order.push_back(candidate);
+      if (order.size() > count) {
+        const auto next = order.begin() + static_cast<std::ptrdiff_t>(count);
+        std::ranges::nth_element(order, next, {}, [&](int candidate) {
+          return std::pair(bound[at(candidate)], candidate);
+        });
+        left_out = std::min(left_out, bound[at(*next)]);
+        order.resize(count);
+      }
+      std::vector<int>& chosen = all_chosen[at(node)];
+      chosen.insert(chosen.end(), order.begin(), order.end());
+      if (found_) chosen.push_back(best_.assignment[at(node)]);
+      tidy(chosen);
+    }
+    return left_out;
+  }
+
+  static void tidy(std::vector<int>& chosen) {
+    std::ranges::sort(chosen);
+    chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+  }
+
+  /// What is proven of the least cost of the chosen candidates' assignments; nothing if none satisfies
+  /// the limit. Edges of what is best by their bounds are priced, until it is the best by its cost, or
+  /// `enough` is proven.
+  std::optional<double> solve(const Candidates& chosen, double enough) {
+    const Selection selection(table_, chosen);
+    double proven = 0;
+    for (int look = 0; look < most_searches; ++look) {
+      const auto result = search(selection, options_.memory_limit);
+      if (!result) return {};
+      proven = std::max(proven, result->lower_bound.value);
+      std::vector<int> assignment;
+      for (int node = 0; node < table_.nodes(); ++node)
+        assignment.push_back(chosen[at(node)][at(result->assignment[at(node)])]);
+      offer(assignment);
+      if (cost_of(table_, assignment) <= result->cost.value * (1 + rounding) || proven >= enough ||
+          (found_ && best_.cost <= proven * (1 + options_.tolerance)))
+        break;
+    }
+    return proven;
+  }
+
+  /// One node at a time over all of its candidates; what is found is in the next exact search.
+  void improve() {
+    std::vector<std::vector<int>> incident(at(table_.nodes()));
+    for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
+      incident[at(table_.edges()[at(edge)].from)].push_back(edge);
+      incident[at(table_.edges()[at(edge)].to)].push_back(edge);
+    }
+    constexpr int most_sweeps = 4;
+    bool improved = true;
+    for (int sweep = 0; improved && sweep < most_sweeps; ++sweep) {
+      improved = false;
+      for (int node = 0; node < table_.nodes(); ++node)
+        improved = improve(node, incident[at(node)]) || improved;
+    }
+    best_.cost = cost_of(table_, best_.assignment);
+  }
+
+  bool improve(int node, const std::vector<int>& incident) {
+    std::vector<int>& assignment = best_.assignment;
+    const auto other_end = [&](int edge) {
+      const auto [from, to] = table_.edges()[at(edge)];
+      return from == node ? to : from;
+    };
+    const int current = assignment[at(node)];
+    std::vector<double> costs(table_.node_costs(node).begin(), table_.node_costs(node).end());
+    const auto cost_with = [&](int candidate) {
+      const int kept = std::exchange(assignment[at(node)], candidate);
+      double cost = table_.node_costs(node)[at(candidate)];
+      for (const int edge : incident) {
+        const auto [from, to] = table_.edges()[at(edge)];
+        cost += table_.edge_cost(edge, assignment[at(from)], assignment[at(to)]);
+      }
+      assignment[at(node)] = kept;
+      return cost;
+    };
+    const double best = cost_with(current);
+    Bytes room{std::numeric_limits<std::int64_t>::max()};
+    if (options_.memory_limit)
+      room = *options_.memory_limit - memory_of(table_, assignment) +
+             Bytes{table_.memory(node)[at(current)]};
+    for (std::size_t c = 0; c < costs.size(); ++c)
+      if (table_.memory(node)[c] > room.value) costs[c] = infinity;
+    for (const int edge : incident) {
+      std::vector<double> limits(costs);
+      for (double& seconds : limits) seconds = best - seconds;
+      add_to(costs, table_.through_one(edge, table_.edges()[at(edge)].to == node,
+                                       assignment[at(other_end(edge))], limits));
+    }
+    const auto chosen = least_by_bounds(costs, best * (1 - rounding), cost_with);
+    if (!chosen) return false;
+    assignment[at(node)] = *chosen;
+    chosen_[at(node)].push_back(*chosen);
+    tidy(chosen_[at(node)]);
+    return true;
+  }
+
+  const WideTable& table_;
+  BracketOptions options_;
+  std::optional<DualBound> dual_;
+  Candidates chosen_;
+  double least_known_ = infinity;  ///< cost of any assignment to start from
+  Bracket best_;
+  bool found_ = false;
+};
+
+}  // namespace
+
+std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known,
+                               const BracketOptions& options,
+                               const std::vector<std::vector<int>>& few) {
+  if (table.nodes() == 0) return Bracket{};
+  return Bracketing(table, options).run(known, few);
+}
+
+std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few,
+                            const std::vector<int>& known) {
+  return Bracketing(table, {}).run_among(few, known);
+}
+
+}  // namespace stratplan

@@ -1,0 +1,185 @@
+// Memory as a constraint: micro-batches, sharding and recomputation, chosen so that a plan fits.
+#include "planner/memory_saving.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "model/base/error.hpp"
+#include "model/partition/lowering/recompute.hpp"
+#include "planner/prediction.hpp"
+#include "planner/small_cases.hpp"
+#include "support/message_of.hpp"
+
+namespace stratplan {
+namespace {
+
+using test::small_machine;
+using test::small_mesh;
+using test::small_resnet;
+using testing::HasSubstr;
+
+/// Weights are most of what it keeps.
+Network small_perceptron(std::int64_t batch) {
+  test::NetworkBuilder net(batch);
+  const LayerIndex x = net.relu(net.fully_connected(net.input({4, 1, 4, 4}), 256));
+  net.cross_entropy(net.fully_connected(x, 10));
+  return net.finish();
+}
+
+PlanningResult plan_within(const Network& network, int ranks, std::optional<Bytes> limit,
+                           const FreeMeans& free, bool front = false) {
+  PlanningOptions options;
+  options.memory_limit = limit;
+  options.free = free;
+  options.front = front;
+  return plan(network, "net.json", ranks, small_machine(), options);
+}
+
+constexpr FreeMeans nothing{false, false, false}, micro_batches{true, false, false},
+    sharding{false, true, false}, recompute{false, false, true}, all{};
+
+struct FitCase {
+  const char* name;
+  Network network;
+  int ranks;
+  FreeMeans free;
+  double share;     ///< the limit, of what a plan as given needs:
+  bool of_leanest;  ///< the leanest, or else the fastest
+  bool in_micro_batches, shared_out, made_again;
+};
+
+std::vector<FitCase> fit_cases() {
+  return {
+      // name                      network                               ranks  free           share  leanest  micro-batches  sharding  recomputation
+      {"micro-batches alone", small_mesh(32, {3, 1, 16, 16}), 2, micro_batches, 0.85, true, true,
+       false, false},
+      {"sharding alone", small_resnet(32, 8, 64), 2, sharding, 0.97, false, false, true, false},
+      {"recomputation alone", small_resnet(8, 32), 2, recompute, 0.9, true, false, false, true},
+      {"no sharding",
+       small_mesh(32, {3, 1, 16, 16}),
+       2,
+       {true, false, true},
+       0.8,
+       true,
+       true,
+       false,
+       false},
+      {"one rank", small_mesh(32, {3, 1, 16, 16}), 1, all, 0.85, true, true, false, false},
+      {"many ranks", small_mesh(64, {3, 1, 16, 16}), 16, micro_batches, 0.85, true, true, false,
+       false},
+  };
+}
+
+Bytes least_of(const PlanningResult& result) {
+  return result.front.back().plan->prediction->memory;
+}
+
+TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
+  for (const FitCase& c : fit_cases()) {
+    SCOPED_TRACE(c.name);
+    const PlanningResult as_given = plan_within(c.network, c.ranks, {}, nothing, true);
+    const Bytes given = c.of_leanest ? least_of(as_given) : as_given.recommended.prediction->memory;
+    const Bytes limit{static_cast<std::int64_t>(static_cast<double>(given.value) * c.share)};
+
+    const PlanningResult result = plan_within(c.network, c.ranks, limit, c.free);
+
+    const Plan& plan = result.recommended;
+    EXPECT_LE(plan.prediction->memory, limit);
+    EXPECT_EQ(plan.overrides.training.micro_batches > 1, c.in_micro_batches) << means_text(plan);
+    EXPECT_EQ(plan.execution.sharding > 0, c.shared_out) << means_text(plan);
+    EXPECT_EQ(!plan.execution.recompute.empty(), c.made_again) << means_text(plan);
+    const Network planned = network_of(plan, c.network);
+    EXPECT_EQ(plan.network_fingerprint, planned.fingerprint());
+    EXPECT_EQ(*plan.prediction, predict(plan, planned, small_machine()));
+    ASSERT_TRUE(result.without_limit);
+    EXPECT_GT(result.without_limit->memory, limit);
+  }
+}
+
+TEST(MemoryChoices, AsFewLayersAsNeededAreMadeAgain) {
+  const Network network = small_resnet(8, 32);
+  const Bytes given = least_of(plan_within(network, 1, {}, nothing, true));
+  const std::size_t most = layers_to_recompute(network).size();
+
+  const PlanningResult result = plan_within(network, 1, given - Bytes{1}, recompute);
+
+  EXPECT_GT(result.recommended.execution.recompute.size(), 0U);
+  EXPECT_LT(result.recommended.execution.recompute.size(), most);
+}
+
+TEST(MemoryChoices, WithoutNeedNothingIsChosen) {
+  const Network network = small_mesh(4, {3, 1, 32, 32});
+  const PlanningResult result = plan_within(network, 4, {}, all);
+  EXPECT_EQ(means_text(result.recommended), "no other means");
+  EXPECT_TRUE(result.fitted.empty());
+  EXPECT_FALSE(result.without_limit);
+}
+
+TEST(MemoryChoices, WhatIsFixedStays) {
+  const Network network = *with_micro_batches(small_mesh(32, {3, 1, 16, 16}), 2);
+  const Bytes given = least_of(plan_within(network, 2, {}, nothing, true));
+  EXPECT_THROW(plan_within(network, 2, given - Bytes{1}, nothing), InfeasibleError);
+  PlanningOptions options;
+  options.front = true;
+  options.free = {.micro_batches = false, .sharding = false, .recompute = true};
+  options.execution.sharding = 1;
+  for (const Considered& point : plan(network, "net.json", 2, small_machine(), options).front) {
+    EXPECT_EQ(point.plan->overrides.training.micro_batches, 2);
+    EXPECT_EQ(point.plan->execution.sharding, 1);
+  }
+}
+
+struct FrontCase {
+  const char* name;
+  Network network;
+  int ranks;
+};
+
+TEST(MemoryChoices, TheFrontHasNoDominatedPointAndTheRecommended) {
+  const std::vector<FrontCase> cases = {
+      // name         network                               ranks
+      {"mesh", small_mesh(8, {3, 1, 256, 256}), 2},
+      {"resnet", small_resnet(8, 64), 4},
+      {"perceptron", small_perceptron(8), 2},
+  };
+  for (const FrontCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const PlanningResult result = plan_within(c.network, c.ranks, {}, all, true);
+    ASSERT_GT(result.front.size(), 1U);
+    for (std::size_t i = 1; i < result.front.size(); ++i) {
+      EXPECT_GT(result.front[i].plan->prediction->step, result.front[i - 1].plan->prediction->step);
+      EXPECT_LT(result.front[i].plan->prediction->memory,
+                result.front[i - 1].plan->prediction->memory);
+    }
+    EXPECT_EQ(result.front.front().plan->prediction, result.recommended.prediction);
+    const Bytes least = least_of(result);
+    EXPECT_LE(plan_within(c.network, c.ranks, least, all).recommended.prediction->memory, least);
+    const std::string message = test::message_of<InfeasibleError>(
+        [&] { plan_within(c.network, c.ranks, least - Bytes{1}, all); });
+    EXPECT_THAT(message, HasSubstr(fmt::format("the leanest plan needs {} MiB",
+                                               (least.value + (1 << 20) - 1) >> 20)));
+    EXPECT_THAT(message, HasSubstr("ranks would do"));
+  }
+}
+
+TEST(MemoryChoices, ALimitMovesTheRecommendedAlongTheFront) {
+  const Network network = small_mesh(16, {3, 1, 32, 32});
+  const PlanningResult free = plan_within(network, 2, {}, all, true);
+  const Bytes limit = free.front[free.front.size() / 2].plan->prediction->memory;
+
+  const PlanningResult bound = plan_within(network, 2, limit, all, true);
+
+  EXPECT_LE(bound.recommended.prediction->memory, limit);
+  EXPECT_LE(bound.recommended.prediction->step,
+            free.front[free.front.size() / 2].plan->prediction->step);
+  const bool on_it = std::ranges::any_of(bound.front, [&](const Considered& point) {
+    return point.plan->prediction == bound.recommended.prediction;
+  });
+  EXPECT_TRUE(on_it);
+}
+
+}  // namespace
+}  // namespace stratplan

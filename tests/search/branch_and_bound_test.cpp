@@ -1,0 +1,271 @@
+#include "search/branch_and_bound.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "search/dual_bound.hpp"
+#include "search/random_table.hpp"
+
+namespace stratplan {
+namespace {
+
+/// A wide table over a dense one. Every other edge leads against the order of the nodes.
+class Widened final : public WideTable {
+ public:
+  explicit Widened(const DenseTable& table) : table_(table) {
+    for (int node = 0; node < table.nodes(); ++node) {
+      costs_.emplace_back();
+      memory_.emplace_back();
+      for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
+        costs_.back().push_back(table.node_cost(node, candidate).value);
+        memory_.back().push_back(table.node_memory(node, candidate).value);
+      }
+    }
+    for (const CostTable::Edge& edge : table.edges())
+      edges_.push_back(edges_.size() % 2 == 1 ? Edge{edge.to, edge.from}
+                                              : Edge{edge.from, edge.to});
+  }
+
+  int nodes() const override { return table_.nodes(); }
+  std::string node_name(int node) const override { return table_.node_name(node); }
+  std::span<const double> node_costs(int node) const override {
+    return costs_[static_cast<std::size_t>(node)];
+  }
+  std::span<const std::int64_t> memory(int node) const override {
+    return memory_[static_cast<std::size_t>(node)];
+  }
+  std::span<const Edge> edges() const override { return edges_; }
+  double edge_cost(int edge, int from, int to) const override {
+    return edge % 2 == 1 ? table_.edge_cost(edge, to, from).value
+                         : table_.edge_cost(edge, from, to).value;
+  }
+  /// Above its limit a candidate is told as little as may be.
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override {
+    std::vector<double> least(limits.size(), std::numeric_limits<double>::infinity());
+    for (std::size_t here = 0; here < costs.size(); ++here) {
+      for (std::size_t there = 0; there < least.size(); ++there) {
+        const int a = static_cast<int>(here), b = static_cast<int>(there);
+        least[there] = std::min(
+            least[there], costs[here] + (forward ? edge_cost(edge, a, b) : edge_cost(edge, b, a)));
+      }
+    }
+    const double floor = *std::ranges::min_element(costs);
+    for (std::size_t there = 0; there < least.size(); ++there)
+      least[there] = std::max(floor, std::min(least[there], limits[there]));
+    return least;
+  }
+  /// Knows of each edge but its cheapest pair.
+  std::vector<double> through_at_least(int edge, bool, std::span<const double> costs,
+                                       std::span<const double> limits) const override {
+    double cheapest = std::numeric_limits<double>::infinity();
+    const auto [from, to] = edges_[static_cast<std::size_t>(edge)];
+    for (int a = 0; a < table_.candidates(from); ++a)
+      for (int b = 0; b < table_.candidates(to); ++b)
+        cheapest = std::min(cheapest, edge_cost(edge, a, b));
+    const double floor = *std::ranges::min_element(costs);
+    std::vector<double> least(limits.begin(), limits.end());
+    for (double& seconds : least) seconds = std::max(floor, std::min(seconds, floor + cheapest));
+    return least;
+  }
+
+ private:
+  const DenseTable& table_;
+  std::vector<std::vector<double>> costs_;
+  std::vector<std::vector<std::int64_t>> memory_;
+  std::vector<Edge> edges_;
+};
+
+RC_GTEST_PROP(Bracket, HoldsTheOptimum, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
+  const Widened table(dense);
+  const double optimum = search_exhaustively(dense)->cost.value;
+  const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 1});
+  RC_ASSERT(found);
+  RC_ASSERT(found->lower_bound <= optimum + 1e-9);
+  RC_ASSERT(found->cost >= optimum - 1e-9);
+  RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
+}
+
+/// Edges seem to cost a part of what they do until they are asked for.
+class Underrated final : public WideTable {
+ public:
+  Underrated(const Widened& exact, double share) : exact_(exact), share_(share) {}
+  int nodes() const override { return exact_.nodes(); }
+  std::string node_name(int node) const override { return exact_.node_name(node); }
+  std::span<const double> node_costs(int node) const override { return exact_.node_costs(node); }
+  std::span<const std::int64_t> memory(int node) const override { return exact_.memory(node); }
+  std::span<const Edge> edges() const override { return exact_.edges(); }
+  double edge_cost(int edge, int from, int to) const override {
+    asked_.insert({edge, from, to});
+    return exact_.edge_cost(edge, from, to);
+  }
+  double edge_bound(int edge, int from, int to) const override {
+    const double cost = exact_.edge_cost(edge, from, to);
+    return asked_.contains({edge, from, to}) ? cost : share_ * cost;
+  }
+  std::vector<double> through(int edge, bool forward, std::span<const double> costs,
+                              std::span<const double> limits) const override {
+    std::vector<double> least(limits.begin(), limits.end());
+    for (std::size_t here = 0; here < costs.size(); ++here)
+      for (std::size_t there = 0; there < least.size(); ++there) {
+        const int a = static_cast<int>(here), b = static_cast<int>(there);
+        least[there] = std::min(least[there], costs[here] + (forward ? edge_bound(edge, a, b)
+                                                                     : edge_bound(edge, b, a)));
+      }
+    const double floor = *std::ranges::min_element(costs);
+    for (double& seconds : least) seconds = std::max(seconds, floor);
+    return least;
+  }
+
+ private:
+  const Widened& exact_;
+  double share_;
+  mutable std::set<std::array<int, 3>> asked_;
+};
+
+RC_GTEST_PROP(Bracket, PricesEdgesThatSeemCheap, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
+  const Widened exact(dense);
+  const Underrated table(exact, *rc::gen::elementOf(std::vector{0.0, 0.5, 0.9}));
+  const double optimum = search_exhaustively(dense)->cost.value;
+  std::vector<std::vector<int>> known;
+  Bracket best{{}, std::numeric_limits<double>::infinity()};
+  // Each round prices more edges; there are few.
+  for (int round = 0; round < 200 && best.cost > best.lower_bound + 1e-9; ++round) {
+    const auto found = bracket(table, known, {.tolerance = 0, .most_candidates = 64});
+    RC_ASSERT(found);
+    RC_ASSERT(found->lower_bound <= optimum + 1e-9);
+    RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
+    best = *found;
+    known = {best.assignment};
+  }
+  RC_ASSERT(std::abs(best.cost - optimum) < 1e-9);
+}
+
+RC_GTEST_PROP(Bracket, WithRoomForAllCandidatesItCloses, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
+  const Widened table(dense);
+  const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 64});
+  RC_ASSERT(found);
+  RC_ASSERT(std::abs(found->cost - search_exhaustively(dense)->cost.value) < 1e-9);
+  RC_ASSERT(found->gap() < 1e-9);
+}
+
+/// Whatever was expected: a wrong guess costs tightness, not truth.
+RC_GTEST_PROP(DualBound, IsBelowWhatCompletionsCost, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 4);
+  const Widened table(dense);
+  const auto any = [&] {
+    std::vector<int> assignment;
+    for (int node = 0; node < dense.nodes(); ++node)
+      assignment.push_back(*rc::gen::inRange(0, dense.candidates(node)));
+    return assignment;
+  };
+  DualBound dual(table, 1e9);
+  if (*rc::gen::arbitrary<bool>()) dual.expect(any());
+  if (*rc::gen::arbitrary<bool>()) dual.sketch();
+  const std::vector<int> assignment = any();
+  const double cost = cost_of(table, assignment), optimum = search_exhaustively(dense)->cost.value;
+  double before = 0;
+  for (int pass = 0; pass < 4; ++pass) {
+    dual.ascend();
+    dual.descend();
+    RC_ASSERT(dual.bound() <= optimum + 1e-9);
+    RC_ASSERT(dual.bound() >= before - 1e-9);
+    before = dual.bound();
+    for (int node = 0; node < dense.nodes(); ++node)
+      RC_ASSERT(
+          dual.bounds(node)[static_cast<std::size_t>(assignment[static_cast<std::size_t>(node)])] <=
+          cost + 1e-9);
+    RC_ASSERT(cost_of(table, dual.follow()) >= optimum - 1e-9);
+  }
+}
+
+/// Without edges beside the tree one pass is all it takes.
+RC_GTEST_PROP(DualBound, IsExactOnChains, ()) {
+  const DenseTable dense = test::random_table(test::Family::Chain, *rc::gen::inRange(1, 7), 5);
+  const Widened table(dense);
+  DualBound dual(table, 1e9);
+  dual.ascend();
+  dual.descend();
+  const double optimum = search_exhaustively(dense)->cost.value;
+  RC_ASSERT(std::abs(dual.bound() - optimum) < 1e-9);
+  RC_ASSERT(std::abs(cost_of(table, dual.follow()) - optimum) < 1e-9);
+}
+
+RC_GTEST_PROP(Bracket, AMemoryLimitHolds, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
+  const Widened table(dense);
+  const Bytes limit{*rc::gen::inRange(0, 20)};
+  const auto truth = search_exhaustively(dense, limit);
+  const auto found =
+      bracket(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
+  RC_ASSERT(found.has_value() == truth.has_value());
+  if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
+}
+
+DenseTable doubled(const DenseTable& table) {
+  DenseTable result;
+  for (int node = 0; node < table.nodes(); ++node) {
+    DenseTable::Node made{table.node_name(node), {}, {}};
+    for (int candidate = 0; candidate < table.candidates(node); ++candidate) {
+      made.cost.push_back(2 * table.node_cost(node, candidate).value);
+      made.memory.push_back(table.node_memory(node, candidate).value);
+    }
+    result.add_node(made);
+  }
+  for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
+    const auto [from, to] = table.edges()[static_cast<std::size_t>(edge)];
+    std::vector<std::vector<double>> cost(static_cast<std::size_t>(table.candidates(from)));
+    for (int i = 0; i < table.candidates(from); ++i)
+      for (int j = 0; j < table.candidates(to); ++j)
+        cost[static_cast<std::size_t>(i)].push_back(2 * table.edge_cost(edge, i, j).value);
+    result.add_edge(from, to, cost);
+  }
+  return result;
+}
+
+RC_GTEST_PROP(Bracket, DoublingAllCostsDoublesIt, ()) {
+  const DenseTable once = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 6),
+                   twice = doubled(once);
+  const BracketOptions options{.tolerance = 0,
+                               .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
+  const auto found = bracket(Widened(once), {}, options),
+             larger = bracket(Widened(twice), {}, options);
+  RC_ASSERT(found && larger);
+  RC_ASSERT(larger->assignment == found->assignment);
+  RC_ASSERT(larger->cost == 2 * found->cost);
+  RC_ASSERT(std::abs(larger->lower_bound - 2 * found->lower_bound) < 1e-9);
+}
+
+// The edges' directions fall differently, too.
+RC_GTEST_PROP(Bracket, OrderAndNamesDoNotMatter, ()) {
+  const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 5);
+  const DenseTable other = test::shuffled(dense).table;
+  const BracketOptions options{.tolerance = 0, .most_candidates = 64};
+  const auto found = bracket(Widened(dense), {}, options),
+             after = bracket(Widened(other), {}, options);
+  RC_ASSERT(found && after);
+  RC_ASSERT(std::abs(found->cost - after->cost) < 1e-9);
+}
+
+TEST(Bracket, IsNoWorseThanWhatIsKnown) {
+  DenseTable dense;
+  dense.add_node({"a", {1, 2}, {}});
+  dense.add_node({"b", {2, 1}, {}});
+  dense.add_edge(0, 1, {{0, 9}, {9, 0}});
+  const Widened table(dense);
+  const auto found = bracket(table, {{0, 0}, {1, 1}}, {});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->cost, 3);
+}
+
+}  // namespace
+}  // namespace stratplan
