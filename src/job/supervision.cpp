@@ -97,7 +97,7 @@ int run_job(const PlanAndNetwork& planned, const JobRequest& request, Log& log) 
   const Network& network = planned.network;
   JobWatch watch(plan.ranks, request.patience, [&](int rank, std::size_t step) {
     const Program program = lower(network, plan.layers, plan.execution, rank);
-    return to_text(program.steps.at(step), network, rank);
+    return to_text(program.ops.at(step), network, rank);
   });
   const ProcessesEnd end = start(plan, request, [&] { return watch.hangs(); });
   if (end.killed_by == SIGPIPE)

@@ -232,8 +232,8 @@ class Explaining {
     return seconds;
   }
 
-  Seconds seconds_of(const Step& step, const Program& program) const {
-    return cost_of(step, program, machine_).seconds + machine_.step_overhead.median;
+  Seconds seconds_of(const Op& op, const Program& program) const {
+    return cost_of(op, program, machine_).seconds + machine_.step_overhead.median;
   }
 
   Alternative price(const Block& block, const std::vector<LayerEdge>& edges,
@@ -258,12 +258,12 @@ class Explaining {
   Alternative price_on(const Block& block, const Decomposition& root, int rank) const {
     Alternative cost;
     for (const Program& program : block_programs(network_, block, root, plan_.execution, rank)) {
-      for (const Step& step : program.steps) {
-        Seconds& part = step.producer >= 0              ? cost.redistribution
-                        : !communicates(step)           ? cost.compute
-                        : step.track == Track::Gradient ? cost.reduction
+      for (const Op& op : program.ops) {
+        Seconds& part = op.producer >= 0              ? cost.redistribution
+                        : !communicates(op)           ? cost.compute
+                        : op.track == Track::Gradient ? cost.reduction
                                                         : cost.sums;
-        part += seconds_of(step, program);
+        part += seconds_of(op, program);
       }
     }
     return cost;
@@ -276,7 +276,7 @@ class Explaining {
       const Program program = lower_edge(network_, edge.producer, from, edge.consumer, edge.input,
                                          to, plan_.execution, rank);
       Seconds seconds{};
-      for (const Step& step : program.steps) seconds += seconds_of(step, program);
+      for (const Op& op : program.ops) seconds += seconds_of(op, program);
       most = std::max(most, seconds);
     }
     return most;

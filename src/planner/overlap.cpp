@@ -14,14 +14,14 @@ namespace {
 /// The forward phase of one layer and of the edges that lead to it, on one rank and alone: kernels in turn, messages beside them until something reads them.
 class LayerClock {
  public:
-  void add(const Step& step, Seconds cost) {
-    if (std::holds_alternative<ExchangeStep>(step.body)) {
-      arriving_ = step.writes;
+  void add(const Op& op, Seconds cost) {
+    if (std::holds_alternative<ExchangeOp>(op.body)) {
+      arriving_ = op.writes;
       arrived_ = now_ + cost;
       return;
     }
     const bool waits = std::ranges::any_of(
-        step.reads, [&](BufferId read) { return std::ranges::count(arriving_, read) > 0; });
+        op.reads, [&](BufferId read) { return std::ranges::count(arriving_, read) > 0; });
     if (waits) now_ = std::max(now_, arrived_);
     now_ += cost;
   }
@@ -39,10 +39,10 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
   std::map<LayerIndex, Seconds> longest;
   for (const Program& program : programs) {
     std::map<LayerIndex, LayerClock> clocks;
-    for (const Step& step : program.steps)
-      if (step.phase == Phase::Forward && layers.contains(step.layer))
-        clocks[step.layer].add(
-            step, cost_of(step, program, machine).seconds + machine.step_overhead.median);
+    for (const Op& op : program.ops)
+      if (op.phase == Phase::Forward && layers.contains(op.layer))
+        clocks[op.layer].add(
+            op, cost_of(op, program, machine).seconds + machine.step_overhead.median);
     for (const auto& [layer, clock] : clocks)
       longest[layer] = std::max(longest[layer], clock.now());
   }

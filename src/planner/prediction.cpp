@@ -63,8 +63,8 @@ std::map<std::string, std::string> fastest_implementations(const std::vector<Pro
   std::map<std::string, std::string> fastest;
   std::set<Kernel> known;
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (!compute || !known.insert(compute->kernel).second) continue;
       const auto measured = machine.kernels.find(compute->kernel.key());
       if (measured != machine.kernels.end() && !measured->second.choice.empty())
@@ -77,10 +77,10 @@ std::map<std::string, std::string> fastest_implementations(const std::vector<Pro
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine) {
   std::set<Kernel> known;  // most kernels occur many times
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (compute && known.contains(compute->kernel)) continue;
-      if (cost_of(step, program, machine).tier == Tier::Estimated) return false;
+      if (cost_of(op, program, machine).tier == Tier::Estimated) return false;
       if (compute) known.insert(compute->kernel);
     }
   }

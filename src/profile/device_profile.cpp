@@ -26,8 +26,8 @@ Program tiny_program(const Team& team) {
   buffer.name = "tiny";
   buffer.region = whole(tiny().y);
   program.buffers.push_back(buffer);
-  const Step step{.reads = {}, .writes = {0}, .body = ComputeStep{tiny(), buffer.region, tiny().y}};
-  program.steps.assign(steps, step);
+  const Op op{.reads = {}, .writes = {0}, .body = ComputeOp{tiny(), buffer.region, tiny().y}};
+  program.ops.assign(steps, op);
   plan_buffers(program);
   return program;
 }
@@ -37,7 +37,7 @@ Measurement measure_step_overhead(Backend& backend, const Team& team, Seconds ke
                                   const StoppingRule& rule) {
   const Program program = tiny_program(team);
   Measurement overhead = sample_program(program, backend, team, rule);
-  const double steps = static_cast<double>(program.steps.size());
+  const double steps = static_cast<double>(program.ops.size());
   for (Seconds* value : {&overhead.median, &overhead.p10, &overhead.p90})
     *value = std::max(*value / steps - kernel, Seconds{});
   return overhead;

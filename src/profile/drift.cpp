@@ -20,8 +20,8 @@ std::vector<TellingKernel> telling_kernels(std::span<const Program> programs,
   std::map<std::string, TellingKernel> by_key;
   Seconds all{};
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (!compute) continue;
       const auto measured = machine.kernels.find(compute->kernel.key());
       if (measured == machine.kernels.end()) continue;

@@ -26,26 +26,26 @@ Program program_of(const Team& team, bool sums, int kernels) {
   program.ranks = team.size();
   if (sums) {
     const Bytes bucket = Execution{}.bucket_bytes;
-    CollectiveStep sum{
+    CollectiveOp sum{
         Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())),
         DataType::F32,         0,
         bucket.value / 4,      {}};
     std::iota(sum.group.begin(), sum.group.end(), 0);
     const BufferId gradients = add_flat(program, "gradients", bucket);
-    program.steps.push_back({.phase = Phase::Backward,
+    program.ops.push_back({.phase = Phase::Backward,
                              .track = Track::Gradient,
                              .reads = {gradients},
                              .writes = {gradients},
                              .body = std::move(sum)});
   }
   const Kernel kernel = square_convolution(1, 64, 28, 3);  // about a millisecond on a core of 2020
-  Step step{.reads = {}, .writes = {}, .body = ComputeStep{kernel, whole(kernel.y), kernel.y}};
+  Op op{.reads = {}, .writes = {}, .body = ComputeOp{kernel, whole(kernel.y), kernel.y}};
   const Operands tensors = kernel.operands();
   for (const Operand& read : tensors.reads)
-    step.reads.push_back(add_flat(program, "read", read.bytes()));
+    op.reads.push_back(add_flat(program, "read", read.bytes()));
   for (const Operand& write : tensors.writes)
-    step.writes.push_back(add_flat(program, "written", write.bytes()));
-  program.steps.insert(program.steps.end(), static_cast<std::size_t>(kernels), step);
+    op.writes.push_back(add_flat(program, "written", write.bytes()));
+  program.ops.insert(program.ops.end(), static_cast<std::size_t>(kernels), op);
   plan_buffers(program);
   return program;
 }

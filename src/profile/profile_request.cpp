@@ -18,20 +18,20 @@
 namespace stratplan {
 namespace {
 
-/// Gathers what steps need; each thing once.
+/// Gathers what ops need; each thing once.
 class Needs {
  public:
-  void add(const Step& step) {
-    if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+  void add(const Op& op) {
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body))
       kernels_.insert(compute->kernel);
-    if (const auto* load = std::get_if<LoadStep>(&step.body)) kernels_.insert(load_kernel(*load));
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+    if (const auto* load = std::get_if<LoadOp>(&op.body)) kernels_.insert(load_kernel(*load));
+    if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
       Bytes& largest = collectives_[{collective->op, collective->type,
                                      static_cast<int>(collective->group.size())}];
       largest = std::max(largest, collective->bytes());
-      sums_gradients_ |= step.track == Track::Gradient;
+      sums_gradients_ |= op.track == Track::Gradient;
     }
-    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
       for (const auto* messages : {&exchange->sends, &exchange->receives})
         for (const Message& message : *messages)
           largest_message_ = std::max(largest_message_, message.bytes);
@@ -94,7 +94,7 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
     SP_ASSERT(&program == &programs.front() || program.ranks == request.ranks,
               "programs for {} and for {} ranks", request.ranks, program.ranks);
     request.ranks = program.ranks;
-    for (const Step& step : program.steps) needs.add(step);
+    for (const Op& op : program.ops) needs.add(op);
   }
   const bool known = serves(machine, request.ranks, threads_per_rank);
   request.device = !known;

@@ -16,7 +16,7 @@ struct CollectiveRequest {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
   int group_size = 2;
-  Bytes largest{};  ///< as CollectiveStep::bytes
+  Bytes largest{};  ///< as CollectiveOp::bytes
   static constexpr auto fields() {
     using C = CollectiveRequest;
     return std::tuple(Field{"op", &C::op}, Field{"type", &C::type},
@@ -29,7 +29,7 @@ struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
   double pace = 1;          ///< Measurement::pace of the kernels
-  bool device = false;      ///< rates of the device, step overhead
+  bool device = false;      ///< rates of the device, op overhead
   bool hidden = false;      ///< how much of sums kernels can hide
   Bytes largest_message{};  ///< 0: one_way and both_ways are known well enough
   std::vector<CollectiveRequest> collectives;

@@ -54,8 +54,8 @@ class Accounting {
            std::accumulate(work.begin(), work.end(), Seconds{}) / static_cast<double>(work.size());
   }
 
-  std::size_t place(const Step& step) const {
-    return step.layer < 0 ? layers_.size() - 1 : static_cast<std::size_t>(step.layer);
+  std::size_t place(const Op& op) const {
+    return op.layer < 0 ? layers_.size() - 1 : static_cast<std::size_t>(op.layer);
   }
   void spend(std::size_t layer, Spent spent, Seconds seconds) {
     layers_[layer][spent] += seconds * share_;
@@ -83,8 +83,8 @@ class Accounting {
     return work;
   }
 
-  static const Step& step_of(const Program& program, const Span& span) {
-    return program.steps[static_cast<std::size_t>(span.step)];
+  static const Op& step_of(const Program& program, const Span& span) {
+    return program.ops[static_cast<std::size_t>(span.step)];
   }
 
   /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what comes next.
@@ -103,32 +103,32 @@ class Accounting {
   }
 
   void spend_kernel(const Program& program, const Span& span) {
-    const Step& step = step_of(program, span);
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    const Op& op = step_of(program, span);
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     Seconds rest = span.end - span.start;
     if (program
             .concurrent_tracks) {  // what the processor does for messages beside is charged to the kernel
-      const Seconds alone = std::min(rest, cost_of(step, program, machine_).seconds);
-      spend(place(step), Spent::Bandwidth, rest - alone);
+      const Seconds alone = std::min(rest, cost_of(op, program, machine_).seconds);
+      spend(place(op), Spent::Bandwidth, rest - alone);
       rest = alone;
     }
     const Seconds launch = std::min(rest, machine_.device.launch);
-    spend(place(step), Spent::Launches, launch);
-    spend(place(step),
+    spend(place(op), Spent::Launches, launch);
+    spend(place(op),
           compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input,
           rest - launch);
   }
 
   /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its transport.
   void spend_message(const Program& program, const Span& span, Seconds seconds) {
-    const Step& step = step_of(program, span);
+    const Op& op = step_of(program, span);
     const Seconds duration = span.end - span.start;
-    const Seconds cost = std::min(duration, cost_of(step, program, machine_).seconds);
-    const Seconds latency = std::min(cost, cost_of(step, program, endless_).seconds);
+    const Seconds cost = std::min(duration, cost_of(op, program, machine_).seconds);
+    const Seconds latency = std::min(cost, cost_of(op, program, endless_).seconds);
     const double share = seconds / duration;
-    spend(place(step), Spent::Waiting, (duration - cost) * share);
-    spend(place(step), Spent::Latency, latency * share);
-    spend(place(step), Spent::Bandwidth, (cost - latency) * share);
+    spend(place(op), Spent::Waiting, (duration - cost) * share);
+    spend(place(op), Spent::Latency, latency * share);
+    spend(place(op), Spent::Bandwidth, (cost - latency) * share);
   }
 
   const std::vector<Program>& programs_;

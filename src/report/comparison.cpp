@@ -44,7 +44,7 @@ std::vector<LayerIndex> layers_that_work(const Network& network) {
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
                    const MachineProfile& machine, const std::string& file) {
   const PlanPrediction prediction = predict_plan(planned.plan, planned.network, machine, true);
-  const Durations& measured = timings.timing.step_medians;
+  const Durations& measured = timings.timing.op_medians;
   if (measured.empty())
     throw InputError(file, "/ranks",
                      "expected the time of each step, but this run replayed them in CUDA graphs "

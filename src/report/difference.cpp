@@ -17,7 +17,7 @@ namespace {
 
 /// Calls `visit` for each buffer that is no part of another and persists, or lives at the step where most bytes live.
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
-  std::vector<std::int64_t> changes(program.steps.size() + 2);
+  std::vector<std::int64_t> changes(program.ops.size() + 2);
   const auto comes_and_goes = [](const Buffer& buffer) {
     return buffer.inside < 0 && !buffer.persistent && buffer.first_step >= 0;
   };

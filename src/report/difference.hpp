@@ -43,7 +43,7 @@ std::vector<LayerDifference> fold_neighbours(const std::vector<LayerDifference>&
 Table settings_table(const Difference& difference, const std::string& a, const std::string& b);
 Table layers_table(const std::vector<LayerDifference>& layers, const std::string& a,
                    const std::string& b);
-/// Step and memory of both.
+/// Step time and memory of both.
 Table totals_table(const PlanSide& a, const PlanSide& b, const std::string& name_of_a,
                    const std::string& name_of_b);
 Json to_json(const Difference& difference, const PlanSide& a, const PlanSide& b);

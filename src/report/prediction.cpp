@@ -13,8 +13,8 @@ namespace {
 std::size_t count_unmeasured(const std::vector<Program>& programs, const MachineProfile& machine) {
   std::set<std::string> keys;
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (compute && cost_of(compute->kernel, machine).tier != Tier::Measured)
         keys.insert(compute->kernel.key());
     }

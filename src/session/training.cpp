@@ -61,7 +61,7 @@ class TrainingData {
   /// Each rank looks at its part of the labels, so that all have been seen before the first step.
   TrainingData(const TrainingRequest& request, const Program& program,
                const Communicator& communicator, Log& log) {
-    const std::vector<LoadStep> loads = loads_of(program);
+    const std::vector<LoadOp> loads = loads_of(program);
     if (request.data.empty()) {
       source_ = synthetic(request);
     } else {
@@ -88,7 +88,7 @@ class TrainingData {
   }
 
   static std::unique_ptr<FileData> open_files(const TrainingRequest& request,
-                                              const std::vector<LoadStep>& loads, Log& log) {
+                                              const std::vector<LoadOp>& loads, Log& log) {
     std::optional<ChannelOrder> order;
     if (!request.channel_order.empty())
       order = request.channel_order == "last" ? ChannelOrder::Last : ChannelOrder::First;
@@ -219,11 +219,11 @@ class Continuation {
 /// What the training threw, with the place.
 RankFailure failure_at(const FlightRecorder& recorder, const Program& program,
                        const Network& network) {
-  const auto step_text = [&](std::size_t step) {
-    return to_text(program.steps[step], network, program.rank);
+  const auto op_text = [&](std::size_t step) {
+    return to_text(program.ops[step], network, program.rank);
   };
   return {fmt::format("rank {} on {} failed {}", program.rank, host_name(),
-                      place_of(recorder.record().now(), step_text)),
+                      place_of(recorder.record().now(), op_text)),
           std::current_exception()};
 }
 
@@ -292,9 +292,9 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     timings.timing = train(
         executor, communicator,
         {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
-    if (request.times_steps && timings.timing.step_medians.empty() &&
+    if (request.times_steps && timings.timing.op_medians.empty() &&
         !timings.timing.steps.empty() && !continuation.stopped())
-      time_steps(executor, communicator, iterations, launched_iterations, timings.timing);
+      time_ops(executor, communicator, iterations, launched_iterations, timings.timing);
   } catch (...) {
     throw failure_at(recorder, program, network);
   }

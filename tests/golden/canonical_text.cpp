@@ -54,11 +54,11 @@ const char* word(TensorClass tensor_class) {
   return "?";
 }
 
-const char* word(LoadStep::What what) {
+const char* word(LoadOp::What what) {
   switch (what) {
-    case LoadStep::What::Samples: return "samples";
-    case LoadStep::What::Labels: return "labels";
-    case LoadStep::What::Targets: return "targets";
+    case LoadOp::What::Samples: return "samples";
+    case LoadOp::What::Labels: return "labels";
+    case LoadOp::What::Targets: return "targets";
   }
   return "?";
 }
@@ -261,9 +261,9 @@ class Writer {
       : program_(program), numbers_(program.buffers.size(), -1) {}
 
   Text write() {
-    const auto& [rank, ranks, buffers, steps, implementations, ways, sharding, concurrent_tracks,
+    const auto& [rank, ranks, buffers, ops, implementations, ways, sharding, concurrent_tracks,
                  parameters, running, loss_scale, loss, arena, persistent] = program_;
-    for (const Step& step : steps) write(step);
+    for (const Op& op : ops) write(op);
     for (const ParameterSlice& slice : parameters) write(slice);
     for (const RunningStatistics& statistics : running) write(statistics);
     line("of {} ranks, loss {} scaled by {} arena {} persistent {} sharding {} concurrent {}",
@@ -273,7 +273,7 @@ class Writer {
     for (const auto& [kernel, choice] : implementations) line("{} by {}", kernel, choice);
     write_buffers();
     if (concurrent_tracks) write_dependences();
-    return {fmt::format("rank {}", rank), std::move(text_), steps.size()};
+    return {fmt::format("rank {}", rank), std::move(text_), ops.size()};
   }
 
  private:
@@ -301,24 +301,24 @@ class Writer {
   }
   const std::string& transport(WayId way) const { return program_.ways[way]; }
 
-  void write(const Step& step) {
-    const auto& [layer, producer, phase, track, reads, writes, body] = step;
+  void write(const Op& op) {
+    const auto& [layer, producer, phase, track, reads, writes, body] = op;
     const std::string reading = names(reads), writing = names(writes);
     const std::string what = std::visit([&](const auto& kind) { return text(kind); }, body);
     line("{} layer {} from {} on {}: {} reads{} writes{}", word(phase), layer, producer,
          word(track), what, reading, writing);
   }
-  std::string text(const ComputeStep& step) {
-    const auto& [kernel, region, global] = step;
+  std::string text(const ComputeOp& op) {
+    const auto& [kernel, region, global] = op;
     return fmt::format("{} at {} of {}", text_of(kernel), text_of(region), text_of(global));
   }
-  std::string text(const LoadStep& step) {
-    const auto& [what, region, global, classes] = step;
+  std::string text(const LoadOp& op) {
+    const auto& [what, region, global, classes] = op;
     return fmt::format("load {} at {} of {} classes {}", word(what), text_of(region),
                        text_of(global), classes);
   }
-  std::string text(const ExchangeStep& step) {
-    const auto& [sends, receives, tag] = step;
+  std::string text(const ExchangeOp& op) {
+    const auto& [sends, receives, tag] = op;
     return fmt::format("exchange tag {}{}{}", tag, text("send to", sends),
                        text("receive from", receives));
   }
@@ -329,8 +329,8 @@ class Writer {
                           transport(way));
     return text;
   }
-  std::string text(const CollectiveStep& step) {
-    const auto& [op, group, type, begin, count, counts, way] = step;
+  std::string text(const CollectiveOp& op) {
+    const auto& [op, group, type, begin, count, counts, way] = op;
     return fmt::format("{} over {} of {} {} from {} shares {} by ({})", word(op),
                        fmt::join(group, ","), count, word(type), begin, fmt::join(counts, ","),
                        transport(way));

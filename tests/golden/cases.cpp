@@ -277,8 +277,8 @@ Ways transports_of(const std::vector<Program>& programs) {
   for (const char* key : {"messages", "messages across"}) ways.transfers[key] = by_size;
   ways.transfers["messages one way"] = {{Bytes{0}, "staged"}};
   for (const Program& program : programs)
-    for (const Step& step : program.steps)
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+    for (const Op& op : program.ops)
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
         ways.transfers[collective_key(collective->op, collective->type,
                                       shape_of(collective->group, ways.placement),
                                       ways.placement.size())] = by_size;
@@ -302,8 +302,8 @@ std::vector<Text> texts_of(const std::vector<Program>& programs, std::set<std::s
   std::vector<Text> texts;
   for (const Program& program : programs) {
     texts.push_back(canonical_text(program));
-    for (const Step& step : program.steps)
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         keys.insert(compute->kernel.key());
   }
   return texts;
@@ -583,10 +583,10 @@ void look_at(const Recipe& recipe, const std::vector<Program>& programs, Seen& s
   seen.precisions.insert(recipe.execution.precision.activations);
   seen.stages.insert(recipe.execution.sharding);
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    for (const Op& op : program.ops) {
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         seen.kernels.insert(compute->kernel.kind);
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
         seen.collectives.insert(collective->op);
     }
   }

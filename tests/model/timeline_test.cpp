@@ -17,7 +17,7 @@ TEST(Timing, QuantilesLieBetweenTheNearestSamples) {
       {{{11}, {2}, {3}, {4}, {5}, {6}, {7}, {8}, {9}, {10}, {1}}, 2, 6, 10},
   };
   for (const Row& row : table) {
-    const Timing timing{.steps = row.steps, .losses = {}, .step_medians = {}};
+    const Timing timing{.steps = row.steps, .losses = {}, .op_medians = {}};
     EXPECT_DOUBLE_EQ(timing.quantile(0.1).value, row.p10);
     EXPECT_DOUBLE_EQ(timing.median().value, row.median);
     EXPECT_DOUBLE_EQ(timing.quantile(0.9).value, row.p90);

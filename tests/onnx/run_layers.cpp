@@ -55,14 +55,14 @@ std::vector<float> part(const std::vector<float>& whole, const Region& region, c
 class GivenData final : public DataSource {
  public:
   explicit GivenData(const Tensors& tensors) : tensors_(tensors) {}
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t) override {
     std::vector<float> values(static_cast<std::size_t>(load.region.elements()));
-    if (load.what == LoadStep::What::Samples)
+    if (load.what == LoadOp::What::Samples)
       values = part(to_channels_last(tensors_.at("x" + std::to_string(next_++))), load.region,
                     load.global);
-    if (load.what == LoadStep::What::Labels) values = tensors_.at("labels").values;
+    if (load.what == LoadOp::What::Labels) values = tensors_.at("labels").values;
     contents_.resize(4 * values.size());
-    if (load.what == LoadStep::What::Labels) {
+    if (load.what == LoadOp::What::Labels) {
       const std::vector<std::int32_t> labels(values.begin(), values.end());
       std::memcpy(contents_.data(), labels.data(), contents_.size());
     } else {

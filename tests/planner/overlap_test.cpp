@@ -38,12 +38,12 @@ struct Prices {
 Prices prices_of(const Plan& plan, const Network& network, const MachineProfile& machine) {
   const Program program = programs_of(plan, network).back();
   Prices prices;
-  for (const Step& step : program.steps) {
-    if (step.phase != Phase::Forward || step.layer < 0 ||
-        !plan.execution.slabs.contains(network.layer(step.layer).name))
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::Forward || op.layer < 0 ||
+        !plan.execution.slabs.contains(network.layer(op.layer).name))
       continue;
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
-    if (communicates(step)) prices.exchange = cost_of(step, program, machine).seconds;
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
+    if (communicates(op)) prices.exchange = cost_of(op, program, machine).seconds;
     if (compute && compute->kernel.kind == KernelKind::ConvolutionForward &&
         prices.interior.value == 0)
       prices.interior = cost_of(compute->kernel, machine).seconds;
@@ -73,8 +73,8 @@ TEST(Slabs, AreChosenWhereTheyPay) {
   cut.execution.slabs = {second};
   MachineProfile measured = hiding_machine(1e7);  // somebody measured the pieces, and they are slow
   for (const Program& program : programs_of(cut, network))
-    for (const Step& step : program.steps)
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body);
           compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
         measured.kernels[compute->kernel.key()] = {{1e-2}, {1e-2}, {1e-2}, 9, "test", ""};
   struct Row {
@@ -102,8 +102,8 @@ TEST(Slabs, TheirKernelsAreThoseThatAreMeasured) {
   choose_execution(plan, network, hiding_machine(1e7));
   std::vector<std::int64_t> rows;
   for (const Program& program : programs_of(plan, network))
-    for (const Step& step : program.steps)
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body);
           compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
         rows.push_back(compute->kernel.y[Axis::H]);
   EXPECT_THAT(rows, testing::ElementsAre(31, 1, 31, 1));

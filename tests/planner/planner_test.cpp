@@ -196,11 +196,11 @@ TEST(Planner, MachineWithTooFewRanks) {
 /// What a profiler would do: every kernel of the plan takes what it was estimated to, times a factor from 1 to 4 that is its own.
 void measure(const Plan& plan, const Network& network, MachineProfile& machine) {
   for (const Program& program : programs_of(plan, network)) {
-    for (const Step& step : program.steps) {
+    for (const Op& op : program.ops) {
       Kernel kernel;
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
         kernel = compute->kernel;
-      } else if (const auto* load = std::get_if<LoadStep>(&step.body)) {
+      } else if (const auto* load = std::get_if<LoadOp>(&op.body)) {
         kernel = load_kernel(*load);
       } else {
         continue;

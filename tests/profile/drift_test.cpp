@@ -15,9 +15,9 @@ using testing::IsEmpty;
 TEST(TellingKernels, AreThoseThatTakeMostOfTheTimeTogether) {
   // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, 1600 is not measured; 12 s in all.
   const auto programs = programs_of(
-      {{compute_step(fill_of(400)), compute_step(fill_of(400)), compute_step(fill_of(800)),
-        compute_step(fill_of(1200))},
-       {compute_step(fill_of(400)), compute_step(fill_of(1600)), all_reduce_step({0, 1}, 1000)}});
+      {{compute_op(fill_of(400)), compute_op(fill_of(400)), compute_op(fill_of(800)),
+        compute_op(fill_of(1200))},
+       {compute_op(fill_of(400)), compute_op(fill_of(1600)), all_reduce_op({0, 1}, 1000)}});
   MachineProfile machine = round_machine();
   machine.kernels = {{fill_of(400).key(), measured(4)},
                      {fill_of(800).key(), measured(5)},
@@ -73,9 +73,9 @@ class MeasureDrift : public testing::Test {
  protected:
   MeasureDrift() {
     machine_.measured_ranks = 1;
-    std::vector<Step> steps;
+    std::vector<Op> steps;
     for (int i = 1; i <= 1000; ++i) {
-      steps.push_back(compute_step(fill_of(4 * i)));
+      steps.push_back(compute_op(fill_of(4 * i)));
       machine_.kernels[fill_of(4 * i).key()] = measured(1e-3 * i);
     }
     programs_ = programs_of({steps});

@@ -136,8 +136,8 @@ TEST(FasterMachine, MeasuredKernelsGainWhatTheirEstimatesDo) {
   MachineProfile machine = small_machine();
   machine.device.launch = {0};
   std::vector<Kernel> kernels;
-  for (const Step& step : programs.front().steps)
-    if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+  for (const Op& op : programs.front().steps)
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body))
       kernels.push_back(compute->kernel);
   for (const Kernel& kernel : kernels) machine.kernels[kernel.key()] = {{3}, {2}, {5}, 10, "", ""};
   const MachineProfile better = faster(machine, Resource::Compute, 2, programs);

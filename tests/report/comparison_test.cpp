@@ -40,8 +40,8 @@ struct Case {
     result.timing.steps = {prediction.step * factor, prediction.step * factor};
     result.timing.losses = {2.5, std::numeric_limits<double>::quiet_NaN()};
     for (const auto& rank : prediction.steps) {
-      result.timing.step_medians.emplace_back();
-      for (const Seconds step : rank) result.timing.step_medians.back().push_back(step * factor);
+      result.timing.op_medians.emplace_back();
+      for (const Seconds step : rank) result.timing.op_medians.back().push_back(step * factor);
     }
     return result;
   }
@@ -79,9 +79,9 @@ TEST(Compare, PutsTheWorstLayerFirst) {
   const Case c("H2");
   Timings timings = c.timings(1);
   const auto layer = c.planned.network.find(c.planned.network.layers.back().name);
-  for (std::size_t s = 0; s < c.prediction.programs[0].steps.size(); ++s)
-    if (c.prediction.programs[0].steps[s].layer == *layer)
-      timings.timing.step_medians[0][s] += Seconds{1};
+  for (std::size_t s = 0; s < c.prediction.programs[0].ops.size(); ++s)
+    if (c.prediction.programs[0].ops[s].layer == *layer)
+      timings.timing.op_medians[0][s] += Seconds{1};
   const Comparison comparison = compare(c.planned, timings, c.machine, "timings.json");
   EXPECT_EQ(worst_layers(c.planned.network, comparison, 1).rows.at(0).at(0),
             c.planned.network.layers.back().name);
@@ -90,14 +90,14 @@ TEST(Compare, PutsTheWorstLayerFirst) {
 TEST(Compare, RejectsTimingsOfOtherPrograms) {
   const Case c("H2");
   Timings timings = c.timings(1);
-  timings.timing.step_medians[1].pop_back();
+  timings.timing.op_medians[1].pop_back();
   EXPECT_THROW(compare(c.planned, timings, c.machine, "timings.json"), InputError);
 }
 
-TEST(Compare, SaysThatReplayedStepsHaveNoTimes) {
+TEST(Compare, SaysThatReplayedOpsHaveNoTimes) {
   const Case c("H2");
   Timings timings = c.timings(1);
-  timings.timing.step_medians.clear();
+  timings.timing.op_medians.clear();
   timings.replays = ReplayCount{1, 20, 20};
   try {
     compare(c.planned, timings, c.machine, "timings.json");
@@ -109,7 +109,7 @@ TEST(Compare, SaysThatReplayedStepsHaveNoTimes) {
   }
 }
 
-TEST(Compare, SaysWhereIterationsWereReplayedAndStepsLaunched) {
+TEST(Compare, SaysWhereIterationsWereReplayedAndOpsLaunched) {
   const Case c("H2");
   Timings timings = c.timings(1);
   EXPECT_EQ(kind_table(compare(c.planned, timings, c.machine, "timings.json")).rows.back().front(),
@@ -133,7 +133,7 @@ TEST(TimingsFile, ReadsWhatItWrites) {
   std::filesystem::remove(file);
   EXPECT_EQ(back.plan_name, timings.plan_name);
   EXPECT_EQ(back.plan_fingerprint, timings.plan_fingerprint);
-  EXPECT_EQ(back.timing.step_medians, timings.timing.step_medians);
+  EXPECT_EQ(back.timing.op_medians, timings.timing.op_medians);
   EXPECT_EQ(back.timing.median().value, timings.timing.median().value);
   EXPECT_EQ(back.timing.losses[0], 2.5);
   EXPECT_TRUE(std::isnan(back.timing.losses[1]));

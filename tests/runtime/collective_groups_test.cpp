@@ -62,9 +62,9 @@ TEST(CollectiveGroups, AllRanksComeToTheSameListOfWhatTheirProgramsHave) {
   run_loopback(4, [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, {}, communicator.rank());
     const auto mine = groups_of(program), all = gather_groups(mine, communicator);
-    for (const Step& step : program.steps)
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
-        EXPECT_THAT(mine, testing::Contains(CollectiveGroup{step.track, collective->group}));
+    for (const Op& op : program.ops)
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
+        EXPECT_THAT(mine, testing::Contains(CollectiveGroup{op.track, collective->group}));
       }
     for (const CollectiveGroup& group : all) {
       const bool member = std::ranges::find(group.ranks, communicator.rank()) != group.ranks.end();

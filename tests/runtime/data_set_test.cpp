@@ -92,12 +92,12 @@ Shape batch_of(std::int64_t batch, Shape shape = sample_shape) {
 }
 
 /// The loads of a network with 7 classes per position.
-std::vector<LoadStep> loads_of_whole(std::int64_t batch) {
+std::vector<LoadOp> loads_of_whole(std::int64_t batch) {
   const Shape shape = batch_of(batch);
   Shape classes = shape;
   classes[Axis::C] = 7;
-  return {{LoadStep::What::Samples, whole(shape), shape, 0},
-          {LoadStep::What::Labels, whole(classes), classes, 7}};
+  return {{LoadOp::What::Samples, whole(shape), shape, 0},
+          {LoadOp::What::Labels, whole(classes), classes, 7}};
 }
 
 template <class T>
@@ -108,8 +108,8 @@ T element(std::span<const std::byte> contents, std::int64_t i) {
 }
 
 /// What the file holds at the region, for samples in the file's order, element by element.
-void expect_region(FileData& data, const LoadStep& load, std::int64_t step) {
-  const bool labels = load.what == LoadStep::What::Labels;
+void expect_region(FileData& data, const LoadOp& load, std::int64_t step) {
+  const bool labels = load.what == LoadOp::What::Labels;
   const auto contents = data.load(load, step);
   const auto& r = load.region;
   std::int64_t at = 0;
@@ -137,10 +137,10 @@ TEST(FileData, EveryRegionIsThatOfTheWhole) {
       const auto loads = loads_of_whole(2);
       FileData data(loads, {path, order, 1, false});
       EXPECT_EQ(data.order().steps_per_epoch(), 3);
-      for (const LoadStep& load : loads)
+      for (const LoadOp& load : loads)
         for (std::int64_t step = 0; step < 3; ++step) expect_region(data, load, step);
       rc::check("a part", [&] {
-        LoadStep load = loads[*rc::gen::inRange<std::size_t>(0, 2)];
+        LoadOp load = loads[*rc::gen::inRange<std::size_t>(0, 2)];
         for (const Axis axis : all_axes) {
           const std::int64_t extent = load.global[axis],
                              begin = *rc::gen::inRange<std::int64_t>(0, extent);
@@ -209,11 +209,11 @@ TEST(FileData, ReadsNoMoreThanTheRegion) {
     const std::vector<float> x(static_cast<std::size_t>(channels * size * size), 1), y(1, 1);
     for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
     writer->finish();
-    FileData data(std::vector<LoadStep>{{LoadStep::What::Samples, whole(shape), shape, 0},
-                                        {LoadStep::What::Targets, whole(targets), targets, 0}},
+    FileData data(std::vector<LoadOp>{{LoadOp::What::Samples, whole(shape), shape, 0},
+                                        {LoadOp::What::Targets, whole(targets), targets, 0}},
                   {path, {}, 1, true});
     for (const Row& row : rows) {
-      LoadStep load{LoadStep::What::Samples, whole(shape), shape, 0};
+      LoadOp load{LoadOp::What::Samples, whole(shape), shape, 0};
       load.region[row.axis] = row.part;
       const std::int64_t read = bytes_read_by([&] { data.load(load, 0); });
       EXPECT_NEAR(static_cast<double>(read), static_cast<double>(4 * load.region.elements()), 64)
@@ -244,8 +244,8 @@ TEST(FileData, NoRankReadsAWholeSampleThatIsSplit) {
         const auto loads =
             loads_of(lower(network, uniform_plan(network, uniform).layers, {}, rank));
         FileData data(loads, {path, {}, 1, true});
-        for (const LoadStep& load : loads) {
-          if (load.what != LoadStep::What::Samples) continue;
+        for (const LoadOp& load : loads) {
+          if (load.what != LoadOp::What::Samples) continue;
           const auto read = static_cast<double>(bytes_read_by([&] { data.load(load, 0); }));
           EXPECT_LT(read, 0.6 * 4 * static_cast<double>(network.layers[0].output.elements()))
               << format.name << " " << decomposition << ", rank " << rank;
@@ -345,7 +345,7 @@ TEST(FileData, WhatDoesNotFitIsToldInOneLine) {
   for (const Format& format : formats()) {
     const TemporaryFolder folder;
     const std::string path = make_set(folder, format, 3);
-    const auto message = [&](std::vector<LoadStep> loads, std::optional<ChannelOrder> order = {}) {
+    const auto message = [&](std::vector<LoadOp> loads, std::optional<ChannelOrder> order = {}) {
       return message_of<InputError>([&] { FileData(loads, {path, order, 1, true}); });
     };
     auto loads = loads_of_whole(2);
@@ -382,7 +382,7 @@ TEST(FileData, ADamagedHdf5FileIsToldInOneLine) {
   const auto message = [&](const std::string& path) {
     return message_of<InputError>([&] {
       FileData data(loads, {path, {}, 1, true});
-      for (const LoadStep& load : loads) data.load(load, 0);
+      for (const LoadOp& load : loads) data.load(load, 0);
     });
   };
   EXPECT_THAT(message(folder.write("text.h5", "no HDF5 file")), HasSubstr("expected an HDF5 file"));
@@ -407,10 +407,10 @@ std::string labels_set(const TemporaryFolder& folder, const char* type,
 }
 
 /// One sample a step, of one number, and its label among ten.
-std::vector<LoadStep> loads_of_labels() {
+std::vector<LoadOp> loads_of_labels() {
   const Shape sample{{1, 1, 1, 1, 1}}, classes{{1, 10, 1, 1, 1}};
-  return {{LoadStep::What::Samples, whole(sample), sample, 0},
-          {LoadStep::What::Labels, whole(classes), classes, 10}};
+  return {{LoadOp::What::Samples, whole(sample), sample, 0},
+          {LoadOp::What::Labels, whole(classes), classes, 10}};
 }
 
 TEST(FileData, LabelsOfAnyWidthAreRefusedWithValueAndIndex) {
@@ -445,7 +445,7 @@ TEST(FileData, LabelsAreIntegersAndTargetsNeedNotBe) {
                 FileData(loads, {path, {}, 1, false});
               }),
               HasSubstr("y.npy: expected labels: integers"));
-  loads[1] = {LoadStep::What::Targets, loads[0].region, loads[0].global, 0};
+  loads[1] = {LoadOp::What::Targets, loads[0].region, loads[0].global, 0};
   FileData(loads, {path, {}, 1, false}).check_labels(0, 1);
 }
 

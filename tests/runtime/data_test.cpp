@@ -32,7 +32,7 @@ Region part() {
 
 TEST(SyntheticData, APartIsThatPartOfTheWhole) {
   SyntheticData data(1), other(1);
-  for (const auto what : {LoadStep::What::Samples, LoadStep::What::Targets}) {
+  for (const auto what : {LoadOp::What::Samples, LoadOp::What::Targets}) {
     const auto all = values<float>(data.load({what, whole(shape), shape, 0}, 0));
     const auto some = values<float>(other.load({what, part(), shape, 0}, 5));
     ASSERT_EQ(std::ssize(some), part().elements());
@@ -48,7 +48,7 @@ TEST(SyntheticData, APartIsThatPartOfTheWhole) {
 TEST(SyntheticData, OneLabelPerSampleAndPosition) {
   SyntheticData data(1);
   const auto all =
-      values<std::int32_t>(data.load({LoadStep::What::Labels, whole(shape), shape, 5}, 0));
+      values<std::int32_t>(data.load({LoadOp::What::Labels, whole(shape), shape, 5}, 0));
   ASSERT_EQ(all.size(), 4 * 10 * 12);
   std::array<int, 5> seen{};
   for (const std::int32_t label : all) {
@@ -56,14 +56,14 @@ TEST(SyntheticData, OneLabelPerSampleAndPosition) {
     ++seen[static_cast<std::size_t>(label)];
   }
   for (const int count : seen) EXPECT_GT(count, 48);  // 96 expected, standard deviation 9
-  const auto some = values<std::int32_t>(data.load({LoadStep::What::Labels, part(), shape, 5}, 0));
+  const auto some = values<std::int32_t>(data.load({LoadOp::What::Labels, part(), shape, 5}, 0));
   EXPECT_EQ(some.size(), 2 * 5 * 7);
   EXPECT_EQ(some[0], all[(1 * 10 + 2) * 12 + 5]);
 }
 
 TEST(SyntheticData, SamplesAreNormalAndDependOnTheSeed) {
   const Shape large{{10, 10, 1, 10, 10}};
-  const LoadStep load{LoadStep::What::Samples, whole(large), large, 0};
+  const LoadOp load{LoadOp::What::Samples, whole(large), large, 0};
   SyntheticData data(1), other(2);
   const auto samples = values<float>(data.load(load, 0));
   double sum = 0, squares = 0;

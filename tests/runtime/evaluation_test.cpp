@@ -17,9 +17,9 @@ namespace {
 /// Samples of ones; the labels of the first three samples are 1, all others 0.
 class CountedLabels final : public DataSource {
  public:
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
     Region region = load.region;
-    if (load.what == LoadStep::What::Labels) region[Axis::C] = {0, 1};
+    if (load.what == LoadOp::What::Labels) region[Axis::C] = {0, 1};
     contents_.resize(4 * static_cast<std::size_t>(region.elements()));
     std::int64_t i = 0;
     for (std::int64_t n = region[Axis::N].begin; n < region[Axis::N].end; ++n)
@@ -28,7 +28,7 @@ class CountedLabels final : public DataSource {
         const std::int32_t label = n + 4 * step < 3 ? 1 : 0;
         std::memcpy(
             contents_.data() + 4 * i,
-            load.what == LoadStep::What::Labels ? static_cast<const void*>(&label) : &sample, 4);
+            load.what == LoadOp::What::Labels ? static_cast<const void*>(&label) : &sample, 4);
       }
     return contents_;
   }

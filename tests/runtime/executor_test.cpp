@@ -39,8 +39,8 @@ class ProgramBuilder {
     program_.buffer(id).offset = {4 * first};
     return id;
   }
-  void step(std::vector<BufferId> reads, std::vector<BufferId> writes, decltype(Step::body) body) {
-    Step& added = program_.steps.emplace_back();
+  void step(std::vector<BufferId> reads, std::vector<BufferId> writes, decltype(Op::body) body) {
+    Op& added = program_.ops.emplace_back();
     added.reads = std::move(reads);
     added.writes = std::move(writes);
     added.body = std::move(body);
@@ -51,7 +51,7 @@ class ProgramBuilder {
     kernel.x = program_.buffer(from).region.shape();
     kernel.y = program_.buffer(to).region.shape();
     kernel.attributes = CopyAttributes{.accumulate = accumulate, .region = kernel.x};
-    step({from}, {to}, ComputeStep{kernel, program_.buffer(to).region, kernel.y});
+    step({from}, {to}, ComputeOp{kernel, program_.buffer(to).region, kernel.y});
   }
   Program finish() {
     plan_buffers(program_);
@@ -66,7 +66,7 @@ class ProgramBuilder {
 /// Ascending numbers: 10 step + element.
 class CountingData final : public DataSource {
  public:
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
     values_.resize(static_cast<std::size_t>(load.region.elements()));
     for (std::size_t i = 0; i < values_.size(); ++i)
       values_[i] = static_cast<float>(10 * step) + static_cast<float>(i);
@@ -103,7 +103,7 @@ TEST(Executor, LoadsComputesAndKeepsPersistentMemory) {
   run_loopback(1, [](Communicator& communicator) {
     ProgramBuilder build(0, 1);
     const BufferId sum = build.buffer(3), loaded = build.buffer(3, false);
-    build.step({}, {loaded}, LoadStep{LoadStep::What::Samples, flat(3), flat(3).shape(), 0});
+    build.step({}, {loaded}, LoadOp{LoadOp::What::Samples, flat(3), flat(3).shape(), 0});
     build.copy(loaded, sum, true);
     Running run(build.finish(), communicator);
     EXPECT_THAT(run.get(sum), ElementsAre(0, 0, 0));
@@ -143,7 +143,7 @@ TEST(Executor, ExchangesWholeBuffersAndSlices) {
                    other = build.slice(all, 2 * peer, 2);
     build.step(
         {mine}, {other},
-        ExchangeStep{{{peer, mine, build.bytes(mine)}}, {{peer, other, build.bytes(other)}}, 3});
+        ExchangeOp{{{peer, mine, build.bytes(mine)}}, {{peer, other, build.bytes(other)}}, 3});
     Running run(build.finish(), communicator);
     run.set(mine, {static_cast<float>(10 * rank), static_cast<float>(10 * rank + 1)});
     run->run(0);
@@ -160,11 +160,11 @@ TEST(Executor, Collectives) {
     const std::vector<int> group{0, 1, 2};
     const std::vector<std::int64_t> counts{0, 1, 2};
     build.step({in_place}, {in_place},
-               CollectiveStep{Collective::AllReduce, group, DataType::F32, 1, 2, {}});
+               CollectiveOp{Collective::AllReduce, group, DataType::F32, 1, 2, {}});
     build.step({longer}, {mine},
-               CollectiveStep{Collective::ReduceScatter, group, DataType::F32, 0, 3, counts});
+               CollectiveOp{Collective::ReduceScatter, group, DataType::F32, 0, 3, counts});
     build.step({mine}, {gathered},
-               CollectiveStep{Collective::AllGather, group, DataType::F32, 0, 3, counts});
+               CollectiveOp{Collective::AllGather, group, DataType::F32, 0, 3, counts});
     Running run(build.finish(), communicator);
     const float r = static_cast<float>(rank);
     run.set(in_place, {r, r, r, r});

@@ -103,7 +103,7 @@ float small_integer(std::uint64_t salt, std::int64_t element) {
 
 class IntegerData final : public DataSource {
  public:
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t) override {
     values_.resize(static_cast<std::size_t>(load.region.elements()));
     labels_.resize(values_.size());
     for_each_row(
@@ -116,7 +116,7 @@ class IntegerData final : public DataSource {
                 std::max<std::int32_t>(static_cast<std::int32_t>(load.classes), 1);
           }
         });
-    return load.what == LoadStep::What::Labels ? std::as_bytes(std::span(labels_))
+    return load.what == LoadOp::What::Labels ? std::as_bytes(std::span(labels_))
                                                : std::as_bytes(std::span(values_));
   }
 
@@ -195,14 +195,14 @@ Recording execute(const Network& network, const LayerDecompositions& decompositi
 
 CommunicationCounts priced(const Program& program) {
   CommunicationCounts counts;
-  for (const Step& step : program.steps) {
-    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+  for (const Op& op : program.ops) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
       counts.messages += std::ssize(exchange->sends);
       counts.received_messages += std::ssize(exchange->receives);
       for (const Message& message : exchange->sends) counts.message_bytes += message.bytes.value;
       for (const Message& message : exchange->receives)
         counts.received_bytes += message.bytes.value;
-    } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+    } else if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
       counts.collectives.emplace_back(collective->op, collective->bytes().value);
     }
   }
@@ -629,7 +629,7 @@ bool fails(const std::function<void()>& check) {
   return status != 0;
 }
 
-bool same_steps(const Program& a, const Program& b) {
+bool same_ops(const Program& a, const Program& b) {
   return a.steps.size() == b.steps.size() && a.buffers.size() == b.buffers.size();
 }
 
@@ -650,7 +650,7 @@ void expect_each_pass_is_needed(const Case& at, const LayerDecompositions& decom
     const auto check = [&] {
       bool nothing = true;
       for (int rank = 0; rank < ranks; ++rank)
-        nothing = nothing && same_steps(lower_without(rank, -1), lower_without(rank, pass));
+        nothing = nothing && same_ops(lower_without(rank, -1), lower_without(rank, pass));
       if (nothing) _exit(1);  // what it does shows on no rank
       const Recording run =
           execute(at.network, decompositions, [&](int rank) { return lower_without(rank, pass); });

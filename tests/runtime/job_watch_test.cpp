@@ -24,7 +24,7 @@ using testing::StartsWith;
 
 constexpr JobWatch::Seconds patience{0.6};
 
-std::string step_text(int rank, std::size_t step) {
+std::string op_text(int rank, std::size_t step) {
   return fmt::format("step {} of {}", step, rank);
 }
 
@@ -40,7 +40,7 @@ class TimedWatch {
  public:
   explicit TimedWatch(int ranks, JobWatch::Seconds still = patience,
                       JobWatch::Seconds to_join = JobWatch::least_to_join)
-      : watch_(ranks, still, step_text, to_join, [this] { return now_; }),
+      : watch_(ranks, still, op_text, to_join, [this] { return now_; }),
         records_(FlightRecords::open(records())) {}
 
   const FlightRecord& operator[](int rank) const { return records_[rank]; }
@@ -74,7 +74,7 @@ void until(const std::function<bool()>& condition) {
 bool stopped(int process) { return state_of_process(process).stopped(); }
 
 TEST(PlaceOf, SpeaksOfStepsFromOne) {
-  const auto text = [](std::size_t step) { return step_text(0, step); };
+  const auto text = [](std::size_t step) { return op_text(0, step); };
   const std::vector<std::pair<Operation, std::string>> cases{
       {{-1, Operation::joining}, "while joining the other ranks"},
       {{}, "before the first step"},
@@ -275,7 +275,7 @@ TEST(JobWatch, AllThatJoinForTooLongHang) {
 }
 
 TEST(JobWatch, TellsTheKilledFromThoseEndedBecauseOfIt) {
-  JobWatch watch(4, patience, step_text);
+  JobWatch watch(4, patience, op_text);
   EXPECT_EQ(watch.killed_text({}, SIGKILL), "a rank was killed by signal 9 (Killed)");
   EXPECT_EQ(watch.killed_text(1, SIGKILL),
             "rank 1 was killed by signal 9 (Killed) before it began");

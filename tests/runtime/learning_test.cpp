@@ -73,7 +73,7 @@ std::vector<double> losses(const Network& network, const std::string& set,
   run_loopback(uniform.grid.ranks(), [&](Communicator& communicator) {
     const Program program = lower(network, decompositions, {}, communicator.rank());
     const auto backend = make_backend(cpu_part().built ? "cpu" : "reference", 1);
-    const std::vector<LoadStep> loads = loads_of(program);
+    const std::vector<LoadOp> loads = loads_of(program);
     FileData files(loads, {set, {}, 1, true});
     PrefetchedData data(files, loads);
     Executor executor(network, program, *backend, communicator, data,

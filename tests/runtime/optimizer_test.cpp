@@ -132,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, EveryOptimizer,
 
 TEST(Optimizer, FollowsTheSchedule) {  // nothing moves once the rate is zero
   TrainingSettings settings{.seed = 3, .learning_rate = 0.1};
-  settings.schedule = {.kind = ScheduleKind::Step, .warmup_steps = 1, .step_size = 2, .gamma = 0};
+  settings.schedule = {.kind = ScheduleKind::Op, .warmup_steps = 1, .step_size = 2, .gamma = 0};
   const auto before = after_steps(paired(), "N1", settings, 2),
              at_end = after_steps(paired(), "N1", settings, 3),
              after = after_steps(paired(), "N1", settings, 5);

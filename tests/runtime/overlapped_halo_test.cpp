@@ -141,10 +141,10 @@ TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
     const auto reference = make_reference_backend();
     test::RecordingBackend backend(*reference, program);
     int before = 0, after = 0;
-    backend.before_kernel = [&](const Step& step) {
-      if (step.phase == Phase::Forward &&
-          execution.slabs.contains(network.layer(step.layer).name) &&
-          std::get<ComputeStep>(step.body).kernel.kind == KernelKind::ConvolutionForward)
+    backend.before_kernel = [&](const Op& op) {
+      if (op.phase == Phase::Forward &&
+          execution.slabs.contains(network.layer(op.layer).name) &&
+          std::get<ComputeOp>(op.body).kernel.kind == KernelKind::ConvolutionForward)
         ++(communicator.waiting() > 0 ? before : after);
     };
     SyntheticData data(1);

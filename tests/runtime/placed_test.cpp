@@ -45,7 +45,7 @@ void expect_verified(const Row& row) {
   run_loopback(job, [&](Communicator& communicator) {
     const int rank = communicator.rank();
     const Program program = lower(network, decompositions, execution, rank, job);
-    steps[static_cast<std::size_t>(rank)] = program.steps.size();
+    steps[static_cast<std::size_t>(rank)] = program.ops.size();
     const auto backend = make_reference_backend();
     SyntheticData data(5);
     Executor executor(network, program, *backend, communicator, data, settings);

@@ -15,7 +15,7 @@ namespace {
 class NamedData final : public DataSource {
  public:
   explicit NamedData(std::int64_t fails_at = -1) : fails_at_(fails_at) {}
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
     EXPECT_EQ(inside_++, 0) << "two threads at once";
     ++calls;
     if (step == fails_at_) {
@@ -36,8 +36,8 @@ class NamedData final : public DataSource {
   std::vector<std::byte> contents_;
 };
 
-const std::vector<LoadStep> loads{{LoadStep::What::Samples, {}, {}, 0},
-                                  {LoadStep::What::Labels, {}, {}, 3}};
+const std::vector<LoadOp> loads{{LoadOp::What::Samples, {}, {}, 0},
+                                  {LoadOp::What::Labels, {}, {}, 3}};
 
 std::int64_t value_of(std::span<const std::byte> contents) {
   std::int64_t value = -1;
@@ -51,7 +51,7 @@ TEST(PrefetchedData, GivesWhatItsSourceGives) {
     NamedData source;
     PrefetchedData data(source, loads);
     for (const std::int64_t step : steps)
-      for (const LoadStep& load : loads)
+      for (const LoadOp& load : loads)
         EXPECT_EQ(value_of(data.load(load, step)), 100 * step + static_cast<int>(load.what));
   }
 }

@@ -23,8 +23,8 @@ class RecordingBackend final : public Backend {
  public:
   /// The executor enqueues the compute steps of `program` in its order; both must outlive this.
   RecordingBackend(Backend& inner, const Program& program) : inner_(inner), program_(program) {
-    for (const Step& step : program.steps)
-      if (std::holds_alternative<ComputeStep>(step.body)) compute_steps_.push_back(&step);
+    for (const Op& op : program.ops)
+      if (std::holds_alternative<ComputeOp>(op.body)) compute_ops_.push_back(&op);
   }
 
   /// Of the latest such kernel; null if there was none.
@@ -35,7 +35,7 @@ class RecordingBackend final : public Backend {
   }
 
   /// Called before each kernel, with its step.
-  std::function<void(const Step&)> before_kernel = [](const Step&) {};
+  std::function<void(const Op&)> before_kernel = [](const Op&) {};
 
   std::string name() const override { return inner_.name(); }
   void* allocate(Bytes bytes) override { return inner_.allocate(bytes); }
@@ -47,11 +47,11 @@ class RecordingBackend final : public Backend {
   void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
                std::span<void* const> writes, void* workspace,
                const KernelContext& context) override {
-    const Step& step = *compute_steps_.at(next_++ % compute_steps_.size());
-    before_kernel(step);
-    keep(stream, step, Operand::Read, step.reads, reads);
+    const Op& op = *compute_ops_.at(next_++ % compute_ops_.size());
+    before_kernel(op);
+    keep(stream, op, Operand::Read, op.reads, reads);
     inner_.enqueue(stream, kernel, reads, writes, workspace, context);
-    keep(stream, step, Operand::Write, step.writes, writes);
+    keep(stream, op, Operand::Write, op.writes, writes);
   }
   void upload(Stream stream, void* device, const void* host, Bytes bytes) override {
     inner_.upload(stream, device, host, bytes);
@@ -66,13 +66,13 @@ class RecordingBackend final : public Backend {
 
  private:
   template <class Pointers>
-  void keep(Stream stream, const Step& step, Operand operand, const std::vector<BufferId>& ids,
+  void keep(Stream stream, const Op& op, Operand operand, const std::vector<BufferId>& ids,
             const Pointers& pointers) {
-    const KernelKind kind = std::get<ComputeStep>(step.body).kernel.kind;
+    const KernelKind kind = std::get<ComputeOp>(op.body).kernel.kind;
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const Buffer& buffer = program_.buffer(ids[i]);
       if (buffer.type != DataType::F32 && buffer.type != DataType::I32) continue;
-      Recorded& kept = recorded_[{step.layer, step.phase, kind, operand, static_cast<int>(i)}];
+      Recorded& kept = recorded_[{op.layer, op.phase, kind, operand, static_cast<int>(i)}];
       kept.region = buffer.region;
       kept.values.resize(static_cast<std::size_t>(buffer.region.elements()));
       inner_.download(stream, kept.values.data(), pointers[i], buffer.bytes());
@@ -84,7 +84,7 @@ class RecordingBackend final : public Backend {
 
   Backend& inner_;
   const Program& program_;
-  std::vector<const Step*> compute_steps_;
+  std::vector<const Op*> compute_ops_;
   std::size_t next_ = 0;
   std::map<std::tuple<LayerIndex, Phase, KernelKind, Operand, int>, Recorded> recorded_;
 };

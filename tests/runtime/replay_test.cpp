@@ -152,7 +152,7 @@ TEST(Replay, IsNotOfIterationsThatAreLookedInto) {
     Replaying run(alone);
     std::size_t seen = 0;
     for (int step = 0; step < 3; ++step) run.executor().run(step, [&](std::size_t) { ++seen; });
-    EXPECT_EQ(seen, 3 * run.program().steps.size());
+    EXPECT_EQ(seen, 3 * run.program().ops.size());
     EXPECT_EQ(run.device().captures_made(), 0);
     run.executor().run(3);
     EXPECT_EQ(run.device().replays(), 1);
@@ -163,8 +163,8 @@ TEST(Replay, IsNotOfIterationsThatAreLookedInto) {
 class AskedData final : public DataSource {
  public:
   explicit AskedData(bool fixed) : fixed_(fixed) {}
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
-    if (load.what == LoadStep::What::Samples) asked_.push_back(step);
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
+    if (load.what == LoadOp::What::Samples) asked_.push_back(step);
     return source_.load(load, step);
   }
   bool fixed() const override { return fixed_; }
@@ -192,28 +192,28 @@ TEST(Replay, AsksOnceForDataThatAreFixed) {
     });
 }
 
-TEST(Replay, HasNoTimesOfSteps) {
+TEST(Replay, HasNoTimesOfOps) {
   run_loopback(1, [](Communicator& alone) {
     Replaying run(alone);
     const Timing timing = train(run.executor(), alone, {.warmup = 2, .steps = 3});
     EXPECT_THAT(run.executor().spans(), IsEmpty());
-    EXPECT_THAT(timing.step_medians, IsEmpty());
+    EXPECT_THAT(timing.op_medians, IsEmpty());
     EXPECT_EQ(timing.steps.size(), 3U);
     EXPECT_EQ(timing.losses.size(), 5U);
     EXPECT_EQ(run.device().replays(), 4);
   });
 }
 
-TEST(Replay, LeavesTheTimesOfStepsToIterationsBehindIt) {
+TEST(Replay, LeavesTheTimesOfOpsToIterationsBehindIt) {
   run_loopback(1, [](Communicator& alone) {
     Replaying run(alone);
     Timing timing = train(run.executor(), alone, {.warmup = 2, .steps = 3});
     const int replays = run.device().replays();
-    time_steps(run.executor(), alone, 5, 2, timing);
+    time_ops(run.executor(), alone, 5, 2, timing);
     EXPECT_EQ(run.device().replays(), replays) << "each step was launched";
     EXPECT_EQ(timing.launched, 2);
-    ASSERT_EQ(timing.step_medians.size(), 1U);
-    EXPECT_EQ(timing.step_medians[0].size(), run.executor().spans().size());
+    ASSERT_EQ(timing.op_medians.size(), 1U);
+    EXPECT_EQ(timing.op_medians[0].size(), run.executor().spans().size());
     EXPECT_FALSE(run.executor().spans().empty());
     EXPECT_EQ(timing.steps.size(), 3U) << "they are not among the timed iterations";
     EXPECT_EQ(timing.losses.size(), 5U);
@@ -232,7 +232,7 @@ TEST(Replay, TrainsAlikeOnceItHasStopped) {
       executor.replay_steps();
       initialize_parameters(network, program, 3, executor);
       for (int step = 0; step < 5; ++step) {
-        if (stops && step == 3) executor.launch_steps();
+        if (stops && step == 3) executor.launch_ops();
         executor.run(step);
         losses[stops].push_back(executor.loss());
       }
@@ -244,7 +244,7 @@ TEST(Replay, IsOfTwoStepsAtLeast) {
   run_loopback(1, [](Communicator& alone) {
     const Network network = changing_network();
     Program program = lower(network, LayerDecompositions(network.layers.size()), {}, 0);
-    program.steps.resize(1);
+    program.ops.resize(1);
     FakeDevice device;
     SyntheticData data(3);
     Executor executor(network, program, device, alone, data, {});
@@ -263,11 +263,11 @@ TEST(Replay, LoadsNothingWhereARankHasNoData) {
     Buffer& empty = program.buffers.emplace_back();
     empty.region = whole(Shape{{0, 1, 1, 1, 1}});
     empty.persistent = true;
-    const Step load{
+    const Op load{
         .reads = {},
         .writes = {0},
-        .body = LoadStep{LoadStep::What::Samples, empty.region, empty.region.shape(), 0}};
-    program.steps = {load, load};
+        .body = LoadOp{LoadOp::What::Samples, empty.region, empty.region.shape(), 0}};
+    program.ops = {load, load};
     plan_buffers(program);
     const Network network;
     FakeDevice device;

@@ -30,7 +30,7 @@ inline Network changing_network(OptimizerKind optimizer = OptimizerKind::Adam) {
 /// Another batch in each step, and at another address.
 class MovingData final : public DataSource {
  public:
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
     SyntheticData source(static_cast<std::uint64_t>(step) + 1);
     const auto contents = source.load(load, step);
     kept_ = std::make_unique<std::vector<std::byte>>(contents.begin(), contents.end());

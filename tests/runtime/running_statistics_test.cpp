@@ -145,9 +145,9 @@ TEST(RunningStatistics, AreNotKeptUnlessAskedFor) {
 TEST(RunningStatistics, InferenceDoesNoMoreThanTheForwardPhase) {
   const Network network = network_with_running_statistics();
   const Program program = lower_inference(network, everywhere(network, "N2"), Execution{}, 0);
-  for (const Step& step : program.steps) {
-    EXPECT_EQ(step.phase, Phase::Forward);
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+  for (const Op& op : program.ops) {
+    EXPECT_EQ(op.phase, Phase::Forward);
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     const KernelKind kind = compute ? compute->kernel.kind : KernelKind::Fill;
     EXPECT_TRUE(kind != KernelKind::Dropout && kind != KernelKind::BatchNormStatistics)
         << name_of(kind);

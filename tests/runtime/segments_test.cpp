@@ -1,4 +1,4 @@
-// Which runs of steps are replayed, and which tracks a step waits for.
+// Which runs of ops are replayed, and which tracks an op waits for.
 #include "runtime/exec/segments.hpp"
 
 #include <gmock/gmock.h>
@@ -12,8 +12,8 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// k: a kernel, l: a load, x: an exchange on Track::Halo, r: an all-reduce on Track::Gradient; each writes a buffer of its own, and reads the one that the step
-/// before has written, or with a digit behind it the one of so many steps before.
+/// k: a kernel, l: a load, x: an exchange on Track::Halo, r: an all-reduce on Track::Gradient; each writes a buffer of its own, and reads the one that the op
+/// before has written, or with a digit behind it the one of so many ops before.
 Program program_of(const std::string& text, bool concurrent = false) {
   Program program;
   program.concurrent_tracks = concurrent;
@@ -21,23 +21,23 @@ Program program_of(const std::string& text, bool concurrent = false) {
     Buffer& buffer = program.buffers.emplace_back();
     buffer.region = whole(Shape{{1, 1, 1, 1, 1}});
     buffer.persistent = true;
-    Step& step = program.steps.emplace_back();
+    Op& op = program.ops.emplace_back();
     const char kind = text[at];
     const int back = at + 1 < text.size() && std::isdigit(text[at + 1]) ? text[++at] - '0' : 1;
-    const int index = static_cast<int>(program.steps.size()) - 1;
-    if (index >= back) step.reads = {index - back};
-    step.writes = {index};
-    if (kind == 'l') step.body = LoadStep{};
-    if (kind == 'x') step.body = ExchangeStep{}, step.track = Track::Halo;
+    const int index = static_cast<int>(program.ops.size()) - 1;
+    if (index >= back) op.reads = {index - back};
+    op.writes = {index};
+    if (kind == 'l') op.body = LoadOp{};
+    if (kind == 'x') op.body = ExchangeOp{}, op.track = Track::Halo;
     if (kind == 'r')
-      step.body = CollectiveStep{Collective::AllReduce, {}, DataType::F32, 0, 1, {}},
-      step.track = Track::Gradient;
+      op.body = CollectiveOp{Collective::AllReduce, {}, DataType::F32, 0, 1, {}},
+      op.track = Track::Gradient;
   }
   plan_buffers(program);
   return program;
 }
 
-/// "3 1! 2": three steps that replay, one that communicates, two more; ~ for those that do neither.
+/// "3 1! 2": three ops that replay, one that communicates, two more; ~ for those that do neither.
 std::string text_of(const std::vector<Segment>& segments) {
   std::string text;
   std::size_t next = 0;
@@ -50,10 +50,10 @@ std::string text_of(const std::vector<Segment>& segments) {
   return text;
 }
 
-bool all(const Step&) { return true; }
-bool none(const Step&) { return false; }
+bool all(const Op&) { return true; }
+bool none(const Op&) { return false; }
 /// Sums are, exchanges are not.
-bool sums(const Step& step) { return step.track == Track::Gradient; }
+bool sums(const Op& op) { return op.track == Track::Gradient; }
 
 TEST(Segments, AreAsLongAsTheHostAllows) {
   struct Row {

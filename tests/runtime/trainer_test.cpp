@@ -129,15 +129,15 @@ TEST(Trainer, BeginsAndEndsWhereItIsTold) {
   }
 }
 
-TEST(Trainer, TimesEveryStepOfEveryRank) {
+TEST(Trainer, TimesEveryOpOfEveryRank) {
   const Network network = read_network("tiny");
   const LayerDecompositions decompositions = uniform(network, "N2");
   const Timing timing = train_network(network, decompositions, Execution{}, 3).timing;
   EXPECT_EQ(timing.steps.size(), 3U);
   EXPECT_EQ(timing.losses.size(), 4U);
-  ASSERT_EQ(timing.step_medians.size(), 2U);
+  ASSERT_EQ(timing.op_medians.size(), 2U);
   for (int rank = 0; rank < 2; ++rank) {
-    const auto& medians = timing.step_medians[static_cast<std::size_t>(rank)];
+    const auto& medians = timing.op_medians[static_cast<std::size_t>(rank)];
     EXPECT_EQ(medians.size(), lower(network, decompositions, Execution{}, rank).steps.size());
     for (const Seconds median : medians) EXPECT_GT(median, Seconds{0});
   }
@@ -145,12 +145,12 @@ TEST(Trainer, TimesEveryStepOfEveryRank) {
 
 TEST(
     Trainer,
-    AnIterationTakesAsLongAsItsSteps) {  // medians of several need not add up: each may be of another iteration
+    AnIterationTakesAsLongAsItsOps) {  // medians of several need not add up: each may be of another iteration
   const Timing one =
       train_network(read_network("tiny"), uniform(read_network("tiny"), "N2"), Execution{}, 1)
           .timing;
   ASSERT_EQ(one.steps.size(), 1U);
-  for (const auto& durations : one.step_medians) {
+  for (const auto& durations : one.op_medians) {
     Seconds total{};
     for (const Seconds duration : durations) total += duration;
     EXPECT_LT(total, one.steps[0]);

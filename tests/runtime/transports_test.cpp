@@ -62,10 +62,10 @@ void choose_by_size(Program& program) {
   const auto way = [](Bytes bytes) -> WayId {
     return bytes < Bytes{64} ? 3 : bytes < Bytes{128} ? 1 : bytes < Bytes{512} ? 2 : 0;
   };
-  for (Step& step : program.steps) {
-    if (auto* collective = std::get_if<CollectiveStep>(&step.body))
+  for (Op& op : program.ops) {
+    if (auto* collective = std::get_if<CollectiveOp>(&op.body))
       collective->way = way(collective->bytes());
-    if (auto* exchange = std::get_if<ExchangeStep>(&step.body))
+    if (auto* exchange = std::get_if<ExchangeOp>(&op.body))
       for (auto* messages : {&exchange->sends, &exchange->receives})
         for (Message& message : *messages) message.way = way(message.bytes);
   }

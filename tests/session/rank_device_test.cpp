@@ -56,7 +56,7 @@ TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
   }
 }
 
-TEST(ReplaySteps, SaysWhereTheTimesOfStepsComeFrom) {
+TEST(ReplaySteps, SaysWhereTheTimesOfOpsComeFrom) {
   constexpr const char* text =
       "the time of each step will be that of 5 more iterations, in which each is launched on its "
       "own";

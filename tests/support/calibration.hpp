@@ -94,8 +94,8 @@ inline CalibrationCase calibration_case(const Figure& figure) {
   CalibrationCase result{figure, {}, {}};
   result.device = read_device(figure.device);
   result.device.math = figure.math;
-  for (const Step& step : program.steps) {
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+  for (const Op& op : program.ops) {
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute) continue;
     result.kernels.push_back(compute->kernel);
     if (follows_precision(compute->kernel.kind)) result.kernels.back().type = figure.type;

@@ -4,7 +4,7 @@
 
 namespace stratplan::test {
 
-inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x,
+inline void ProgramRun::expect_shapes(int rank, const Op& op, const Kernel& kernel, BufferId x,
                                       BufferId y) {
   if (x >= 0)
     expect(kernel.x == buffer(rank, x).region.shape(),
@@ -12,14 +12,14 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
   if (y >= 0)
     expect(kernel.y == buffer(rank, y).region.shape(),
            "the kernel's y has another shape than the buffer " + buffer(rank, y).name);
-  const Layer& layer = network_.layer(step.layer);
+  const Layer& layer = network_.layer(op.layer);
   const auto* upsample = std::get_if<UpsampleAttributes>(&kernel.attributes);
   expect((layer.kind == LayerKind::Upsample) == (upsample != nullptr),
          "another kind of layer is upsampled, or this one is not");
   for (const Axis axis : spatial_axes) {
     if (!upsample) break;
     const std::size_t i = static_cast<std::size_t>(spatial_index(axis));
-    const Interval positions = values_.of(step.layer).home.owned(axis, rank);
+    const Interval positions = values_.of(op.layer).home.owned(axis, rank);
     expect(
         upsample->scales[i] == (layer.scales()[i].factor > 1
                                     ? local_scale(layer.scales()[i], positions, layer.input[axis])
@@ -28,7 +28,7 @@ inline void ProgramRun::expect_shapes(int rank, const Step& step, const Kernel& 
             axis_names[static_cast<std::size_t>(axis)]);
   }
   if (!has_window(layer.kind) && layer.kind != LayerKind::FullyConnected) return;
-  const Region output = values_.of(step.layer).raw.owned(rank);
+  const Region output = values_.of(op.layer).raw.owned(rank);
   const std::array<Window, 3> windows = iteration_windows(layer);
   const auto local =
       layer.kind == LayerKind::TransposedConvolution ? local_transposed_window : local_window;
@@ -47,10 +47,10 @@ inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fu
 }
 
 /// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
-inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
-  const Layer& layer = network_.layer(step.layer);
-  const Region output = buffer(rank, step.writes.at(0)).region;
+inline void ProgramRun::run_slab(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
+  const Layer& layer = network_.layer(op.layer);
+  const Region output = buffer(rank, op.writes.at(0)).region;
   expect(here.raw.owned(rank).contains(output), "a slab of outputs that are not this rank's");
   Region input = here.inputs[0].region(rank);
   input[Axis::N] = output[Axis::N];
@@ -62,53 +62,53 @@ inline void ProgramRun::run_slab(int rank, const Step& step, const Kernel& kerne
   }
   expect(kernel.x == input.shape() && kernel.y == output.shape(),
          "the kernel has another shape than the slab");
-  expect_values(rank, step.reads.at(0), input, "input",
+  expect_values(rank, op.reads.at(0), input, "input",
                 [&](const Element& element) { return values_.value(layer.inputs[0], element); });
-  expect_parameter(rank, step.reads.at(1), here.weights->owned(rank));
+  expect_parameter(rank, op.reads.at(1), here.weights->owned(rank));
   const bool bias_follows = layer.bias() && !kernel.as<ConvolutionAttributes>().bias;
-  const Fusion& fusion = fusions_.at(step.layer);
-  expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
-  write(rank, step.writes.at(0), output, [&](const Element& element) {
-    return values_.part_value(bias_follows ? step.layer : fusion.last(), rank, element);
+  const Fusion& fusion = fusions_.at(op.layer);
+  expect_activation(kernel, bias_follows ? Fusion{op.layer} : fusion);
+  write(rank, op.writes.at(0), output, [&](const Element& element) {
+    return values_.part_value(bias_follows ? op.layer : fusion.last(), rank, element);
   });
 }
 
-inline void ProgramRun::run_convolution(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
+inline void ProgramRun::run_convolution(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
   const Region weights = here.weights->owned(rank), output = here.raw.owned(rank);
-  const bool transposed = network_.layer(step.layer).kind == LayerKind::TransposedConvolution;
+  const bool transposed = network_.layer(op.layer).kind == LayerKind::TransposedConvolution;
   const KernelKind forward =
       transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
-  if (kernel.kind == forward && buffer(rank, step.writes.at(0)).inside >= 0)
-    return run_slab(rank, step, kernel);
+  if (kernel.kind == forward && buffer(rank, op.writes.at(0)).inside >= 0)
+    return run_slab(rank, op, kernel);
   if (kernel.kind == forward) {
-    BufferId x = step.reads.at(0), y = step.writes.at(0);
+    BufferId x = op.reads.at(0), y = op.writes.at(0);
     if (transposed) std::swap(x, y);
-    expect_shapes(rank, step, kernel, x, y);
-    expect_input(rank, step.layer, 0, step.reads.at(0));
-    expect_parameter(rank, step.reads.at(1), weights);
+    expect_shapes(rank, op, kernel, x, y);
+    expect_input(rank, op.layer, 0, op.reads.at(0));
+    expect_parameter(rank, op.reads.at(1), weights);
     if (kernel.as<ConvolutionAttributes>().bias) {
-      expect_parameter(rank, step.reads.at(2), here.channels->owned(rank));
+      expect_parameter(rank, op.reads.at(2), here.channels->owned(rank));
       expect(here.raw.dims_with(Role::Partial).empty(),
              "a bias is added before the sum over ranks");
     }
-    const Fusion& fusion = fusions_.at(step.layer);
+    const Fusion& fusion = fusions_.at(op.layer);
     const bool bias_follows =
-        network_.layer(step.layer).bias() && !kernel.as<ConvolutionAttributes>().bias;
-    expect_activation(kernel, bias_follows ? Fusion{step.layer} : fusion);
-    write_output(rank, bias_follows ? step.layer : fusion.last(), step.writes.at(0));
+        network_.layer(op.layer).bias() && !kernel.as<ConvolutionAttributes>().bias;
+    expect_activation(kernel, bias_follows ? Fusion{op.layer} : fusion);
+    write_output(rank, bias_follows ? op.layer : fusion.last(), op.writes.at(0));
   } else if (kernel.kind != KernelKind::ConvolutionBackwardFilter) {
-    BufferId x = step.writes.at(0), y = step.reads.at(0);
+    BufferId x = op.writes.at(0), y = op.reads.at(0);
     if (transposed) std::swap(x, y);
-    expect_shapes(rank, step, kernel, x, y);
-    expect_gradient(rank, step.layer, step.reads.at(0), output);
-    expect_parameter(rank, step.reads.at(1), weights);
-    write_contribution(rank, step.layer, step.writes.at(0));
+    expect_shapes(rank, op, kernel, x, y);
+    expect_gradient(rank, op.layer, op.reads.at(0), output);
+    expect_parameter(rank, op.reads.at(1), weights);
+    write_contribution(rank, op.layer, op.writes.at(0));
   } else {
-    expect_shapes(rank, step, kernel, step.reads.at(0), step.reads.at(1));
-    expect_input(rank, step.layer, 0, step.reads.at(transposed ? 1 : 0));
-    expect_gradient(rank, step.layer, step.reads.at(transposed ? 0 : 1), output);
-    write(rank, step.writes.at(0), weights, [&](const Element&) { return rank + 1.0; });
+    expect_shapes(rank, op, kernel, op.reads.at(0), op.reads.at(1));
+    expect_input(rank, op.layer, 0, op.reads.at(transposed ? 1 : 0));
+    expect_gradient(rank, op.layer, op.reads.at(transposed ? 0 : 1), output);
+    write(rank, op.writes.at(0), weights, [&](const Element&) { return rank + 1.0; });
   }
 }
 
@@ -149,10 +149,10 @@ inline void ProgramRun::expect_sums(int rank, const Kernel& kernel, const Region
   }
 }
 
-inline void ProgramRun::run_normalization(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
-  const Layer& layer = network_.layer(step.layer);
-  const Fusion& fusion = fusions_.at(step.layer);
+inline void ProgramRun::run_normalization(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
+  const Layer& layer = network_.layer(op.layer);
+  const Fusion& fusion = fusions_.at(op.layer);
   const Region home = here.home.owned(rank), channels = here.channels->owned(rank);
   expect(
       kernel.sets().positions == layer.input[Axis::D] * layer.input[Axis::H] * layer.input[Axis::W],
@@ -165,125 +165,125 @@ inline void ProgramRun::run_normalization(int rank, const Step& step, const Kern
   expect(group == (layer.kind == LayerKind::GroupNorm ? layer.input[Axis::C] / layer.groups() : 1),
          "groups of another number of channels");
   expect(home[Axis::C].begin % group == 0 && home[Axis::C].end % group == 0, "a group is cut");
-  if (kernel.kind != KernelKind::BatchNormBackward || !step.reads.empty())
-    expect_input(rank, step.layer, 0, step.reads.at(0));
+  if (kernel.kind != KernelKind::BatchNormBackward || !op.reads.empty())
+    expect_input(rank, op.layer, 0, op.reads.at(0));
   switch (kernel.kind) {
     case KernelKind::BatchNormStatistics:
-      count_sums(rank, kernel, set_samples, home, step.writes.at(0));
+      count_sums(rank, kernel, set_samples, home, op.writes.at(0));
       break;
     case KernelKind::BatchNormForward:
-      expect_sums(rank, kernel, home, step.reads.at(1));
-      expect_parameter(rank, step.reads.at(2), channels);
-      expect_parameter(rank, step.reads.at(3), channels);
+      expect_sums(rank, kernel, home, op.reads.at(1));
+      expect_parameter(rank, op.reads.at(2), channels);
+      expect_parameter(rank, op.reads.at(3), channels);
       expect_activation(kernel, fusion);
       expect(kernel.epilogue().addend == (fusion.add >= 0),
              "what is to be added is not, or the reverse");
       if (kernel.epilogue().addend)
         expect_input(rank, fusion.add, network_.layer(fusion.add).inputs[0] == fusion.head ? 1 : 0,
-                     step.reads.at(4));
-      write_output(rank, fusion.last(), step.writes.at(0));
+                     op.reads.at(4));
+      write_output(rank, fusion.last(), op.writes.at(0));
       break;
     case KernelKind::BatchNormBackwardSums:
-      expect_gradient(rank, fusion.last(), step.reads.at(1), home);
-      expect_sums(rank, kernel, home, step.reads.at(2));
+      expect_gradient(rank, fusion.last(), op.reads.at(1), home);
+      expect_sums(rank, kernel, home, op.reads.at(2));
       expect_activation(kernel, fusion);
-      if (fusion.activation >= 0) expect_output(rank, fusion.activation, step.reads.at(3));
+      if (fusion.activation >= 0) expect_output(rank, fusion.activation, op.reads.at(3));
       if (fusion.activation >= 0 && fusion.add >= 0)
-        write(rank, step.writes.at(3), home,
+        write(rank, op.writes.at(3), home,
               [&](const Element& element) { return values_.gradient(fusion.add, element); });
-      count_sums(rank, kernel, set_samples, home, step.writes.at(0));
+      count_sums(rank, kernel, set_samples, home, op.writes.at(0));
       for (const std::size_t i : {1U, 2U})
-        write(rank, step.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
+        write(rank, op.writes.at(i), channels, [&](const Element&) { return rank + 1.0; });
       break;
     default:
-      expect_gradient(rank, step.layer, step.reads.at(1), home);
-      expect_sums(rank, kernel, home, step.reads.at(2));
-      expect_sums(rank, kernel, home, step.reads.at(3));
-      expect_parameter(rank, step.reads.at(4), channels);
-      if (kernel.epilogue().activation) expect_output(rank, fusion.activation, step.reads.at(5));
-      write_contribution(rank, step.layer, step.writes.at(0));
+      expect_gradient(rank, op.layer, op.reads.at(1), home);
+      expect_sums(rank, kernel, home, op.reads.at(2));
+      expect_sums(rank, kernel, home, op.reads.at(3));
+      expect_parameter(rank, op.reads.at(4), channels);
+      if (kernel.epilogue().activation) expect_output(rank, fusion.activation, op.reads.at(5));
+      write_contribution(rank, op.layer, op.writes.at(0));
   }
 }
 
-inline void ProgramRun::run_loss(int rank, const Step& step, const Kernel& kernel) {
-  const Region region = values_.of(step.layer).home.owned(rank);
+inline void ProgramRun::run_loss(int rank, const Op& op, const Kernel& kernel) {
+  const Region region = values_.of(op.layer).home.owned(rank);
   const bool per_channel = kernel.kind == KernelKind::MeanSquaredError;
   const auto terms = [&](const Shape& shape) {
     return static_cast<double>(per_channel ? shape.elements() : shape.elements() / shape[Axis::C]);
   };
-  expect(kernel.as<LossAttributes>().terms == terms(network_.layer(step.layer).input),
+  expect(kernel.as<LossAttributes>().terms == terms(network_.layer(op.layer).input),
          "the mean is over another number of terms");
-  expect_input(rank, step.layer, 0, step.reads.at(0));
-  const auto labels = view(rank, step.reads.at(1));
+  expect_input(rank, op.layer, 0, op.reads.at(0));
+  const auto labels = view(rank, op.reads.at(1));
   expect(static_cast<double>(labels.size()) == terms(region.shape()),
          "labels of another size than the terms");
   for (std::int64_t i = 0; i < labels.size(); ++i)
     if (labels[i] != label) fail("labels that were not loaded");
-  const auto loss = view(rank, step.writes.at(0));
-  expect(loss.size() == 1 && buffer(rank, step.writes.at(0)).type == DataType::F64,
+  const auto loss = view(rank, op.writes.at(0));
+  expect(loss.size() == 1 && buffer(rank, op.writes.at(0)).type == DataType::F64,
          "the loss is no F64 scalar");
   loss[0] = terms(region.shape());
-  write_contribution(rank, step.layer, step.writes.at(1));
+  write_contribution(rank, op.layer, op.writes.at(1));
 }
 
 /// Sums as counts of the positions that went into them; the loss as the number of all.
-inline void ProgramRun::run_dice(int rank, const Step& step, const Kernel& kernel) {
-  const Layer& loss = network_.layer(step.layer);
+inline void ProgramRun::run_dice(int rank, const Op& op, const Kernel& kernel) {
+  const Layer& loss = network_.layer(op.layer);
   const std::int64_t positions = loss.input.elements() / loss.input[Axis::C];
   const bool sums = kernel.kind == KernelKind::DiceSums;
   expect(sums || kernel.as<DiceLossAttributes>().epsilon == loss.as<DiceLayer>().epsilon,
          "another epsilon than the layer's");
   for (const double found :
-       view(rank, step.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
+       view(rank, op.reads.at(sums ? 1 : 0)).copy(0, kernel.x.elements() / kernel.x[Axis::C]))
     if (found != label) fail("labels that were not loaded");
   if (sums) {
-    expect_input(rank, step.layer, 0, step.reads.at(0));
-    return view(rank, step.writes.at(0))
+    expect_input(rank, op.layer, 0, op.reads.at(0));
+    return view(rank, op.writes.at(0))
         .fill(static_cast<double>(kernel.x.elements() / kernel.x[Axis::C]));
   }
-  for (const double found : view(rank, step.reads.at(1)).copy(0, 3 * kernel.x[Axis::C]))
+  for (const double found : view(rank, op.reads.at(1)).copy(0, 3 * kernel.x[Axis::C]))
     if (found != static_cast<double>(positions))
       fail(fmt::format("a class has sums over {} of {} positions", found, positions));
-  view(rank, step.writes.at(0))[0] = static_cast<double>(positions);
-  write_contribution(rank, step.layer, step.writes.at(1));
+  view(rank, op.writes.at(0))[0] = static_cast<double>(positions);
+  write_contribution(rank, op.layer, op.writes.at(1));
 }
 
 /// The slopes are read with what they multiply, and written from what they multiplied.
-inline void ProgramRun::run_prelu(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
+inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
   const Region channels = here.channels->owned(rank);
-  expect_input(rank, step.layer, 0, step.reads.at(0));
+  expect_input(rank, op.layer, 0, op.reads.at(0));
   if (kernel.kind != KernelKind::PreluForward)
-    expect_gradient(rank, step.layer, step.reads.at(1), here.home.owned(rank));
+    expect_gradient(rank, op.layer, op.reads.at(1), here.home.owned(rank));
   if (kernel.kind == KernelKind::PreluGradient)
-    return write(rank, step.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
-  expect_parameter(rank, step.reads.back(), channels);
+    return write(rank, op.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
+  expect_parameter(rank, op.reads.back(), channels);
   if (kernel.kind == KernelKind::PreluForward)
-    return write_output(rank, step.layer, step.writes.at(0));
-  write_contribution(rank, step.layer, step.writes.at(0));
+    return write_output(rank, op.layer, op.writes.at(0));
+  write_contribution(rank, op.layer, op.writes.at(0));
 }
 
 /// A rank's share as its number plus one: what the ranks that hold other samples and positions add up to is known.
-inline void ProgramRun::run_running(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
+inline void ProgramRun::run_running(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
   if (kernel.kind == KernelKind::BatchNormMoments) {
-    expect_sums(rank, kernel, here.home.owned(rank), step.reads.at(0));
-    return view(rank, step.writes.at(0)).fill(rank + 1.0);
+    expect_sums(rank, kernel, here.home.owned(rank), op.reads.at(0));
+    return view(rank, op.writes.at(0)).fill(rank + 1.0);
   }
   expect(kernel.as<RunningAverageAttributes>().momentum == network_.running_momentum &&
-             step.reads.at(1) == step.writes.at(0),
+             op.reads.at(1) == op.writes.at(0),
          "another momentum, or not in place");
   double sum = 0;
   for (const int member : here.channels->grid.group(rank, here.channels->dims_with(Role::Gathered)))
     sum += member + 1;
   for (const double found :
-       view(rank, step.reads.at(0)).copy(0, 2 * here.channels->owned(rank).elements()))
+       view(rank, op.reads.at(0)).copy(0, 2 * here.channels->owned(rank).elements()))
     if (found != sum) fail(fmt::format("moments of {} instead of {}", found, sum));
 }
 
-inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kernel) {
+inline void ProgramRun::run_copy(int rank, const Op& op, const Kernel& kernel) {
   const auto dense = [](const Shape& shape) { return whole(shape); };
-  const auto from = view(rank, step.reads.at(0)), into = view(rank, step.writes.at(0));
+  const auto from = view(rank, op.reads.at(0)), into = view(rank, op.writes.at(0));
   expect(kernel.x.elements() == from.size() && kernel.y.elements() == into.size(),
          "a copy's shapes differ from its buffers'");
   const auto& copy = kernel.as<CopyAttributes>();
@@ -301,17 +301,17 @@ inline void ProgramRun::run_copy(int rank, const Step& step, const Kernel& kerne
     const double value = from[static_cast<std::int64_t>(position_in(dense(kernel.x), element))];
     double& place = into[static_cast<std::int64_t>(position_in(dense(kernel.y), target))];
     if (std::isnan(value))
-      fail("copies what was never written: " + buffer(rank, step.reads.at(0)).name);
+      fail("copies what was never written: " + buffer(rank, op.reads.at(0)).name);
     if (copy.accumulate && std::isnan(place))
-      fail("adds to what was never written: " + buffer(rank, step.writes.at(0)).name);
+      fail("adds to what was never written: " + buffer(rank, op.writes.at(0)).name);
     place = copy.accumulate ? place + value : value;
   });
 }
 
-inline void ProgramRun::run_update(int rank, const Step& step) {
-  const auto value = view(rank, step.writes.at(0)), gradient = view(rank, step.reads.at(1)),
-             velocity = view(rank, step.writes.at(1));
-  expect(step.reads.at(0) == step.writes.at(0) && step.reads.at(2) == step.writes.at(1),
+inline void ProgramRun::run_update(int rank, const Op& op) {
+  const auto value = view(rank, op.writes.at(0)), gradient = view(rank, op.reads.at(1)),
+             velocity = view(rank, op.writes.at(1));
+  expect(op.reads.at(0) == op.writes.at(0) && op.reads.at(2) == op.writes.at(1),
          "the update is not in place");
   expect(value.size() == gradient.size() && value.size() == velocity.size(),
          "the update's buffers differ in size");
@@ -322,56 +322,56 @@ inline void ProgramRun::run_update(int rank, const Step& step) {
   }
 }
 
-inline void ProgramRun::run_pool(int rank, const Step& step, const Kernel& kernel) {
+inline void ProgramRun::run_pool(int rank, const Op& op, const Kernel& kernel) {
   switch (kernel.kind) {
     case KernelKind::MaxPoolForward:
-      view(rank, step.writes.at(1)).fill(position_of_maximum);
+      view(rank, op.writes.at(1)).fill(position_of_maximum);
       [[fallthrough]];
     case KernelKind::AveragePoolForward:
     case KernelKind::UpsampleForward:
     case KernelKind::SpatialMeanForward:
-      expect_shapes(rank, step, kernel, step.reads.at(0), step.writes.at(0));
-      expect_input(rank, step.layer, 0, step.reads.at(0));
-      return write_output(rank, step.layer, step.writes.at(0));
+      expect_shapes(rank, op, kernel, op.reads.at(0), op.writes.at(0));
+      expect_input(rank, op.layer, 0, op.reads.at(0));
+      return write_output(rank, op.layer, op.writes.at(0));
     case KernelKind::MaxPoolBackward:
       for (const double position :
-           view(rank, step.reads.at(1)).copy(0, view(rank, step.reads.at(1)).size()))
+           view(rank, op.reads.at(1)).copy(0, view(rank, op.reads.at(1)).size()))
         if (position != position_of_maximum) fail("positions of maxima were lost");
       [[fallthrough]];
     default:
-      expect_shapes(rank, step, kernel, step.writes.at(0), step.reads.at(0));
-      expect_gradient(rank, step.layer, step.reads.at(0), values_.of(step.layer).raw.owned(rank));
-      write_contribution(rank, step.layer, step.writes.at(0));
+      expect_shapes(rank, op, kernel, op.writes.at(0), op.reads.at(0));
+      expect_gradient(rank, op.layer, op.reads.at(0), values_.of(op.layer).raw.owned(rank));
+      write_contribution(rank, op.layer, op.writes.at(0));
   }
 }
 
-inline void ProgramRun::run_dropout(int rank, const Step& step, const ComputeStep& compute) {
-  const Layer& layer = network_.layer(step.layer);
-  const Region home = values_.of(step.layer).home.owned(rank);
+inline void ProgramRun::run_dropout(int rank, const Op& op, const ComputeOp& compute) {
+  const Layer& layer = network_.layer(op.layer);
+  const Region home = values_.of(op.layer).home.owned(rank);
   expect(compute.region == home && compute.global == layer.output,
          "dropout is misplaced in its global tensor");
   expect(compute.kernel.as<DropoutAttributes>().probability == layer.as<DropoutLayer>().probability,
          "another probability than the layer's");
-  if (makes_output(rank, step)) {
-    expect_input(rank, step.layer, 0, step.reads.at(0));
-    return write_output(rank, step.layer, step.writes.at(0));
+  if (makes_output(rank, op)) {
+    expect_input(rank, op.layer, 0, op.reads.at(0));
+    return write_output(rank, op.layer, op.writes.at(0));
   }
-  expect_gradient(rank, step.layer, step.reads.at(0), home);
-  write_contribution(rank, step.layer, step.writes.at(0));
+  expect_gradient(rank, op.layer, op.reads.at(0), home);
+  write_contribution(rank, op.layer, op.writes.at(0));
 }
 
 /// Forward the layer of that name; backward the sum of several consumers' gradients.
-inline void ProgramRun::run_add(int rank, const Step& step, const Kernel& kernel) {
-  expect(step.reads.size() == static_cast<std::size_t>(kernel.as<AddAttributes>().inputs),
+inline void ProgramRun::run_add(int rank, const Op& op, const Kernel& kernel) {
+  expect(op.reads.size() == static_cast<std::size_t>(kernel.as<AddAttributes>().inputs),
          "an addition reads another number of buffers than it says");
-  if (makes_output(rank, step)) {
-    for (std::size_t input = 0; input < step.reads.size(); ++input)
-      expect_input(rank, step.layer, input, step.reads[input]);
-    return write_output(rank, step.layer, step.writes.at(0));
+  if (makes_output(rank, op)) {
+    for (std::size_t input = 0; input < op.reads.size(); ++input)
+      expect_input(rank, op.layer, input, op.reads[input]);
+    return write_output(rank, op.layer, op.writes.at(0));
   }
-  const auto into = view(rank, step.writes.at(0));
+  const auto into = view(rank, op.writes.at(0));
   std::vector<double> sums(static_cast<std::size_t>(into.size()), 0.0);
-  for (const BufferId read : step.reads)
+  for (const BufferId read : op.reads)
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] += view(rank, read)[static_cast<std::int64_t>(i)];
   for (std::size_t i = 0; i < sums.size(); ++i) into[static_cast<std::int64_t>(i)] = sums[i];
@@ -391,8 +391,8 @@ inline void ProgramRun::expect_operands(int rank, const std::vector<BufferId>& b
 }
 
 /// Backward it reads what its row of the table says, and the gradient.
-inline void ProgramRun::run_binary(int rank, const Step& step, const Kernel& kernel) {
-  const LayerDistributions& here = values_.of(step.layer);
+inline void ProgramRun::run_binary(int rank, const Op& op, const Kernel& kernel) {
+  const LayerDistributions& here = values_.of(op.layer);
   const auto& [function, second, of] = kernel.as<stratplan::Binary>();
   expect(kernel.x == here.inputs[0].region(rank).shape() &&
              second == here.inputs[1].region(rank).shape() &&
@@ -400,44 +400,44 @@ inline void ProgramRun::run_binary(int rank, const Step& step, const Kernel& ker
          "the kernel has other shapes than its layer");
   if (kernel.kind == KernelKind::BinaryForward) {
     for (const std::size_t input : {0U, 1U})
-      expect_input(rank, step.layer, input, step.reads.at(input));
-    return write_output(rank, step.layer, step.writes.at(0));
+      expect_input(rank, op.layer, input, op.reads.at(input));
+    return write_output(rank, op.layer, op.writes.at(0));
   }
   const auto which = static_cast<std::size_t>(of);
   const binary::Reads reads = row_of(function).reads[which];
   std::size_t next = 0;
-  if (reads.first) expect_input(rank, step.layer, 0, step.reads.at(next++));
-  if (reads.second) expect_input(rank, step.layer, 1, step.reads.at(next++));
-  expect_gradient(rank, step.layer, step.reads.at(next), here.home.owned(rank));
-  write_contribution(rank, step.layer, step.writes.at(0), which);
+  if (reads.first) expect_input(rank, op.layer, 0, op.reads.at(next++));
+  if (reads.second) expect_input(rank, op.layer, 1, op.reads.at(next++));
+  expect_gradient(rank, op.layer, op.reads.at(next), here.home.owned(rank));
+  write_contribution(rank, op.layer, op.writes.at(0), which);
 }
 
-inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep& compute) {
+inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& compute) {
   const Kernel& kernel = compute.kernel;
-  expect_operands(rank, step.reads, kernel.operands().reads);
-  expect_operands(rank, step.writes, kernel.operands().writes);
-  const LayerIndex layer = step.layer;
+  expect_operands(rank, op.reads, kernel.operands().reads);
+  expect_operands(rank, op.writes, kernel.operands().writes);
+  const LayerIndex layer = op.layer;
   const auto home = [&] { return values_.of(layer).home.owned(rank); };
   switch (kernel.kind) {
     case KernelKind::ConvolutionForward:
     case KernelKind::ConvolutionBackwardData:
-    case KernelKind::ConvolutionBackwardFilter: return run_convolution(rank, step, kernel);
+    case KernelKind::ConvolutionBackwardFilter: return run_convolution(rank, op, kernel);
     case KernelKind::BiasAdd: {
       const Fusion& fusion = fusions_.at(layer);
-      expect_output(rank, layer, step.writes.at(0));
+      expect_output(rank, layer, op.writes.at(0));
       expect_activation(kernel, fusion);
-      if (fusion.activation >= 0) write_output(rank, fusion.activation, step.writes.at(0));
-      return expect_parameter(rank, step.reads.at(1), values_.of(layer).channels->owned(rank));
+      if (fusion.activation >= 0) write_output(rank, fusion.activation, op.writes.at(0));
+      return expect_parameter(rank, op.reads.at(1), values_.of(layer).channels->owned(rank));
     }
     case KernelKind::BiasGradient:
-      expect_gradient(rank, layer, step.reads.at(0), home());
+      expect_gradient(rank, layer, op.reads.at(0), home());
       expect_activation(kernel, fusions_.at(layer));
       if (kernel.epilogue().activation) {
-        expect_output(rank, fusions_.at(layer).activation, step.reads.at(1));
-        write(rank, step.writes.at(1), home(),
+        expect_output(rank, fusions_.at(layer).activation, op.reads.at(1));
+        write(rank, op.writes.at(1), home(),
               [&](const Element& element) { return values_.gradient(layer, element); });
       }
-      return write(rank, step.writes.at(0), values_.of(layer).channels->owned(rank),
+      return write(rank, op.writes.at(0), values_.of(layer).channels->owned(rank),
                    [&](const Element&) { return rank + 1.0; });
     case KernelKind::MaxPoolForward:
     case KernelKind::MaxPoolBackward:
@@ -446,56 +446,56 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
     case KernelKind::SpatialMeanForward:
     case KernelKind::UpsampleForward:
     case KernelKind::UpsampleBackward:
-    case KernelKind::SpatialMeanBackward: return run_pool(rank, step, kernel);
+    case KernelKind::SpatialMeanBackward: return run_pool(rank, op, kernel);
     case KernelKind::BatchNormStatistics:
     case KernelKind::BatchNormForward:
     case KernelKind::BatchNormBackwardSums:
-    case KernelKind::BatchNormBackward: return run_normalization(rank, step, kernel);
+    case KernelKind::BatchNormBackward: return run_normalization(rank, op, kernel);
     case KernelKind::PreluForward:
     case KernelKind::PreluBackward:
-    case KernelKind::PreluGradient: return run_prelu(rank, step, kernel);
+    case KernelKind::PreluGradient: return run_prelu(rank, op, kernel);
     case KernelKind::PointwiseForward:
     case KernelKind::SoftmaxForward:
     case KernelKind::LocalResponseForward:
-      expect_input(rank, layer, 0, step.reads.at(0));
-      return write_output(rank, layer, step.writes.at(0));
+      expect_input(rank, layer, 0, op.reads.at(0));
+      return write_output(rank, layer, op.writes.at(0));
     case KernelKind::PointwiseBackward:
       if (reads_input(kernel.as<Activation>().function))
-        expect_input(rank, layer, 0, step.reads.at(0));
+        expect_input(rank, layer, 0, op.reads.at(0));
       else
-        expect_output(rank, layer, step.reads.at(0));
-      expect_gradient(rank, layer, step.reads.at(1), home());
-      return write_contribution(rank, layer, step.writes.at(0));
+        expect_output(rank, layer, op.reads.at(0));
+      expect_gradient(rank, layer, op.reads.at(1), home());
+      return write_contribution(rank, layer, op.writes.at(0));
     case KernelKind::SoftmaxBackward:
-      expect_output(rank, layer, step.reads.at(0));
-      expect_gradient(rank, layer, step.reads.at(1), home());
-      return write_contribution(rank, layer, step.writes.at(0));
+      expect_output(rank, layer, op.reads.at(0));
+      expect_gradient(rank, layer, op.reads.at(1), home());
+      return write_contribution(rank, layer, op.writes.at(0));
     case KernelKind::LocalResponseBackward:
-      expect_input(rank, layer, 0, step.reads.at(0));
-      expect_gradient(rank, layer, step.reads.at(1), home());
-      return write_contribution(rank, layer, step.writes.at(0));
+      expect_input(rank, layer, 0, op.reads.at(0));
+      expect_gradient(rank, layer, op.reads.at(1), home());
+      return write_contribution(rank, layer, op.writes.at(0));
     case KernelKind::BinaryForward:
-    case KernelKind::BinaryBackward: return run_binary(rank, step, kernel);
-    case KernelKind::Dropout: return run_dropout(rank, step, compute);
-    case KernelKind::Add: return run_add(rank, step, kernel);
+    case KernelKind::BinaryBackward: return run_binary(rank, op, kernel);
+    case KernelKind::Dropout: return run_dropout(rank, op, compute);
+    case KernelKind::Add: return run_add(rank, op, kernel);
     case KernelKind::SoftmaxCrossEntropy:
-    case KernelKind::MeanSquaredError: return run_loss(rank, step, kernel);
+    case KernelKind::MeanSquaredError: return run_loss(rank, op, kernel);
     case KernelKind::BatchNormMoments:
-    case KernelKind::RunningAverage: return run_running(rank, step, kernel);
+    case KernelKind::RunningAverage: return run_running(rank, op, kernel);
     case KernelKind::BatchNormInference: return fail("inference in a training program");
     case KernelKind::DiceSums:
-    case KernelKind::DiceLoss: return run_dice(rank, step, kernel);
-    case KernelKind::CopyRegion: return run_copy(rank, step, kernel);
-    case KernelKind::Fill: return view(rank, step.writes.at(0)).fill(0);
+    case KernelKind::DiceLoss: return run_dice(rank, op, kernel);
+    case KernelKind::CopyRegion: return run_copy(rank, op, kernel);
+    case KernelKind::Fill: return view(rank, op.writes.at(0)).fill(0);
     case KernelKind::Convert: {
-      const auto from = view(rank, step.reads.at(0)), to = view(rank, step.writes.at(0));
+      const auto from = view(rank, op.reads.at(0)), to = view(rank, op.writes.at(0));
       for (std::int64_t i = 0; i < to.size(); ++i) to[i] = from[i];
       return;
     }
     case KernelKind::Unscale:
     case KernelKind::AdjustLossScale:
       return;  // without a backward phase in numbers there is no overflow
-    case KernelKind::SgdMomentum: return run_update(rank, step);
+    case KernelKind::SgdMomentum: return run_update(rank, op);
     case KernelKind::Sgd:
     case KernelKind::SgdNesterov:
     case KernelKind::Adam:
@@ -505,7 +505,7 @@ inline void ProgramRun::run_kernel(int rank, const Step& step, const ComputeStep
   }
 }
 
-/// After the last step: nothing is left over, every parameter was updated once with the gradients of just the ranks that share it, and the
+/// After the last op: nothing is left over, every parameter was updated once with the gradients of just the ranks that share it, and the
 /// loss is complete.
 inline void ProgramRun::finish() {
   expect(mail_.empty(), "a message was sent that nobody received");

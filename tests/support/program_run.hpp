@@ -49,14 +49,14 @@ class ProgramRun {
   }
 
  private:
-  struct Queue {  // steps that go one after the other
+  struct Queue {  // ops that go one after the other
     int rank = 0;
-    std::vector<std::size_t> steps;
+    std::vector<std::size_t> ops;
     std::size_t next = 0;
     bool posted = false;
   };
   struct Meeting {  // one call of a collective by all members
-    CollectiveStep call;
+    CollectiveOp call;
     std::map<int, std::vector<double>> given;
   };
 
@@ -64,10 +64,10 @@ class ProgramRun {
   static void expect(bool condition, std::string_view problem) {
     if (!condition) fail(std::string(problem));
   }
-  std::string where(int rank, const Step& step) const {
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+  std::string where(int rank, const Op& op) const {
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     return fmt::format("rank {}, layer {}, {}: ", rank,
-                       step.layer >= 0 ? network_.layer(step.layer).name : "-",
+                       op.layer >= 0 ? network_.layer(op.layer).name : "-",
                        compute ? compute->kernel.name() : "moving data");
   }
 
@@ -77,60 +77,60 @@ class ProgramRun {
     for (int rank = 0; rank < ranks_; ++rank) {
       const Program& program = programs_[static_cast<std::size_t>(rank)];
       memories_.emplace_back(program);
-      done_.emplace_back(program.steps.size(), false);
+      done_.emplace_back(program.ops.size(), false);
       dependences_.push_back(order == Order::ConcurrentTracks
                                  ? dependences(program)
-                                 : std::vector<std::vector<int>>(program.steps.size()));
+                                 : std::vector<std::vector<int>>(program.ops.size()));
       std::array<Queue, 3> tracks;
-      for (std::size_t i = 0; i < program.steps.size(); ++i)
-        tracks[order == Order::ConcurrentTracks ? static_cast<std::size_t>(program.steps[i].track)
+      for (std::size_t i = 0; i < program.ops.size(); ++i)
+        tracks[order == Order::ConcurrentTracks ? static_cast<std::size_t>(program.ops[i].track)
                                                 : 0]
-            .steps.push_back(i);
+            .ops.push_back(i);
       for (Queue& queue : tracks) {
         queue.rank = rank;
-        if (!queue.steps.empty()) queues_.push_back(queue);
+        if (!queue.ops.empty()) queues_.push_back(queue);
       }
     }
   }
 
-  /// Tries all queues in random order; true if any step finished. Fails if some are stuck.
+  /// Tries all queues in random order; true if any op finished. Fails if some are stuck.
   bool advance(std::mt19937& random) {
     std::shuffle(queues_.begin(), queues_.end(), random);
     bool any = false, left = false;
     for (Queue& queue : queues_) {
-      if (queue.next == queue.steps.size()) continue;
+      if (queue.next == queue.ops.size()) continue;
       if (try_next(queue)) any = true;
-      left = left || queue.next < queue.steps.size();
+      left = left || queue.next < queue.ops.size();
     }
     if (!any && left) {
       for (const Queue& queue : queues_)
-        if (queue.next < queue.steps.size())
+        if (queue.next < queue.ops.size())
           fail(fmt::format("{}deadlock: waits for ever at step {}",
-                           where(queue.rank, step_of(queue)), queue.steps[queue.next]));
+                           where(queue.rank, step_of(queue)), queue.ops[queue.next]));
     }
     return left;
   }
 
-  const Step& step_of(const Queue& queue) const {
-    return programs_[static_cast<std::size_t>(queue.rank)].steps[queue.steps[queue.next]];
+  const Op& step_of(const Queue& queue) const {
+    return programs_[static_cast<std::size_t>(queue.rank)].ops[queue.ops[queue.next]];
   }
 
   bool try_next(Queue& queue) {
-    const std::size_t rank = static_cast<std::size_t>(queue.rank), index = queue.steps[queue.next];
+    const std::size_t rank = static_cast<std::size_t>(queue.rank), index = queue.ops[queue.next];
     for (const int before : dependences_[rank][index])
       if (!done_[rank][static_cast<std::size_t>(before)]) return false;
-    const Step& step = step_of(queue);
+    const Op& op = step_of(queue);
     bool finished = true;
     try {
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
-        run_kernel(queue.rank, step, *compute);
-      if (const auto* load = std::get_if<LoadStep>(&step.body)) run_load(queue.rank, step, *load);
-      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
-        finished = run_exchange(queue, step, *exchange);
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
-        finished = run_collective(queue, step, *collective);
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
+        run_kernel(queue.rank, op, *compute);
+      if (const auto* load = std::get_if<LoadOp>(&op.body)) run_load(queue.rank, op, *load);
+      if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
+        finished = run_exchange(queue, op, *exchange);
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
+        finished = run_collective(queue, op, *collective);
     } catch (const std::exception& problem) {
-      fail(where(queue.rank, step) + problem.what());
+      fail(where(queue.rank, op) + problem.what());
     }
     if (!finished) return false;
     done_[rank][index] = true;
@@ -148,11 +148,11 @@ class ProgramRun {
 
   // ---- communication
 
-  bool run_exchange(Queue& queue, const Step& step, const ExchangeStep& exchange) {
+  bool run_exchange(Queue& queue, const Op& op, const ExchangeOp& exchange) {
     if (!queue.posted) {
       for (const Message& message : exchange.sends) {
         expect(message.peer != queue.rank, "a message to itself");
-        expect(std::count(step.reads.begin(), step.reads.end(), message.buffer) > 0,
+        expect(std::count(op.reads.begin(), op.reads.end(), message.buffer) > 0,
                "a sent buffer is not among the step's reads");
         expect(message.bytes == buffer(queue.rank, message.buffer).bytes(),
                "a message's bytes differ from its buffer's");
@@ -169,7 +169,7 @@ class ProgramRun {
     for (const Message& message : exchange.receives)
       if (!mail_.contains({message.peer, queue.rank, exchange.tag})) return false;
     for (const Message& message : exchange.receives) {
-      expect(std::count(step.writes.begin(), step.writes.end(), message.buffer) == 1,
+      expect(std::count(op.writes.begin(), op.writes.end(), message.buffer) == 1,
              "a received buffer is not among the step's writes");
       expect(message.bytes == buffer(queue.rank, message.buffer).bytes(),
              "a message's bytes differ from its buffer's");
@@ -184,8 +184,8 @@ class ProgramRun {
     return true;
   }
 
-  bool run_collective(Queue& queue, const Step& step, const CollectiveStep& call) {
-    const std::pair<Track, std::vector<int>> channel{step.track, call.group};
+  bool run_collective(Queue& queue, const Op& op, const CollectiveOp& call) {
+    const std::pair<Track, std::vector<int>> channel{op.track, call.group};
     int& calls = calls_[{queue.rank, channel}];
     Meeting& meeting = meetings_[{channel, calls}];
     if (!queue.posted) {
@@ -194,22 +194,22 @@ class ProgramRun {
                  std::count(call.group.begin(), call.group.end(), queue.rank) == 1,
              "a group is trivial or lacks this rank");
       if (meeting.given.empty()) meeting.call = call;
-      const CollectiveStep& first = meeting.call;
+      const CollectiveOp& first = meeting.call;
       expect(first.op == call.op && first.type == call.type && first.count == call.count &&
                  first.counts == call.counts && first.begin == call.begin,
              "members of a group issue different collectives at the same place");
-      meeting.given[queue.rank] = given(queue.rank, step, call);
+      meeting.given[queue.rank] = given(queue.rank, op, call);
       queue.posted = true;
     }
     if (meeting.given.size() < call.group.size()) return false;
-    take(queue.rank, step, meeting);
+    take(queue.rank, op, meeting);
     ++calls;
     return true;
   }
 
-  std::vector<double> given(int rank, const Step& step, const CollectiveStep& call) {
+  std::vector<double> given(int rank, const Op& op, const CollectiveOp& call) {
     const bool in_place = call.op == Collective::AllReduce;
-    const auto from = view(rank, in_place ? step.writes.at(0) : step.reads.at(0));
+    const auto from = view(rank, in_place ? op.writes.at(0) : op.reads.at(0));
     const std::int64_t total =
         std::accumulate(call.counts.begin(), call.counts.end(), std::int64_t{0});
     expect(in_place || (total == call.count && call.counts.size() == call.group.size()),
@@ -224,9 +224,9 @@ class ProgramRun {
     return values;
   }
 
-  void take(int rank, const Step& step, const Meeting& meeting) {
-    const CollectiveStep& call = meeting.call;
-    const auto into = view(rank, step.writes.at(0));
+  void take(int rank, const Op& op, const Meeting& meeting) {
+    const CollectiveOp& call = meeting.call;
+    const auto into = view(rank, op.writes.at(0));
     const std::size_t me = member(rank, call);
     std::vector<double> result;
     if (call.op == Collective::AllGather) {
@@ -251,19 +251,19 @@ class ProgramRun {
       into[begin + i] = result[static_cast<std::size_t>(first + i)];
   }
 
-  static std::size_t member(int rank, const CollectiveStep& call) {
+  static std::size_t member(int rank, const CollectiveOp& call) {
     return static_cast<std::size_t>(std::find(call.group.begin(), call.group.end(), rank) -
                                     call.group.begin());
   }
 
   // ---- kernels
 
-  void run_load(int rank, const Step& step, const LoadStep& load) {
-    const BufferId id = step.writes.at(0);
+  void run_load(int rank, const Op& op, const LoadOp& load) {
+    const BufferId id = op.writes.at(0);
     expect(buffer(rank, id).region == load.region, "a load's region differs from its buffer's");
     const auto into = view(rank, id);
-    if (load.what != LoadStep::What::Samples) return into.fill(label);
-    const LayerIndex source = step.producer >= 0 ? step.producer : 0;
+    if (load.what != LoadOp::What::Samples) return into.fill(label);
+    const LayerIndex source = op.producer >= 0 ? op.producer : 0;
     expect(network_.layer(source).kind == LayerKind::Input,
            "samples are loaded for a layer that is no input");
     expect(load.global == network_.layer(source).output,
@@ -326,32 +326,32 @@ class ProgramRun {
   }
 
   /// Of kernels that are the same in both directions: whether this one is a layer's forward one, perhaps made again in the backward phase.
-  bool makes_output(int rank, const Step& step) const {
-    return buffer(rank, step.writes.at(0)).tensor_class == TensorClass::Activation;
+  bool makes_output(int rank, const Op& op) const {
+    return buffer(rank, op.writes.at(0)).tensor_class == TensorClass::Activation;
   }
 
   static constexpr double label = 5, position_of_maximum = 9;
-  void run_kernel(int rank, const Step& step, const ComputeStep& compute);
+  void run_kernel(int rank, const Op& op, const ComputeOp& compute);
   void expect_operands(int rank, const std::vector<BufferId>& buffers,
                        const std::vector<Operand>& operands) const;
-  void run_pool(int rank, const Step& step, const Kernel& kernel);
-  void run_binary(int rank, const Step& step, const Kernel& kernel);
-  void run_dropout(int rank, const Step& step, const ComputeStep& compute);
-  void run_add(int rank, const Step& step, const Kernel& kernel);
-  void run_convolution(int rank, const Step& step, const Kernel& kernel);
-  void run_slab(int rank, const Step& step, const Kernel& kernel);
+  void run_pool(int rank, const Op& op, const Kernel& kernel);
+  void run_binary(int rank, const Op& op, const Kernel& kernel);
+  void run_dropout(int rank, const Op& op, const ComputeOp& compute);
+  void run_add(int rank, const Op& op, const Kernel& kernel);
+  void run_convolution(int rank, const Op& op, const Kernel& kernel);
+  void run_slab(int rank, const Op& op, const Kernel& kernel);
   void expect_activation(const Kernel& kernel, const Fusion& fusion);
-  void run_normalization(int rank, const Step& step, const Kernel& kernel);
-  void run_prelu(int rank, const Step& step, const Kernel& kernel);
-  void run_dice(int rank, const Step& step, const Kernel& kernel);
-  void run_running(int rank, const Step& step, const Kernel& kernel);
-  void run_loss(int rank, const Step& step, const Kernel& kernel);
-  void run_copy(int rank, const Step& step, const Kernel& kernel);
-  void run_update(int rank, const Step& step);
+  void run_normalization(int rank, const Op& op, const Kernel& kernel);
+  void run_prelu(int rank, const Op& op, const Kernel& kernel);
+  void run_dice(int rank, const Op& op, const Kernel& kernel);
+  void run_running(int rank, const Op& op, const Kernel& kernel);
+  void run_loss(int rank, const Op& op, const Kernel& kernel);
+  void run_copy(int rank, const Op& op, const Kernel& kernel);
+  void run_update(int rank, const Op& op);
   void count_sums(int rank, const Kernel& kernel, std::int64_t set_samples, const Region& x,
                   BufferId sums);
   void expect_sums(int rank, const Kernel& kernel, const Region& x, BufferId sums);
-  void expect_shapes(int rank, const Step& step, const Kernel& kernel, BufferId x, BufferId y);
+  void expect_shapes(int rank, const Op& op, const Kernel& kernel, BufferId x, BufferId y);
   void finish();
 
   const Network& network_;

@@ -98,7 +98,7 @@ void print_json(const Timings& timings) {
                    {"ranks", timings.ranks},
                    {"batch", timings.batch},
                    {"backend", timings.backend},
-                   {"step_seconds", step_seconds_to_json(timings.timing)},
+                   {"step_seconds", op_seconds_to_json(timings.timing)},
                    {"losses", losses},
                    {"memory_bytes", timings.memory.value},
                    {"resident_bytes", timings.resident.value}};

@@ -90,10 +90,10 @@ std::string describe(const Network& network, const Recomputation& recomputation,
 Bytes saved_by(const Program& program, const std::string& except) {
   constexpr int forward = 1, backward = 2;
   std::vector<int> used(program.buffers.size(), 0);
-  for (const Step& step : program.steps)
-    for (const auto* ids : {&step.reads, &step.writes})
+  for (const Op& op : program.ops)
+    for (const auto* ids : {&op.reads, &op.writes})
       for (const BufferId id : *ids)
-        used[static_cast<std::size_t>(id)] |= step.phase == Phase::Forward ? forward : backward;
+        used[static_cast<std::size_t>(id)] |= op.phase == Phase::Forward ? forward : backward;
   Bytes saved{};
   for (std::size_t id = 0; id < used.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
@@ -190,9 +190,9 @@ LayerCosts::LayerCosts(const Network& network, const Execution& execution,
       recomputation_(network, execution.recompute),
       layer_classes_(layer_classes(network, execution)) {}
 
-StepCost LayerCosts::price(const Step& step, const Program& program) {
-  const auto* compute = std::get_if<ComputeStep>(&step.body);
-  if (!compute) return cost_of(step, program, machine_);
+OpCost LayerCosts::price(const Op& op, const Program& program) {
+  const auto* compute = std::get_if<ComputeOp>(&op.body);
+  if (!compute) return cost_of(op, program, machine_);
   const auto [found, fresh] = kernels_.try_emplace(compute->kernel);
   if (fresh) found->second = cost_of(compute->kernel, machine_);
   return found->second;
@@ -203,14 +203,14 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
   LayerCost cost;
   for (std::size_t i = 0; i < programs.size(); ++i) {
     const Program& program = programs[i];
-    for (const Step& step : program.steps) {
-      const StepCost priced = price(step, program);
+    for (const Op& op : program.ops) {
+      const OpCost priced = price(op, program);
       const Seconds seconds = priced.seconds + machine_.step_overhead.median;
-      const bool communicates = std::holds_alternative<ExchangeStep>(step.body) ||
-                                std::holds_alternative<CollectiveStep>(step.body);
+      const bool communicates = std::holds_alternative<ExchangeOp>(op.body) ||
+                                std::holds_alternative<CollectiveOp>(op.body);
       (communicates                    ? cost.communication
-       : step.phase == Phase::Forward  ? cost.forward
-       : step.phase == Phase::Backward ? cost.backward
+       : op.phase == Phase::Forward  ? cost.forward
+       : op.phase == Phase::Backward ? cost.backward
                                        : cost.update) += seconds;
       cost.tier = std::max(cost.tier, priced.tier);
     }
@@ -252,8 +252,8 @@ Seconds LayerCosts::edge(LayerIndex producer, const Decomposition& from, LayerIn
     const Program program =
         lower_edge(network_, producer, from, consumer, input, to, execution_, rank);
     Seconds seconds{};
-    for (const Step& step : program.steps)
-      seconds += price(step, program).seconds + machine_.step_overhead.median;
+    for (const Op& op : program.ops)
+      seconds += price(op, program).seconds + machine_.step_overhead.median;
     found->second = std::max(found->second, seconds);
   }
   return found->second;

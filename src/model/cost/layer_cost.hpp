@@ -1,5 +1,5 @@
 #pragma once
-// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very steps that lower() would make of them, on the rank
+// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very ops that lower() would make of them, on the rank
 // that has most to do. What overlaps, and who waits for whom, is the simulator's business.
 #include <map>
 #include <string>
@@ -18,13 +18,13 @@ struct LayerCost {
   Seconds backward{};          ///< kernels
   Seconds update{};            ///< kernels
   Seconds communication{};     ///< collectives, and exchanges inside the block
-  Tier tier = Tier::Measured;  ///< of the least well known step
+  Tier tier = Tier::Measured;  ///< of the least well known op
   Bytes persistent{};          ///< parameters, their gradients, optimizer state
   Bytes saved{};  ///< activations that backward reads; what the next block reads is counted there
   Seconds total() const { return forward + backward + update + communication; }
 };
 
-/// The steps that a block's own cost is made of, on one rank: each fusion's, and those of the edges between them.
+/// The ops that a block's own cost is made of, on one rank: each fusion's, and those of the edges between them.
 std::vector<Program> block_programs(const Network& network, const Block& block,
                                     const Decomposition& root, const Execution& execution,
                                     int rank);
@@ -58,7 +58,7 @@ class LayerCosts {
   using BlockKey = std::pair<std::string, Decomposition>;
   using EdgeKey = std::tuple<int, Decomposition, int, std::size_t, Decomposition>;
 
-  StepCost price(const Step& step, const Program& program);
+  OpCost price(const Op& op, const Program& program);
   LayerCost price_block(const Block& block, const Decomposition& root, int rank);
   int layer_class(LayerIndex layer) const {
     return layer_classes_[static_cast<std::size_t>(layer)];
@@ -69,7 +69,7 @@ class LayerCosts {
   const MachineProfile& machine_;
   Recomputation recomputation_;
   std::vector<int> layer_classes_;  ///< equal for layers that differ in name only
-  std::map<Kernel, StepCost> kernels_;
+  std::map<Kernel, OpCost> kernels_;
   std::map<BlockKey, LayerCost> blocks_;
   std::map<EdgeKey, Seconds> edges_;
 };

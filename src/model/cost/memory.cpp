@@ -30,8 +30,8 @@ class Workspaces {
     Bytes largest{};
     if (machine_.kernels.empty() && !machine_.unmeasured_workspace)
       return largest;  // of a machine that nobody here has, thousands of programs
-    for (const Step& step : program.steps)
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+    for (const Op& op : program.ops)
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         largest = std::max(largest, of(compute->kernel));
     return largest;
   }
@@ -49,7 +49,7 @@ class Workspaces {
 
 Bytes loaded(const Program& program) {
   Bytes bytes{};
-  for (const LoadStep& load : loads_of(program))
+  for (const LoadOp& load : loads_of(program))
     bytes += load_kernel(load).operands().writes[0].bytes();
   return bytes;
 }
@@ -58,16 +58,16 @@ MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of what lives, by class, on entering each step. The loss is read after the last one, so it goes two behind.
-  std::vector<BytesByClass> changes(program.steps.size() + 2);
+  // Change of what lives, by class, on entering each op. The loss is read after the last one, so it goes two behind.
+  std::vector<BytesByClass> changes(program.ops.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;
     const auto tensor_class = static_cast<std::size_t>(buffer.tensor_class);
     if (buffer.persistent) {
       use.persistent_by_class[tensor_class] += buffer.bytes();
-    } else if (buffer.first_step >= 0) {
-      changes[static_cast<std::size_t>(buffer.first_step)][tensor_class] += buffer.bytes();
-      changes[static_cast<std::size_t>(buffer.last_step) + 1][tensor_class] -= buffer.bytes();
+    } else if (buffer.first_op >= 0) {
+      changes[static_cast<std::size_t>(buffer.first_op)][tensor_class] += buffer.bytes();
+      changes[static_cast<std::size_t>(buffer.last_op) + 1][tensor_class] -= buffer.bytes();
     }
   }
   BytesByClass living{};

@@ -13,15 +13,15 @@ using BytesByClass = std::array<Bytes, tensor_class_count>;  ///< indexed by Ten
 
 struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
-  Bytes arena{};       ///< everything that comes and goes within a step
+  Bytes arena{};       ///< everything that comes and goes within an op
   BytesByClass persistent_by_class{};
   BytesByClass
-      arena_by_class{};  ///< what lives at the program's fullest step; adds up to `fullest`
+      arena_by_class{};  ///< what lives at the program's fullest op; adds up to `fullest`
   Bytes fullest{};       ///< at most `arena`: the rest are gaps between lifetimes
   Bytes
       workspace{};  ///< scratch memory: of the kernel that takes most, for they run one after the other
   Bytes
-      data{};  ///< what the data source holds for the program's loads: this step's, which are copied into the arena
+      data{};  ///< what the data source holds for the program's loads: this op's, which are copied into the arena
   Bytes total() const { return persistent + arena + workspace + data; }
 };
 

@@ -9,7 +9,7 @@
 
 namespace stratplan {
 
-StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
+OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end()) {
@@ -20,8 +20,8 @@ StepCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   return {estimate_kernel(kernel, machine.device) * machine.pace(), Tier::Estimated, {}};
 }
 
-Kernel load_kernel(const LoadStep& load) {
-  const bool labels = load.what == LoadStep::What::Labels;
+Kernel load_kernel(const LoadOp& load) {
+  const bool labels = load.what == LoadOp::What::Labels;
   Region all = whole(load.region.shape());
   if (labels) all[Axis::C] = {0, 1};
   return copy_kernel(all, all, all, all, labels ? DataType::I32 : DataType::F32);
@@ -45,7 +45,7 @@ bool measured_between(std::size_t level, const MachineProfile& machine) {
 
 }  // namespace
 
-StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
+OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
                        const MachineProfile& machine) {
   const Bytes both = std::min(out, in), most = std::max(out, in);
   const std::size_t meeting = machine.meeting_level({rank, peer}, ranks);
@@ -67,21 +67,21 @@ StepCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
 
 namespace {
 
-/// Visits the kinds of steps.
+/// Visits the kinds of ops.
 struct Pricing {
-  const Step& step;
+  const Op& op;
   const Program& program;
   const MachineProfile& machine;
 
-  StepCost operator()(const ComputeStep& compute) const { return cost_of(compute.kernel, machine); }
+  OpCost operator()(const ComputeOp& compute) const { return cost_of(compute.kernel, machine); }
 
-  StepCost operator()(const LoadStep& load) const { return cost_of(load_kernel(load), machine); }
+  OpCost operator()(const LoadOp& load) const { return cost_of(load_kernel(load), machine); }
 
-  StepCost operator()(const ExchangeStep& exchange) const {
+  OpCost operator()(const ExchangeOp& exchange) const {
     std::map<int, std::pair<Bytes, Bytes>> peers;  // out, in
     for (const Message& message : exchange.sends) peers[message.peer].first += message.bytes;
     for (const Message& message : exchange.receives) peers[message.peer].second += message.bytes;
-    StepCost total{{}, Tier::Measured, {}};
+    OpCost total{{}, Tier::Measured, {}};
     std::map<std::size_t, LevelTraffic> estimated;
     for (const auto& [peer, bytes] : peers) {
       const std::size_t level = machine.meeting_level({program.rank, peer}, program.ranks);
@@ -90,7 +90,7 @@ struct Pricing {
         traffic = {traffic.peers + 1, traffic.out + bytes.first, traffic.in + bytes.second};
         continue;
       }
-      const StepCost one =
+      const OpCost one =
           exchange_cost(program.rank, peer, bytes.first, bytes.second, program.ranks, machine);
       total.seconds += one.seconds;
       total.deviation += one.deviation;
@@ -103,15 +103,15 @@ struct Pricing {
     return total;
   }
 
-  StepCost operator()(const CollectiveStep& collective) const {
+  OpCost operator()(const CollectiveOp& collective) const {
     return collective_cost(collective, program.ranks, machine);
   }
 };
 
 }  // namespace
 
-StepCost cost_of(const Step& step, const Program& program, const MachineProfile& machine) {
-  return std::visit(Pricing{step, program, machine}, step.body);
+OpCost cost_of(const Op& op, const Program& program, const MachineProfile& machine) {
+  return std::visit(Pricing{op, program, machine}, op.body);
 }
 
 }  // namespace stratplan

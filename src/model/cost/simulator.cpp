@@ -30,7 +30,7 @@ Uncertain greater_of(Uncertain a, Uncertain b) {
 namespace {
 
 /// The other ranks of an exchange, ascending.
-std::vector<int> partners_of(const ExchangeStep& exchange) {
+std::vector<int> partners_of(const ExchangeOp& exchange) {
   std::vector<int> partners;
   for (const Message& message : exchange.sends) partners.push_back(message.peer);
   for (const Message& message : exchange.receives) partners.push_back(message.peer);
@@ -39,10 +39,10 @@ std::vector<int> partners_of(const ExchangeStep& exchange) {
   return partners;
 }
 
-/// A step on a rank: the place of its program among those given.
+/// An op on a rank: the place of its program among those given.
 struct Place {
   int rank = 0;
-  int step = 0;
+  int op = 0;
 };
 
 class Simulation {
@@ -59,9 +59,9 @@ class Simulation {
 
   Timeline run() {
     for (std::size_t rank = 0; rank < programs_.size(); ++rank)
-      for (std::size_t step = 0; step < programs_[rank].steps.size(); ++step)
-        if (node({static_cast<int>(rank), static_cast<int>(step)}).waits_for == 0)
-          ready_.push_back({static_cast<int>(rank), static_cast<int>(step)});
+      for (std::size_t op = 0; op < programs_[rank].ops.size(); ++op)
+        if (node({static_cast<int>(rank), static_cast<int>(op)}).waits_for == 0)
+          ready_.push_back({static_cast<int>(rank), static_cast<int>(op)});
     while (!ready_.empty()) {
       const Place place = ready_.back();
       ready_.pop_back();
@@ -73,8 +73,8 @@ class Simulation {
 
  private:
   struct Node {
-    StepCost cost;
-    int waits_for = 0;  ///< steps of this rank that must finish first
+    OpCost cost;
+    int waits_for = 0;  ///< ops of this rank that must finish first
     std::vector<int> followers;
     Uncertain arrival;  ///< when it could start if its partners were there
     double issued = 0;
@@ -99,36 +99,36 @@ class Simulation {
         places.push_back(found->second);
     return places;
   }
-  std::vector<int> partners_here(const ExchangeStep& exchange) const {
+  std::vector<int> partners_here(const ExchangeOp& exchange) const {
     return places_of(partners_of(exchange));
   }
 
   Node& node(Place place) {
-    return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.step)];
+    return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.op)];
   }
-  const Step& step(Place place) const {
+  const Op& op(Place place) const {
     return programs_[static_cast<std::size_t>(place.rank)]
-        .steps[static_cast<std::size_t>(place.step)];
+        .ops[static_cast<std::size_t>(place.op)];
   }
 
   void add_rank(int rank);
   void add_order(int rank);
   void charge_reductions(int rank);
-  void join_meeting(Place place, const CollectiveStep& collective);
+  void join_meeting(Place place, const CollectiveOp& collective);
   void arrive(Place place);
-  void arrive_at_exchange(Place place, const ExchangeStep& exchange);
+  void arrive_at_exchange(Place place, const ExchangeOp& exchange);
   void arrive_at_collective(Place place);
   void finish(Place place, Uncertain start);
   void check_finished() const;
   Timeline timeline() const;
-  StepCost price(Place place);
+  OpCost price(Place place);
 
   const std::vector<Program>& programs_;
   const bool concurrent_;
   const MachineProfile& machine_;
   std::vector<std::vector<Node>> states_;
   std::vector<Place> ready_;
-  std::map<Kernel, StepCost> kernel_costs_;
+  std::map<Kernel, OpCost> kernel_costs_;
   std::map<int, int> place_of_;             ///< by rank
   std::map<std::vector<int>, int> groups_;  ///< numbers by members
   std::map<std::pair<int, int>, int>
@@ -139,9 +139,9 @@ class Simulation {
   std::map<std::tuple<int, int, int>, Place> exchanges_;  ///< by tag, turn and place
 };
 
-StepCost Simulation::price(Place place) {
-  const Step& priced = step(place);
-  const auto* compute = std::get_if<ComputeStep>(&priced.body);
+OpCost Simulation::price(Place place) {
+  const Op& priced = op(place);
+  const auto* compute = std::get_if<ComputeOp>(&priced.body);
   if (!compute) return cost_of(priced, programs_[static_cast<std::size_t>(place.rank)], machine_);
   const auto [found, fresh] = kernel_costs_.try_emplace(compute->kernel);
   if (fresh) found->second = cost_of(compute->kernel, machine_);
@@ -152,14 +152,14 @@ void Simulation::add_rank(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   SP_ASSERT(rank == 0 || program.rank > programs_[static_cast<std::size_t>(rank) - 1].rank,
             "program of rank {} of {} in place {}", program.rank, program.ranks, rank);
-  states_[static_cast<std::size_t>(rank)].resize(program.steps.size());
-  for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
+  states_[static_cast<std::size_t>(rank)].resize(program.ops.size());
+  for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
     const Place place{rank, index};
     node(place).cost = price(place);
     node(place).issued = machine_.step_overhead.median.value * (index + 1);
-    if (const auto* collective = std::get_if<CollectiveStep>(&step(place).body))
+    if (const auto* collective = std::get_if<CollectiveOp>(&op(place).body))
       join_meeting(place, *collective);
-    if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body)) {
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body)) {
       node(place).turn = turns_[{exchange->tag, rank}]++;
       exchanges_[{exchange->tag, node(place).turn, rank}] = place;
       node(place).missing_partners = 1 + static_cast<int>(partners_here(*exchange).size());
@@ -169,24 +169,24 @@ void Simulation::add_rank(int rank) {
   if (concurrent_) charge_reductions(rank);
 }
 
-/// Which steps of a rank follow which.
+/// Which ops of a rank follow which.
 void Simulation::add_order(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   const auto follow = [&](int before, int after) {
     node({rank, before}).followers.push_back(after);
     ++node({rank, after}).waits_for;
   };
-  const int steps = static_cast<int>(program.steps.size());
+  const int ops = static_cast<int>(program.ops.size());
   if (!concurrent_) {
-    for (int index = 1; index < steps; ++index) follow(index - 1, index);
+    for (int index = 1; index < ops; ++index) follow(index - 1, index);
     return;
   }
   const std::vector<std::vector<int>> before = dependences(program);
   int last_kernel = -1, last_message = -1;
-  for (int index = 0; index < steps; ++index) {
+  for (int index = 0; index < ops; ++index) {
     for (const int earlier : before[static_cast<std::size_t>(index)]) follow(earlier, index);
     int& last =
-        communicates(program.steps[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
+        communicates(program.ops[static_cast<std::size_t>(index)]) ? last_message : last_kernel;
     if (last >= 0) follow(last, index);
     last = index;
   }
@@ -196,8 +196,8 @@ void Simulation::add_order(int rank) {
 void Simulation::charge_reductions(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   Seconds charge{};
-  for (int index = 0; index < static_cast<int>(program.steps.size()); ++index) {
-    const Step& charged = program.steps[static_cast<std::size_t>(index)];
+  for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
+    const Op& charged = program.ops[static_cast<std::size_t>(index)];
     if (communicates(charged)) {
       if (charged.track == Track::Gradient)
         charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
@@ -207,7 +207,7 @@ void Simulation::charge_reductions(int rank) {
   }
 }
 
-void Simulation::join_meeting(Place place, const CollectiveStep& collective) {
+void Simulation::join_meeting(Place place, const CollectiveOp& collective) {
   const int group =
       groups_.try_emplace(collective.group, static_cast<int>(groups_.size())).first->second;
   const int call = calls_[{group, place.rank}]++;
@@ -225,13 +225,13 @@ void Simulation::arrive(Place place) {
   } else {
     here.arrival.mean += machine_.step_overhead.median.value;
   }
-  if (const auto* exchange = std::get_if<ExchangeStep>(&step(place).body))
+  if (const auto* exchange = std::get_if<ExchangeOp>(&op(place).body))
     return arrive_at_exchange(place, *exchange);
   if (here.meeting >= 0) return arrive_at_collective(place);
   finish(place, here.arrival);
 }
 
-void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
+void Simulation::arrive_at_exchange(Place place, const ExchangeOp& exchange) {
   std::vector<int> waiting = partners_here(exchange);
   waiting.push_back(place.rank);
   const int turn = node(place).turn;
@@ -244,7 +244,7 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeStep& exchange) {
     Node& other = node(partner->second);
     if (--other.missing_partners > 0) continue;
     Uncertain start = other.arrival;
-    for (const int peer : partners_here(std::get<ExchangeStep>(step(partner->second).body)))
+    for (const int peer : partners_here(std::get<ExchangeOp>(op(partner->second).body)))
       start = greater_of(start, node(exchanges_.at({exchange.tag, turn, peer})).arrival);
     finish(partner->second, {start.mean, 0});
   }
@@ -266,12 +266,12 @@ void Simulation::arrive_at_collective(Place place) {
   }
 }
 
-/// `start`: when all partners are there. Wakes the steps that waited for this one alone.
+/// `start`: when all partners are there. Wakes the ops that waited for this one alone.
 void Simulation::finish(Place place, Uncertain start) {
   Node& here = node(place);
   const double deviation = here.cost.deviation.value;
   here.end = {start.mean + here.cost.seconds.value, start.variance + deviation * deviation};
-  here.span = Span{place.step, {here.arrival.mean}, {here.end.mean}};
+  here.span = Span{place.op, {here.arrival.mean}, {here.end.mean}};
   for (const int follower : here.followers) {
     Node& next = node({place.rank, follower});
     next.arrival = concurrent_ ? greater_of(next.arrival, here.end) : here.end;
@@ -287,8 +287,8 @@ void Simulation::check_finished() const {
         std::find_if(nodes.begin(), nodes.end(), [](const Node& waiting) { return !waiting.span; });
     if (first == nodes.end()) continue;
     const auto index = static_cast<std::size_t>(first - nodes.begin());
-    const Step& waiting = programs_[rank].steps[index];
-    const auto* exchange = std::get_if<ExchangeStep>(&waiting.body);
+    const Op& waiting = programs_[rank].ops[index];
+    const auto* exchange = std::get_if<ExchangeOp>(&waiting.body);
     stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", programs_[rank].rank, index,
                          waiting.layer,
                          exchange ? fmt::format("exchange with tag {}", exchange->tag)

@@ -1,7 +1,7 @@
 #pragma once
-// One training iteration as discrete events over all ranks. Each rank has a host that issues steps in program order, and compute, halo and gradient
-// tracks that run them. A step starts when the host has issued it, its track is free, what it depends on is done and, if it communicates, its
-// partners have come. Without concurrent tracks each step simply follows the one before.
+// One training iteration as discrete events over all ranks. Each rank has a host that issues ops in program order, and compute, halo and gradient
+// tracks that run them. An op starts when the host has issued it, its track is free, what it depends on is done and, if it communicates, its
+// partners have come. Without concurrent tracks each op simply follows the one before.
 // With them a rank's messages still leave one after the other, whatever track they are on: they share its way out. And what a processor has to do itself for
 // a sum of gradients, MachineProfile::hidden says how much that is, it does at the expense of the kernel behind.
 //
@@ -19,7 +19,7 @@
 namespace stratplan {
 
 /// The total is the expected end of the slowest rank; an iteration starts on all at once. `programs`: as lower() makes them, ascending by rank, of all ranks or of
-/// some that stand for all: then partners that are not among them are ready when the rank is. Takes time in proportion to the number of steps. Ranks that wait for each other for ever are a bug: the steps are named, and that is the end.
+/// some that stand for all: then partners that are not among them are ready when the rank is. Takes time in proportion to the number of ops. Ranks that wait for each other for ever are a bug: the ops are named, and that is the end.
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
 /// A duration or a point in time that varies.

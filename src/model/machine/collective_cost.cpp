@@ -89,7 +89,7 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
   return std::min(at_once, in_turn);
 }
 
-StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
+OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
                          const Topology& placement, const MachineProfile& machine) {
   if (!machine.collectives.empty()) {
     const auto table = machine.collectives.find(collective_key(op, type, shape, placement.size()));
@@ -102,9 +102,9 @@ StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupS
   return {estimate_collective(op, bytes, shape, placement, machine), Tier::Estimated, {}};
 }
 
-StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine) {
+OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine) {
   const Topology placement = machine.placement(ranks);
-  return collective_cost(step.op, step.type, step.bytes(), shape_of(step.group, placement),
+  return collective_cost(op.op, op.type, op.bytes(), shape_of(op.group, placement),
                          placement, machine);
 }
 

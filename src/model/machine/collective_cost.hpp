@@ -23,7 +23,7 @@
 
 namespace stratplan {
 
-/// The cheapest algorithm's time for `bytes` (as CollectiveStep::bytes) over `members` ranks of one level.
+/// The cheapest algorithm's time for `bytes` (as CollectiveOp::bytes) over `members` ranks of one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device);
 /// The same over several levels. All ranks of the job (`placement`) are in such groups, and these work at the same time.
@@ -31,10 +31,10 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine);
 
 /// Measured where there is a table of such groups, estimated otherwise.
-StepCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
+OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
                          const Topology& placement, const MachineProfile& machine);
 /// `ranks`: of the job, which decides where its ranks lie.
-StepCost collective_cost(const CollectiveStep& step, int ranks, const MachineProfile& machine);
+OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 
 /// Ranks of the job in one group of the level next to `level`, inwards: those that share its way out.
 int ranks_within(const Topology& placement, std::size_t level);

@@ -60,9 +60,9 @@ void improve_kernels(MachineProfile& machine, const DeviceRates& before,
                      const std::vector<Program>& programs) {
   std::set<std::string> seen;
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
-      const auto* load = std::get_if<LoadStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
+      const auto* load = std::get_if<LoadOp>(&op.body);
       if (!compute && !load) continue;
       const Kernel kernel = compute ? compute->kernel : load_kernel(*load);
       const auto measured = machine.kernels.find(kernel.key());

@@ -113,7 +113,7 @@ struct MachineProfile {
   int measured_ranks = 0;                      ///< how many ranks measured at once; 0: none
   std::map<std::string, Measurement> kernels;  ///< by Kernel::key()
   std::map<std::string, SizeTable>
-      collectives;  ///< by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight nodes; bytes as CollectiveStep::bytes
+      collectives;  ///< by "all_reduce f32 2": operation, type, group size; "... 8x1": one rank on each of eight nodes; bytes as CollectiveOp::bytes
   SizeTable one_way;  ///< one message between two ranks
   std::map<std::string, SizeTable>
       exchanges;  ///< of a cluster, by "4 peers", "2 pairs per node across": messages both ways, all ranks at once; bytes of one message

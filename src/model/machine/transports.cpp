@@ -44,10 +44,10 @@ Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machi
   const Topology placement = machine.placement(programs.front().ranks);
   std::set<std::string> keys;
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+    for (const Op& op : program.ops) {
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
         keys.insert(transfer_key(*collective, placement));
-      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+      if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
         for (const auto& [peer, bytes] : bytes_by_peer(*exchange))
           keys.insert(message_key(program.rank, peer, bytes, placement));
     }

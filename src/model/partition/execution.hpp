@@ -15,7 +15,7 @@ namespace stratplan {
 
 /// Element type per tensor class. Mixed precision is F16 or BF16 activations: they, their gradients
 /// and the messages that carry them are stored so, and so is a copy of the weights that
-/// convolutions read, made anew in each step. What a kernel computes, and what it sums up, is F32
+/// convolutions read, made anew in each op. What a kernel computes, and what it sums up, is F32
 /// or wider whatever these say.
 struct Precision {
   DataType activations = DataType::F32;

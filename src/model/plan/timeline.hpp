@@ -32,7 +32,7 @@ struct Timing {
       steps;  ///< wall time of each training step after warm-up, the slowest rank's
   std::vector<double> losses;  ///< of every step, warm-up included
   std::vector<std::vector<Seconds>>
-      step_medians;  ///< [rank][step of the program]: median duration over the training steps, or over those that follow; none if steps were replayed
+      op_medians;  ///< [rank][step of the program]: median duration over the training steps, or over those that follow; none if steps were replayed
   int launched =
       0;  ///< training steps behind all others, in which each step of the program was launched on its own to be timed; 0: `steps` were
   Seconds median() const;

@@ -14,35 +14,35 @@ namespace {
 constexpr const char* phase_names[] = {"forward", "backward", "update"};
 constexpr const char* track_names[] = {"compute", "halo", "gradient"};
 
-struct StepLabel {
+struct OpLabel {
   const char* kind;
   std::string label;
 };
 
-StepLabel label_of(const Step& step, const Program& program) {
-  if (const auto* compute = std::get_if<ComputeStep>(&step.body))
+OpLabel label_of(const Op& op, const Program& program) {
+  if (const auto* compute = std::get_if<ComputeOp>(&op.body))
     return {"compute", compute->kernel.key()};
-  if (const auto* load = std::get_if<LoadStep>(&step.body))
+  if (const auto* load = std::get_if<LoadOp>(&op.body))
     return {"load", to_string(load->region)};
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+  if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
     return {"collective",
             fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value,
                         "bytes", collective->group.size())};
   }
   Bytes sent{};
-  const auto& exchange = std::get<ExchangeStep>(step.body);
+  const auto& exchange = std::get<ExchangeOp>(op.body);
   for (const Message& message : exchange.sends) sent += message.bytes;
   return {"exchange",
           fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
 }
 
-Json step_to_json(const Step& step, const Program& program, const Network& network,
+Json op_to_json(const Op& op, const Program& program, const Network& network,
                   Seconds median) {
-  const StepLabel label = label_of(step, program);
-  Json document = {{"layer", step.layer >= 0 ? network.layer(step.layer).name : ""}};
-  if (step.producer >= 0) document["producer"] = network.layer(step.producer).name;
-  document["phase"] = phase_names[static_cast<int>(step.phase)];
-  document["track"] = track_names[static_cast<int>(step.track)];
+  const OpLabel label = label_of(op, program);
+  Json document = {{"layer", op.layer >= 0 ? network.layer(op.layer).name : ""}};
+  if (op.producer >= 0) document["producer"] = network.layer(op.producer).name;
+  document["phase"] = phase_names[static_cast<int>(op.phase)];
+  document["track"] = track_names[static_cast<int>(op.track)];
   document["kind"] = label.kind;
   document["label"] = label.label;
   document["median_seconds"] = median.value;
@@ -52,11 +52,11 @@ Json step_to_json(const Step& step, const Program& program, const Network& netwo
 Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
                    const Network& network) {
   Json ranks = Json::array();
-  for (std::size_t rank = 0; rank < timing.step_medians.size(); ++rank) {
+  for (std::size_t rank = 0; rank < timing.op_medians.size(); ++rank) {
     Json steps = Json::array();
     for (std::size_t s = 0; s < programs[rank].steps.size(); ++s)
-      steps.push_back(step_to_json(programs[rank].steps[s], programs[rank], network,
-                                   timing.step_medians[rank][s]));
+      steps.push_back(op_to_json(programs[rank].steps[s], programs[rank], network,
+                                   timing.op_medians[rank][s]));
     ranks.push_back({{"rank", rank}, {"steps", steps}});
   }
   return ranks;
@@ -92,7 +92,7 @@ Json to_json(const ReplayCount& replays) {
   return {{"graphs", replays.segments}, {"steps", replays.steps}, {"all_steps", replays.all_steps}};
 }
 
-Json step_seconds_to_json(const Timing& timing) {
+Json op_seconds_to_json(const Timing& timing) {
   Json samples = Json::array();
   for (const Seconds step : timing.steps) samples.push_back(step.value);
   return {{"median", timing.median().value},
@@ -120,7 +120,7 @@ Json to_json(const Timings& timings, const std::vector<Program>& programs, const
       {"threads_per_rank", timings.threads_per_rank},
       {"seed", timings.seed},
       {"memory_bytes", timings.memory.value},
-      {"step_seconds", step_seconds_to_json(timings.timing)},
+      {"step_seconds", op_seconds_to_json(timings.timing)},
       {"losses", losses},
       {"ranks", ranks_to_json(timings.timing, programs, network)},
   };
@@ -157,9 +157,9 @@ Timings read_timings(const std::string& path) {
     throw InputError(path, "/step_seconds/samples", "expected at least one sample");
   for (const Json& loss : document.at("losses")) timings.timing.losses.push_back(number(loss));
   for (const Json& rank : document.at("ranks")) {
-    timings.timing.step_medians.emplace_back();
+    timings.timing.op_medians.emplace_back();
     for (const Json& step : rank.at("steps"))
-      timings.timing.step_medians.back().push_back({step.at("median_seconds").get<double>()});
+      timings.timing.op_medians.back().push_back({step.at("median_seconds").get<double>()});
   }
   timings.timing.launched = document.value("launched_iterations", 0);
   if (document.contains("cuda_graphs")) {

@@ -41,7 +41,7 @@ Json to_json(const ReplayCount& replays);
 Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
              const Provenance& provenance);
 /// "step_seconds" of the document: {median, p10, p90, samples}.
-Json step_seconds_to_json(const Timing& timing);
+Json op_seconds_to_json(const Timing& timing);
 
 /// Throws InputError as read_document does.
 Timings read_timings(const std::string& path);

@@ -77,7 +77,6 @@ struct EmulatedTraffic {
 
 class Backend {
  public:
-  using Stream = Track;
   using Event = std::int64_t;
   static constexpr Event none = -1;
 

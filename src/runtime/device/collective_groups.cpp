@@ -39,10 +39,10 @@ void decode(const std::vector<std::int32_t>& text, std::set<CollectiveGroup>& gr
 
 std::vector<CollectiveGroup> groups_of(const Program& program) {
   std::set<CollectiveGroup> groups;
-  for (const Step& step : program.steps)
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body);
+  for (const Op& op : program.ops)
+    if (const auto* collective = std::get_if<CollectiveOp>(&op.body);
         collective && collective->group.size() > 1)
-      groups.insert({step.track, collective->group});
+      groups.insert({op.track, collective->group});
   return {groups.begin(), groups.end()};
 }
 

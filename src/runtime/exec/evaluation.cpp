@@ -13,14 +13,14 @@ class Hits {
 
   /// Looks at what a loss with labels, which has just been computed, has read.
   void after(std::size_t index) {
-    const Step& step = program_.steps[index];
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    const Op& op = program_.ops[index];
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute || (compute->kernel.kind != KernelKind::SoftmaxCrossEntropy &&
                      compute->kernel.kind != KernelKind::DiceSums))
       return;
-    labels_.resize(static_cast<std::size_t>(program_.buffer(step.reads[1]).region.elements()));
-    executor_.download_floats(step.reads[0], values_);
-    executor_.download(step.reads[1], labels_.data());
+    labels_.resize(static_cast<std::size_t>(program_.buffer(op.reads[1]).region.elements()));
+    executor_.download_floats(op.reads[0], values_);
+    executor_.download(op.reads[1], labels_.data());
     const std::int64_t channels = compute->kernel.x[Axis::C];
     auto row = values_.begin();
     for (const std::int32_t label : labels_) {

@@ -13,7 +13,7 @@ namespace stratplan {
 namespace {
 
 /// One stream keeps program order on any device; a processor's is an inline queue that has always finished.
-constexpr Backend::Stream stream = Track::Compute;
+constexpr Track compute_stream = Track::Compute;
 
 constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
 
@@ -49,19 +49,19 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
   fill(persistent_, memory_.persistent, 0);
   told_ = allocate_host({sizeof(StepNumbers)});
   now_ = allocate({sizeof(StepNumbers)});
-  for (const Step& step : program.steps) prepared_.push_back(prepare(step));
+  for (const Op& op : program.ops) prepared_.push_back(prepare(op));
   for (const auto& [kernel, prepared] : kernels_)
     memory_.workspace = std::max(memory_.workspace, prepared->workspace());
   workspace_ = allocate(memory_.workspace);
-  for (std::size_t i = 0; i < program.steps.size(); ++i)
+  for (std::size_t i = 0; i < program.ops.size(); ++i)
     spans_.push_back({static_cast<int>(i), {}, {}});
-  begins_.assign(program.steps.size(), Backend::none);
+  begins_.assign(program.ops.size(), Backend::none);
   ends_ = begins_;
   std::vector<std::vector<Track>> awaited = awaited_tracks(program);
   for (std::size_t i = 0; i < awaited.size(); ++i) prepared_[i].awaits = std::move(awaited[i]);
   if (program.concurrent_tracks)
     for (const Track track : tracks)
-      under_way_[static_cast<std::size_t>(track)].reserve(program.steps.size());
+      under_way_[static_cast<std::size_t>(track)].reserve(program.ops.size());
   communicator.overlap(program.concurrent_tracks);
 }
 
@@ -79,17 +79,17 @@ std::byte* Executor::address(BufferId id) const {
          buffer.offset.value;
 }
 
-Executor::Prepared Executor::prepare(const Step& step) {
+Executor::Prepared Executor::prepare(const Op& op) {
   Prepared prepared;
-  for (const BufferId read : step.reads) prepared.reads.push_back(address(read));
-  for (const BufferId write : step.writes) prepared.writes.push_back(address(write));
-  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
+  for (const BufferId read : op.reads) prepared.reads.push_back(address(read));
+  for (const BufferId write : op.writes) prepared.writes.push_back(address(write));
+  if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
     prepared.kernel = prepare(compute->kernel);
     KernelContext& context = prepared.context;
     context.seed = settings_.seed;
     context.now = static_cast<const StepNumbers*>(now_.get());
     context.layer =
-        step.layer >= 0 ? std::string_view(network_.layer(step.layer).name) : std::string_view();
+        op.layer >= 0 ? std::string_view(network_.layer(op.layer).name) : std::string_view();
     context.region = compute->region;
     context.global = compute->global;
     context.momentum = settings_.momentum;
@@ -99,9 +99,9 @@ Executor::Prepared Executor::prepare(const Step& step) {
     context.epsilon = settings_.epsilon;
     context.trust = settings_.trust;
     context.scale_growth_steps = settings_.loss_scale.growth_steps;
-  } else if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+  } else if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
     prepared.parts = parts(*exchange);
-  } else if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+  } else if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
     prepared.way = &way(collective->way);
     prepared.group = prepared.way->group(collective->group);
   }
@@ -119,7 +119,7 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
 }
 
 /// In the order of the ways, which is the same on all ranks: each of them may wait for the others.
-std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeStep& exchange) const {
+std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeOp& exchange) const {
   std::map<WayId, PartOfExchange> parts;
   const auto part = [&](const Message& message) -> PartOfExchange& {
     return parts.try_emplace(message.way, PartOfExchange{&way(message.way), {}, {}}).first->second;
@@ -135,11 +135,11 @@ std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeStep& exchan
   return in_order;
 }
 
-bool Executor::captured(const Step& step) const {
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+bool Executor::captured(const Op& op) const {
+  if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
     return way(collective->way).captured();
   const auto by_stream = [&](const Message& message) { return way(message.way).captured(); };
-  const auto& exchange = std::get<ExchangeStep>(step.body);
+  const auto& exchange = std::get<ExchangeOp>(op.body);
   return std::ranges::all_of(exchange.sends, by_stream) &&
          std::ranges::all_of(exchange.receives, by_stream);
 }
@@ -150,9 +150,9 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
       static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)),
       static_cast<unsigned char>(value));
   for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
-    backend_.upload(stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(),
+    backend_.upload(compute_stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(),
                     std::min(bytes - begin, Bytes{std::ssize(piece)}));
-  backend_.synchronize(stream);
+  backend_.synchronize(compute_stream);
 }
 
 void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
@@ -160,7 +160,7 @@ void Executor::poison() { fill(arena_, memory_.arena, 0xFF); }
 /// What kernels read of the step that they are in.
 void Executor::tell(std::int64_t iteration) {
   *static_cast<StepNumbers*>(told_.get()) = settings_.numbers_at(iteration);
-  backend_.upload(stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
+  backend_.upload(compute_stream, now_.get(), told_.get(), {sizeof(StepNumbers)});
 }
 
 void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
@@ -170,12 +170,12 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
     for (std::size_t segment = 0; segment < segments_.size(); ++segment)
       replay(segment, iteration, start);
   } else {
-    if (!replays()) start_ = backend_.record(stream, start_);
-    run({0, program_.steps.size()}, iteration, start, after_step);
+    if (!replays()) start_ = backend_.record(compute_stream, start_);
+    run({0, program_.ops.size()}, iteration, start, after_step);
   }
   ran_ = true;
   for (const Track track : tracks) finish(track, start);
-  backend_.synchronize(stream);
+  backend_.synchronize(compute_stream);
   if (!replays()) note_spans();
   recorder_.begin({iteration});
 }
@@ -190,13 +190,13 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
     if (times && prepared_[i].awaits.empty())
       begins_[i] = i == 0 ? start_ : ends_[i - 1];
     else if (times)
-      begins_[i] = backend_.record(stream, begins_[i]);
-    execute(program_.steps[i], prepared_[i], iteration);
-    if (times) ends_[i] = backend_.record(stream, ends_[i]);
+      begins_[i] = backend_.record(compute_stream, begins_[i]);
+    execute(program_.ops[i], prepared_[i], iteration);
+    if (times) ends_[i] = backend_.record(compute_stream, ends_[i]);
     if (program_.concurrent_tracks) follow(i, start);
     if (after_step) {
-      finish(program_.steps[i].track, start);
-      backend_.synchronize(stream);
+      finish(program_.ops[i].track, start);
+      backend_.synchronize(compute_stream);
       after_step(i);
     }
   }
@@ -205,7 +205,7 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
 void Executor::note_spans() {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     spans_[i].start = backend_.elapsed(start_, begins_[i]);
-    if (!program_.concurrent_tracks || !communicates(program_.steps[i]))
+    if (!program_.concurrent_tracks || !communicates(program_.ops[i]))
       spans_[i].end = backend_.elapsed(start_, ends_[i]);
   }
 }
@@ -222,50 +222,50 @@ void Executor::finish(Track track, Seconds start) {
 
 /// Between two steps: notes what is now under way, and moves it on.
 void Executor::follow(std::size_t index, Seconds start) {
-  const Step& step = program_.steps[index];
-  if (communicates(step)) under_way_[static_cast<std::size_t>(step.track)].push_back(index);
+  const Op& op = program_.ops[index];
+  if (communicates(op)) under_way_[static_cast<std::size_t>(op.track)].push_back(index);
   for (const Track track : tracks)
     if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track))
       finish(track, start);
 }
 
-void Executor::execute(const Step& step, Prepared& prepared, std::int64_t iteration) {
+void Executor::execute(const Op& op, Prepared& prepared, std::int64_t iteration) {
   if (prepared.kernel) {
     compute(prepared);
-  } else if (std::holds_alternative<LoadStep>(step.body)) {
-    const std::span<const std::byte> host = contents(step, iteration);
+  } else if (std::holds_alternative<LoadOp>(op.body)) {
+    const std::span<const std::byte> host = contents(op, iteration);
     if (host.empty()) return;
-    backend_.upload(stream, prepared.writes[0], host.data(), {std::ssize(host)});
-    backend_.synchronize(stream);
+    backend_.upload(compute_stream, prepared.writes[0], host.data(), {std::ssize(host)});
+    backend_.synchronize(compute_stream);
   } else {
-    communicate(step, prepared);
-    if (!program_.concurrent_tracks) communicator_.synchronize(step.track);
+    communicate(op, prepared);
+    if (!program_.concurrent_tracks) communicator_.synchronize(op.track);
   }
 }
 
 void Executor::compute(Prepared& prepared) {
-  backend_.enqueue(stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(),
+  backend_.enqueue(compute_stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(),
                    prepared.context);
 }
 
 /// Of a load.
-std::span<const std::byte> Executor::contents(const Step& step, std::int64_t iteration) {
-  const std::span<const std::byte> contents = data_.load(std::get<LoadStep>(step.body), iteration);
-  const Bytes bytes = program_.buffer(step.writes.at(0)).bytes();
+std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iteration) {
+  const std::span<const std::byte> contents = data_.load(std::get<LoadOp>(op.body), iteration);
+  const Bytes bytes = program_.buffer(op.writes.at(0)).bytes();
   SP_ASSERT(std::ssize(contents) == bytes.value, "{} bytes of data for a buffer of {}",
             contents.size(), bytes.value);
   return contents;
 }
 
-void Executor::communicate(const Step& step, const Prepared& prepared) {
-  if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+void Executor::communicate(const Op& op, const Prepared& prepared) {
+  if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
     for (const auto& [way, sends, receives] : prepared.parts)
-      way->exchange(step.track, sends, receives, exchange->tag);
+      way->exchange(op.track, sends, receives, exchange->tag);
   else
-    communicate(std::get<CollectiveStep>(step.body), step.track, prepared);
+    communicate(std::get<CollectiveOp>(op.body), op.track, prepared);
 }
 
-void Executor::communicate(const CollectiveStep& collective, Track track,
+void Executor::communicate(const CollectiveOp& collective, Track track,
                            const Prepared& prepared) {
   switch (collective.op) {
     case Collective::AllReduce: {
@@ -287,18 +287,18 @@ void Executor::communicate(const CollectiveStep& collective, Track track,
 
 void Executor::replay_steps() {
   SP_ASSERT(backend_.captures(), "the {} backend captures nothing", backend_.name());
-  segments_ = segments_of(program_, [this](const Step& step) { return captured(step); });
+  segments_ = segments_of(program_, [this](const Op& op) { return captured(op); });
   if (replay_count().segments == 0) segments_.clear();
   work_.resize(segments_.size());
 }
 
-void Executor::launch_steps() {
+void Executor::launch_ops() {
   segments_.clear();
   work_.clear();
 }
 
 ReplayCount Executor::replay_count() const {
-  ReplayCount count{.all_steps = program_.steps.size()};
+  ReplayCount count{.all_steps = program_.ops.size()};
   for (const Segment& segment : segments_) {
     if (!segment.replays) continue;
     ++count.segments;
@@ -316,20 +316,20 @@ void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) 
   for (const Track track : prepared_[segment.first].awaits) finish(track, start);
   for (std::size_t i = segment.first; i < segment.end; ++i)
     if (prepared_[i].staged && (first || !data_.fixed()))
-      std::ranges::copy(contents(program_.steps[i], iteration),
+      std::ranges::copy(contents(program_.ops[i], iteration),
                         static_cast<std::byte*>(prepared_[i].staged.get()));
   backend_.replay(*work_[index]);
   if (!segment.communicates) return;
   communicator_.replayed();
-  communicator_.synchronize(stream);
+  communicator_.synchronize(compute_stream);
 }
 
 void Executor::capture(std::size_t index) {
   const Segment& segment = segments_[index];
   for (std::size_t i = segment.first; i < segment.end; ++i) {
-    const Step& step = program_.steps[i];
-    if (!std::holds_alternative<LoadStep>(step.body)) continue;
-    if (const Bytes bytes = program_.buffer(step.writes.at(0)).bytes(); bytes.value > 0)
+    const Op& op = program_.ops[i];
+    if (!std::holds_alternative<LoadOp>(op.body)) continue;
+    if (const Bytes bytes = program_.buffer(op.writes.at(0)).bytes(); bytes.value > 0)
       prepared_[i].staged = allocate_host(bytes);
   }
   try {
@@ -338,33 +338,33 @@ void Executor::capture(std::size_t index) {
     throw EnvironmentError(
         fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
                     "launches each",
-                    segment.first + 1, segment.end, program_.steps.size(), error.what()));
+                    segment.first + 1, segment.end, program_.ops.size(), error.what()));
   }
 }
 
 /// Nothing waits here but streams for each other.
 void Executor::enqueue(const Segment& segment) {
   for (std::size_t i = segment.first; i < segment.end; ++i) {
-    const Step& step = program_.steps[i];
+    const Op& op = program_.ops[i];
     Prepared& prepared = prepared_[i];
     for (const Track track : prepared.awaits) follow_track(track);
     if (prepared.kernel) {
       compute(prepared);
-    } else if (communicates(step)) {
-      communicate(step, prepared);
-      if (!program_.concurrent_tracks) follow_track(step.track);
+    } else if (communicates(op)) {
+      communicate(op, prepared);
+      if (!program_.concurrent_tracks) follow_track(op.track);
     } else if (prepared.staged) {
-      backend_.upload(stream, prepared.writes[0], prepared.staged.get(),
-                      program_.buffer(step.writes[0]).bytes());
+      backend_.upload(compute_stream, prepared.writes[0], prepared.staged.get(),
+                      program_.buffer(op.writes[0]).bytes());
     }
   }
 }
 
 /// What is enqueued next is behind all that is on the track so far.
 void Executor::follow_track(Track track) {
-  if (track == stream) return;
+  if (track == compute_stream) return;
   Backend::Event& passed = passed_[static_cast<std::size_t>(track)];
-  backend_.wait(stream, passed = backend_.record(track, passed));
+  backend_.wait(compute_stream, passed = backend_.record(track, passed));
 }
 
 // ---------------------------------------------------------------- numbers in and out
@@ -394,15 +394,15 @@ void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes byte
             begin.value, program_.buffer(buffer).bytes().value);
   if (bytes.value == 0)
     return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
-  backend_.upload(stream, address(buffer) + begin.value, host, bytes);
-  backend_.synchronize(stream);
+  backend_.upload(compute_stream, address(buffer) + begin.value, host, bytes);
+  backend_.synchronize(compute_stream);
 }
 
 void Executor::download(BufferId buffer, void* host) {
   const Bytes bytes = program_.buffer(buffer).bytes();
   if (bytes.value == 0) return;
-  backend_.download(stream, host, address(buffer), bytes);
-  backend_.synchronize(stream);
+  backend_.download(compute_stream, host, address(buffer), bytes);
+  backend_.synchronize(compute_stream);
 }
 
 std::vector<float> Executor::floats(BufferId buffer) {

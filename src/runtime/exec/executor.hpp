@@ -65,7 +65,7 @@ class Executor {
   void replay_steps();
   ReplayCount replay_count() const;
   /// From now on each step is launched on its own again, and timed: forgets what was captured.
-  void launch_steps();
+  void launch_ops();
   /// Of the last iteration: the same on all ranks.
   double loss();
 
@@ -124,11 +124,11 @@ class Executor {
   DeviceMemory allocate(Bytes bytes);
   HostMemory allocate_host(Bytes bytes);
   std::byte* address(BufferId buffer) const;
-  Prepared prepare(const Step& step);
+  Prepared prepare(const Op& op);
   PreparedKernel* prepare(const Kernel& kernel);
   Communicator& way(WayId id) const { return communicator_.way(program_.ways[id]); }
-  std::vector<PartOfExchange> parts(const ExchangeStep& exchange) const;
-  bool captured(const Step& step) const;
+  std::vector<PartOfExchange> parts(const ExchangeOp& exchange) const;
+  bool captured(const Op& op) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
 
   bool replays() const { return !segments_.empty(); }
@@ -138,11 +138,11 @@ class Executor {
   void note_spans();
   void finish(Track track, Seconds start);
   void follow(std::size_t index, Seconds start);
-  void execute(const Step& step, Prepared& prepared, std::int64_t iteration);
+  void execute(const Op& op, Prepared& prepared, std::int64_t iteration);
   void compute(Prepared& prepared);
-  std::span<const std::byte> contents(const Step& step, std::int64_t iteration);
-  void communicate(const Step& step, const Prepared& prepared);
-  void communicate(const CollectiveStep& collective, Track track, const Prepared& prepared);
+  std::span<const std::byte> contents(const Op& op, std::int64_t iteration);
+  void communicate(const Op& op, const Prepared& prepared);
+  void communicate(const CollectiveOp& collective, Track track, const Prepared& prepared);
 
   void replay(std::size_t segment, std::int64_t iteration, Seconds start);
   void capture(std::size_t segment);

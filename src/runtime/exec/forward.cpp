@@ -10,9 +10,9 @@ namespace stratplan {
 namespace {
 
 /// Whether the step computes a loss; the first thing that it reads is the network's output.
-bool computes_loss(const Step& step) {
-  const auto* compute = std::get_if<ComputeStep>(&step.body);
-  if (!compute || step.phase != Phase::Forward) return false;
+bool computes_loss(const Op& op) {
+  const auto* compute = std::get_if<ComputeOp>(&op.body);
+  if (!compute || op.phase != Phase::Forward) return false;
   const KernelKind kind = compute->kernel.kind;
   return kind == KernelKind::SoftmaxCrossEntropy || kind == KernelKind::MeanSquaredError ||
          kind == KernelKind::DiceSums;
@@ -30,10 +30,10 @@ Outputs forward(const Network& network, const Program& program, Executor& execut
   for (std::int64_t i = 0; i < batches; ++i) {
     std::vector<TensorBlock> block;
     executor.run(i, [&](std::size_t index) {
-      const Step& step = program.steps[index];
-      if (!computes_loss(step)) return;
-      const Region& region = program.buffer(step.reads[0]).region;
-      block = {{region, batch, executor.floats(step.reads[0])}};
+      const Op& op = program.ops[index];
+      if (!computes_loss(op)) return;
+      const Region& region = program.buffer(op.reads[0]).region;
+      block = {{region, batch, executor.floats(op.reads[0])}};
     });
     SP_ASSERT(block.size() == 1, "{} blocks of the output", block.size());
     for (const std::vector<float>& whole : gather_blocks(block, communicator)) {

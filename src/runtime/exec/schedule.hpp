@@ -6,13 +6,13 @@
 
 namespace stratplan {
 
-enum class ScheduleKind : int { Constant, Step, Cosine, Polynomial };
+enum class ScheduleKind : int { Constant, Op, Cosine, Polynomial };
 inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "step", "cosine",
                                                                 "polynomial"};
 
 /// During warm-up the factor rises linearly, (step + 1) / warmup_steps (Goyal et al., "Accurate, large minibatch SGD", 2017); behind it t counts from 0:
 ///   Constant    1
-///   Step        gamma^floor(t / step_size)
+///   step      gamma^floor(t / step_size)
 ///   Cosine      (1 + cos(pi t / span)) / 2, with span = steps - warmup_steps; 0 from there on
 ///   Polynomial  (1 - t / span)^power
 struct Schedule {

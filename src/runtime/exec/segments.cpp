@@ -8,14 +8,14 @@ namespace {
 
 /// As long as may be.
 std::vector<Segment> runs_of(const Program& program,
-                             const std::function<bool(const Step&)>& captured) {
+                             const std::function<bool(const Op&)>& captured) {
   const std::vector<std::vector<Track>> awaited = awaited_tracks(program);
   const bool all_captured = std::ranges::all_of(
-      program.steps, [&](const Step& step) { return !communicates(step) || captured(step); });
+      program.ops, [&](const Op& op) { return !communicates(op) || captured(op); });
   std::vector<Segment> runs;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const bool communication = communicates(program.steps[i]),
-               replays = !communication || captured(program.steps[i]);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const bool communication = communicates(program.ops[i]),
+               replays = !communication || captured(program.ops[i]);
     const bool host_waits = !all_captured && !awaited[i].empty();
     if (runs.empty() || host_waits || replays != runs.back().replays)
       runs.push_back({i, i, replays, false});
@@ -28,24 +28,24 @@ std::vector<Segment> runs_of(const Program& program,
 }  // namespace
 
 std::vector<std::vector<Track>> awaited_tracks(const Program& program) {
-  std::vector<std::vector<Track>> awaited(program.steps.size());
+  std::vector<std::vector<Track>> awaited(program.ops.size());
   if (!program.concurrent_tracks) return awaited;
   const std::vector<std::vector<int>> before = dependences(program);
-  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last step that has been waited for
-  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
+  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last op that has been waited for
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     for (const int earlier : before[static_cast<std::size_t>(i)]) {
-      const Step& step = program.steps[static_cast<std::size_t>(earlier)];
-      int& last = finished[static_cast<std::size_t>(step.track)];
-      if (!communicates(step) || earlier <= last) continue;
+      const Op& op = program.ops[static_cast<std::size_t>(earlier)];
+      int& last = finished[static_cast<std::size_t>(op.track)];
+      if (!communicates(op) || earlier <= last) continue;
       last = i - 1;
-      awaited[static_cast<std::size_t>(i)].push_back(step.track);
+      awaited[static_cast<std::size_t>(i)].push_back(op.track);
     }
   }
   return awaited;
 }
 
 std::vector<Segment> segments_of(const Program& program,
-                                 const std::function<bool(const Step&)>& captured) {
+                                 const std::function<bool(const Op&)>& captured) {
   std::vector<Segment> segments;
   for (Segment run : runs_of(program, captured)) {
     run.replays = run.replays && run.end - run.first > 1;

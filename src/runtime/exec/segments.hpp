@@ -1,5 +1,5 @@
 #pragma once
-// How the steps of a program hang together for whoever runs them: on which tracks each waits, and which runs of them the host has no part in.
+// How the ops of a program hang together for whoever runs them: on which tracks each waits, and which runs of them the host has no part in.
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -8,11 +8,11 @@
 
 namespace stratplan {
 
-/// By step: the tracks on which something may be under way that it depends on; nothing where communication does not go on beside the kernels. Waiting for a track
-/// waits for all that is under way on it, so later steps need not wait for that again.
+/// By op: the tracks on which something may be under way that it depends on; nothing where communication does not go on beside the kernels. Waiting for a track
+/// waits for all that is under way on it, so later ops need not wait for that again.
 std::vector<std::vector<Track>> awaited_tracks(const Program& program);
 
-/// Steps [first, end).
+/// Ops [first, end).
 struct Segment {
   std::size_t first = 0, end = 0;
   bool replays =
@@ -21,7 +21,7 @@ struct Segment {
   friend bool operator==(const Segment&, const Segment&) = default;
 };
 
-/// All steps, in order. Those that replay are as long as may be, and two steps at least, for one replay is launched like one kernel. `captured`: of a step that
+/// All ops, in order. Those that replay are as long as may be, and two ops at least, for one replay is launched like one kernel. `captured`: of an op that
 /// communicates, whether its verb may be (Communicator::captured); else the host communicates, and waits for it, between the segments. Loads are no hindrance:
 /// the host fills their memory before.
 ///
@@ -29,6 +29,6 @@ struct Segment {
 ///   captured           [replays                                                            ]
 ///   not captured       [replays          ][       ][replays     ][                         ]
 std::vector<Segment> segments_of(const Program& program,
-                                 const std::function<bool(const Step&)>& captured);
+                                 const std::function<bool(const Op&)>& captured);
 
 }  // namespace stratplan

@@ -98,10 +98,10 @@ std::vector<std::vector<double>> gather(Communicator& communicator,
 }
 
 /// Durations of one rank's program steps over the timed iterations.
-class StepDurations {
+class OpDurations {
  public:
-  StepDurations(std::size_t steps, int iterations) : durations_(steps) {
-    for (auto& of_step : durations_) of_step.reserve(static_cast<std::size_t>(iterations));
+  OpDurations(std::size_t steps, int iterations) : durations_(steps) {
+    for (auto& of_op : durations_) of_op.reserve(static_cast<std::size_t>(iterations));
   }
   void add(std::span<const Span> spans) {
     for (const Span& span : spans)
@@ -110,7 +110,7 @@ class StepDurations {
   /// By step; 0 for a step that was not timed.
   std::vector<double> medians() const {
     std::vector<double> result;
-    for (const auto& of_step : durations_) result.push_back(of_step.empty() ? 0 : median(of_step));
+    for (const auto& of_op : durations_) result.push_back(of_op.empty() ? 0 : median(of_op));
     return result;
   }
 
@@ -125,7 +125,7 @@ std::vector<Seconds> seconds(const std::vector<double>& values) {
 }
 
 std::vector<std::vector<Seconds>> medians_of_ranks(Communicator& communicator,
-                                                   const StepDurations& durations) {
+                                                   const OpDurations& durations) {
   std::vector<std::vector<Seconds>> medians;
   for (const std::vector<double>& of_rank : gather(communicator, durations.medians()))
     medians.push_back(seconds(of_rank));
@@ -157,7 +157,7 @@ void initialize_parameters(const Network& network, const Program& program, std::
 Timing train(Executor& executor, Communicator& communicator, const TrainingRun& run) {
   Timing timing;
   std::vector<double> elapsed;  // of this rank, timed iterations only
-  StepDurations durations(executor.spans().size(), run.steps);
+  OpDurations durations(executor.spans().size(), run.steps);
   const std::int64_t end = run.warmup + run.steps,
                      first_timed = std::min(run.first + run.warmup, end - 1);
   timing.losses.reserve(static_cast<std::size_t>(std::max<std::int64_t>(end - run.first, 0)));
@@ -180,20 +180,20 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
   for (const std::vector<double>& of_rank : gather(communicator, elapsed))
     for (std::size_t i = 0; i < elapsed.size(); ++i)
       timing.steps[i] = std::max(timing.steps[i], Seconds{of_rank[i]});
-  if (!executor.spans().empty()) timing.step_medians = medians_of_ranks(communicator, durations);
+  if (!executor.spans().empty()) timing.op_medians = medians_of_ranks(communicator, durations);
   return timing;
 }
 
-void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
+void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
                 Timing& timing) {
-  executor.launch_steps();
-  StepDurations durations(executor.spans().size(), iterations);
+  executor.launch_ops();
+  OpDurations durations(executor.spans().size(), iterations);
   for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {
     communicator.barrier();
     executor.run(iteration);
     if (iteration > first) durations.add(executor.spans());
   }
-  timing.step_medians = medians_of_ranks(communicator, durations);
+  timing.op_medians = medians_of_ranks(communicator, durations);
   timing.launched = iterations;
 }
 

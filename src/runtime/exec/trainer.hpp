@@ -30,7 +30,7 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
 /// Where training replays its steps, their times are those of further iterations behind it, in which each is launched on its own: `iterations` of them, from
 /// `first` on, after one that is not timed. They train on, so whatever is to be kept of the training must have been. Adds to `timing` on every rank; called by all.
 /// Nothing replays any more then.
-void time_steps(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
+void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
                 Timing& timing);
 
 }  // namespace stratplan

@@ -22,22 +22,22 @@ std::vector<std::byte> generate(const Region& region, const Shape& whole, Value 
   return contents;
 }
 
-std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
+std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
   Region region = load.region;
   Shape whole = load.global;
   switch (load.what) {
-    case LoadStep::What::Samples: {
+    case LoadOp::What::Samples: {
       const RandomStream stream(seed, "data.samples");
       return generate<float>(region, whole, [&](std::uint64_t element) {
         return static_cast<float>(stream.normal(element));
       });
     }
-    case LoadStep::What::Targets: {
+    case LoadOp::What::Targets: {
       const RandomStream stream(seed, "data.targets");
       return generate<float>(region, whole,
                              [&](std::uint64_t element) { return stream.uniform(element); });
     }
-    case LoadStep::What::Labels: break;
+    case LoadOp::What::Labels: break;
   }
   region[Axis::C] = {0, 1};  // a label stands for all classes
   whole[Axis::C] = 1;
@@ -50,7 +50,7 @@ std::vector<std::byte> generate(const LoadStep& load, std::uint64_t seed) {
 
 }  // namespace
 
-std::span<const std::byte> SyntheticData::load(const LoadStep& load, std::int64_t) {
+std::span<const std::byte> SyntheticData::load(const LoadOp& load, std::int64_t) {
   for (const Part& part : parts_)
     if (part.load == load) return part.contents;
   return parts_.emplace_back(load, generate(load, seed_)).contents;

@@ -14,7 +14,7 @@ class DataSource {
   virtual ~DataSource() = default;
   /// The dense contents of `load.region` for a training step, channels last, in host memory: F32 samples and targets, I32 labels (one per sample
   /// and position, without channels). Valid until the next call.
-  virtual std::span<const std::byte> load(const LoadStep& load, std::int64_t step) = 0;
+  virtual std::span<const std::byte> load(const LoadOp& load, std::int64_t step) = 0;
   /// Whether the contents are the same in every step.
   virtual bool fixed() const { return false; }
   /// After how many steps all has been seen.
@@ -26,12 +26,12 @@ class DataSource {
 class SyntheticData final : public DataSource {
  public:
   explicit SyntheticData(std::uint64_t seed) : seed_(seed) {}
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   bool fixed() const override { return true; }
 
  private:
   struct Part {
-    LoadStep load;
+    LoadOp load;
     std::vector<std::byte> contents;
   };
   std::uint64_t seed_;

@@ -59,9 +59,9 @@ std::unique_ptr<ArrayFile> open_file(const DataSetRequest& request, const std::s
 }
 
 /// Of the tensor that the load is a part of, as the file holds it: a label stands for all classes.
-Shape stored_shape(const LoadStep& load) {
+Shape stored_shape(const LoadOp& load) {
   Shape shape = load.global;
-  if (load.what == LoadStep::What::Labels) shape[Axis::C] = 1;
+  if (load.what == LoadOp::What::Labels) shape[Axis::C] = 1;
   return shape;
 }
 
@@ -104,9 +104,9 @@ std::int64_t elements_of(std::span<const Interval> box) {
 
 }  // namespace
 
-FileData::Array FileData::open_array(const DataSetRequest& request, const LoadStep& load) {
-  const bool labels = load.what == LoadStep::What::Labels;
-  Array array{open_file(request, load.what == LoadStep::What::Samples ? "x" : "y"), {}, false};
+FileData::Array FileData::open_array(const DataSetRequest& request, const LoadOp& load) {
+  const bool labels = load.what == LoadOp::What::Labels;
+  Array array{open_file(request, load.what == LoadOp::What::Samples ? "x" : "y"), {}, false};
   const ChannelOrder order =
       request.channel_order.value_or(array.file->channel_order().value_or(ChannelOrder::First));
   const Shape shape = stored_shape(load);
@@ -128,12 +128,12 @@ FileData::Array FileData::open_array(const DataSetRequest& request, const LoadSt
   return array;
 }
 
-FileData::FileData(std::span<const LoadStep> loads, const DataSetRequest& request) {
-  for (const LoadStep& load : loads) {
-    Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
+FileData::FileData(std::span<const LoadOp> loads, const DataSetRequest& request) {
+  for (const LoadOp& load : loads) {
+    Array& array = load.what == LoadOp::What::Samples ? x_ : y_;
     if (array.file || (request.samples_alone && &array == &y_)) continue;
     array = open_array(request, load);
-    if (load.what == LoadStep::What::Labels) classes_ = load.classes;
+    if (load.what == LoadOp::What::Labels) classes_ = load.classes;
   }
   SP_ASSERT(x_.file && (y_.file || request.samples_alone),
             "{} loads, not of samples and of labels or targets", loads.size());
@@ -201,9 +201,9 @@ void FileData::read_all_labels(std::size_t axis) {
   box_[axis] = all;
 }
 
-std::span<const std::byte> FileData::load(const LoadStep& load, std::int64_t step) {
-  const bool labels = load.what == LoadStep::What::Labels;
-  Array& array = load.what == LoadStep::What::Samples ? x_ : y_;
+std::span<const std::byte> FileData::load(const LoadOp& load, std::int64_t step) {
+  const bool labels = load.what == LoadOp::What::Labels;
+  Array& array = load.what == LoadOp::What::Samples ? x_ : y_;
   Region region = load.region;
   if (labels) region[Axis::C] = {0, 1};  // a label stands for all classes
   contents_.resize(static_cast<std::size_t>(4 * region.elements()));

@@ -25,7 +25,7 @@ class FileData final : public DataSource {
   /// Opens the data set and holds it against what a program loads of it (Program's LoadSteps; those of any plan for the same network will do). Axes of
   /// extent 1 may be left out of the arrays, except the samples'. Throws InputError: not a data set, other shapes or types than the network's, less than
   /// one batch of samples; EnvironmentError for HDF5 if it was not built.
-  FileData(std::span<const LoadStep> loads, const DataSetRequest& request);
+  FileData(std::span<const LoadOp> loads, const DataSetRequest& request);
 
   /// Looks at the labels of the part-th of `parts` blocks of samples: ranks that take a part each
   /// have looked at all. Throws InputError with the first label that is no class, and its index.
@@ -33,7 +33,7 @@ class FileData final : public DataSource {
   void check_labels(int part, int parts);
   /// Throws InputError: a file that ends early or has changed since it was opened, a label that is
   /// no class.
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   std::int64_t steps_per_epoch() const override { return order_.steps_per_epoch(); }
   const SampleOrder& order() const { return order_; }
 
@@ -45,7 +45,7 @@ class FileData final : public DataSource {
         axes;  ///< of the file, in order; nothing: an extent of 1 that the tensor does not have
     bool channels_last = false;  ///< as the program wants them
   };
-  static Array open_array(const DataSetRequest& request, const LoadStep& load);
+  static Array open_array(const DataSetRequest& request, const LoadOp& load);
   void seek(const Array& array, const Region& region, std::int64_t sample);
   void read_sample(Array& array, const Region& region, std::int64_t sample, float* into);
   void read_labels();

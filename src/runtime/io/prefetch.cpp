@@ -8,13 +8,13 @@
 namespace stratplan {
 namespace {
 
-std::size_t find(const std::vector<LoadStep>& loads, const LoadStep& load) {
+std::size_t find(const std::vector<LoadOp>& loads, const LoadOp& load) {
   return static_cast<std::size_t>(std::find(loads.begin(), loads.end(), load) - loads.begin());
 }
 
 }  // namespace
 
-PrefetchedData::PrefetchedData(DataSource& source, std::vector<LoadStep> loads,
+PrefetchedData::PrefetchedData(DataSource& source, std::vector<LoadOp> loads,
                                std::int64_t first_step)
     : source_(source), loads_(std::move(loads)) {
   current_.contents.resize(loads_.size());
@@ -41,7 +41,7 @@ void PrefetchedData::wait() {
   changed_.wait(lock, [this] { return !busy_; });
 }
 
-std::span<const std::byte> PrefetchedData::load(const LoadStep& load, std::int64_t step) {
+std::span<const std::byte> PrefetchedData::load(const LoadOp& load, std::int64_t step) {
   const std::size_t place = find(loads_, load);
   SP_ASSERT(place < loads_.size(), "a load of {} that was not announced", to_string(load.region));
   if (current_.step != step) {

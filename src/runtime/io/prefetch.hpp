@@ -16,11 +16,11 @@ namespace stratplan {
 class PrefetchedData final : public DataSource {
  public:
   /// `source` must outlive this; `loads` are all that will be asked for, as in Program.
-  PrefetchedData(DataSource& source, std::vector<LoadStep> loads, std::int64_t first_step = 0);
+  PrefetchedData(DataSource& source, std::vector<LoadOp> loads, std::int64_t first_step = 0);
   ~PrefetchedData() override;
 
   /// Any step may be asked for; the one after the last is there soonest. A load that was not announced is a bug.
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override;
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   /// Waits for what is being read: nothing is read in the background until the next load.
   void wait();
 
@@ -35,7 +35,7 @@ class PrefetchedData final : public DataSource {
   void request(std::int64_t step);
 
   DataSource& source_;
-  std::vector<LoadStep> loads_;
+  std::vector<LoadOp> loads_;
   Batch current_;  ///< of the consumer
   Batch next_;     ///< of the thread while `busy_`
   bool busy_ = false;

@@ -63,15 +63,15 @@ VanishingGradients::VanishingGradients(const Network& network, const Program& pr
 }
 
 void VanishingGradients::after(std::size_t index, Executor& executor) {
-  const Step& step = program_.steps[index];
-  const auto* compute = std::get_if<ComputeStep>(&step.body);
+  const Op& op = program_.ops[index];
+  const auto* compute = std::get_if<ComputeOp>(&op.body);
   if (!compute) return;
   const Sum sum = sum_of(compute->kernel.kind);
   for (const What what : sum.of) {
-    if (!vanishing_.contains({step.layer, what})) continue;
-    const std::vector<double> more = sizes(what, executor.floats(step.reads[sum.terms]),
+    if (!vanishing_.contains({op.layer, what})) continue;
+    const std::vector<double> more = sizes(what, executor.floats(op.reads[sum.terms]),
                                            static_cast<std::size_t>(compute->kernel.y[Axis::C]));
-    std::vector<double>& sums = sums_[{step.layer, what}];
+    std::vector<double>& sums = sums_[{op.layer, what}];
     sums.resize(more.size());
     const double scale = executor.loss_scaling().scale;
     std::ranges::transform(sums, more, sums.begin(),

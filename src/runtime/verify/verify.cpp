@@ -42,15 +42,15 @@ bool jumps(const Activation& pointwise) {
 }
 
 /// Which of the kernel's buffers decides, if any: its gradient reads that one.
-BufferId deciding_buffer(const Step& step, const Kernel& kernel) {
-  if (step.phase != Phase::Forward) return -1;  // what is made again is as it was
-  if (kernel.epilogue().activation) return step.writes[0];
+BufferId deciding_buffer(const Op& op, const Kernel& kernel) {
+  if (op.phase != Phase::Forward) return -1;  // what is made again is as it was
+  if (kernel.epilogue().activation) return op.writes[0];
   switch (kernel.kind) {
-    case KernelKind::MaxPoolForward: return step.writes[1];
+    case KernelKind::MaxPoolForward: return op.writes[1];
     case KernelKind::PointwiseForward:
       if (!jumps(kernel.as<Activation>())) return -1;
-      return reads_input(kernel.as<Activation>().function) ? step.reads[0] : step.writes[0];
-    case KernelKind::PreluForward: return step.reads[0];
+      return reads_input(kernel.as<Activation>().function) ? op.reads[0] : op.writes[0];
+    case KernelKind::PreluForward: return op.reads[0];
     default: return -1;
   }
 }
@@ -64,21 +64,21 @@ BufferId whole_of(const Program& program, BufferId id) {
 /// In program order, which is the same on all ranks. What is made in slabs is decided with the last of them.
 std::vector<Decision> decisions_of(const Program& program, const Network& network) {
   std::vector<Decision> decisions;
-  for (std::size_t i = 0; i < program.steps.size(); ++i) {
-    const Step& step = program.steps[i];
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+  for (std::size_t i = 0; i < program.ops.size(); ++i) {
+    const Op& op = program.ops[i];
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute) continue;
     const Kernel& kernel = compute->kernel;
-    const BufferId deciding = deciding_buffer(step, kernel);
+    const BufferId deciding = deciding_buffer(op, kernel);
     if (deciding < 0) continue;
     const BufferId buffer = whole_of(program, deciding);
     if (buffer != deciding && !decisions.empty() && decisions.back().buffer == buffer) {
-      decisions.back().step = i;
+      decisions.back().op = i;
       continue;
     }
     const bool places = kernel.kind == KernelKind::MaxPoolForward;
     decisions.push_back(
-        {i, buffer, {program.buffer(buffer).region, network.layer(step.layer).output, {}}, places});
+        {i, buffer, {program.buffer(buffer).region, network.layer(op.layer).output, {}}, places});
     if (kernel.kind == KernelKind::PointwiseForward) {
       const auto [low, high] = kernel.as<Activation>().jumps();
       decisions.back().low = static_cast<float>(low);
@@ -121,7 +121,7 @@ std::vector<std::vector<float>> decide_again(const Network& network, const Progr
       blocks.push_back(std::move(decisions[i].block));
     });
   });
-  if (program.steps.empty())  // the network lies on other ranks, which have decided as many times
+  if (program.ops.empty())  // the network lies on other ranks, which have decided as many times
     for (const Decision& elsewhere :
          decisions_of(lower(network, LayerDecompositions(network.layers.size()), {}, 0), network))
       blocks.push_back({Region{}, elsewhere.block.global, {}});

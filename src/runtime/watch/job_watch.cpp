@@ -21,7 +21,7 @@ constexpr std::size_t ranks_told = 8;
 }  // namespace
 
 std::string place_of(const Operation& operation,
-                     const std::function<std::string(std::size_t step)>& step_text) {
+                     const std::function<std::string(std::size_t step)>& op_text) {
   if (operation.step == Operation::verification) return "while verifying the first step";
   if (operation.step == Operation::joining) return "while joining the other ranks";
   if (operation.iteration < 0) return "before the first step";
@@ -30,14 +30,14 @@ std::string place_of(const Operation& operation,
     return fmt::format("after step {} during a checkpoint", number);
   if (operation.step == Operation::between_steps) return fmt::format("after step {}", number);
   return fmt::format("in step {} during {}", number,
-                     step_text(static_cast<std::size_t>(operation.step)));
+                     op_text(static_cast<std::size_t>(operation.step)));
 }
 
-JobWatch::JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join, Clock clock)
+JobWatch::JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join, Clock clock)
     : records_(FlightRecords::make(ranks)),
       patience_(patience),
       to_join_(std::max(patience, to_join)),
-      step_text_(std::move(step_text)),
+      op_text_(std::move(op_text)),
       clock_(std::move(clock)),
       looked_(clock_()) {
   if (records_.ranks() > 0) setenv(flight_records_variable, records_.address().c_str(), 1);
@@ -154,7 +154,7 @@ std::string JobWatch::history(int rank) const {
   for (std::size_t i = 0; i + 1 < operations.size(); ++i)
     text += fmt::format(
         "\n  rank {} before that: {}", rank,
-        place_of(operations[i], [&](std::size_t step) { return step_text_(rank, step); }));
+        place_of(operations[i], [&](std::size_t step) { return op_text_(rank, step); }));
   return text;
 }
 
@@ -199,7 +199,7 @@ std::string JobWatch::who(int rank) const {
 }
 
 std::string JobWatch::where(int rank) const {
-  return place_of(records_[rank].now(), [&](std::size_t step) { return step_text_(rank, step); });
+  return place_of(records_[rank].now(), [&](std::size_t step) { return op_text_(rank, step); });
 }
 
 std::string JobWatch::killed_text(std::optional<int> rank, int signal) const {

@@ -20,7 +20,7 @@ class JobWatch {
  public:
   using Seconds = std::chrono::duration<double>;
   /// A step of a rank's program in words.
-  using StepText = std::function<std::string(int rank, std::size_t step)>;
+  using OpText = std::function<std::string(int rank, std::size_t step)>;
   using Clock = std::function<std::chrono::steady_clock::time_point()>;
 
   /// How long ranks get to begin and to meet (MPI_Init) while nothing is seen to move, if the job's
@@ -31,7 +31,7 @@ class JobWatch {
 
   /// Makes the records and names them in the environment, for ranks that are started from now on. `patience`: how long a job may stand still; 0: for ever.
   /// `clock`: tests have their own.
-  JobWatch(int ranks, Seconds patience, StepText step_text, Seconds to_join = least_to_join,
+  JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join = least_to_join,
            Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
@@ -75,7 +75,7 @@ class JobWatch {
 
   FlightRecords records_;
   Seconds patience_, to_join_;
-  StepText step_text_;
+  OpText op_text_;
   Clock clock_;
   std::chrono::steady_clock::time_point looked_;
   std::vector<Pulse> seen_;
@@ -86,6 +86,6 @@ class JobWatch {
 
 /// "in step 17 during conv_forward of conv1 (forward)", "after step 17"; steps counted from 1.
 std::string place_of(const Operation& operation,
-                     const std::function<std::string(std::size_t step)>& step_text);
+                     const std::function<std::string(std::size_t step)>& op_text);
 
 }  // namespace stratplan

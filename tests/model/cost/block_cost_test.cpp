@@ -27,7 +27,7 @@ Network mixed_network(std::int64_t batch, std::int64_t set) {
 
 struct Priced {
   double forward = 0, backward = 0, update = 0, communication = 0, gradients = 0;
-  std::int64_t steps = 0;
+  std::int64_t ops = 0;
 };
 
 /// As the lowered programs of rank 0 have it; gradients by bytes, for they travel in other pieces.
@@ -35,16 +35,16 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
                const Execution& execution, const MachineProfile& machine) {
   Priced sum;
   for (const Program& program : block_programs(network, block, root, execution, 0)) {
-    for (const Step& step : program.steps) {
-      const double seconds = cost_of(step, program, machine).seconds.value;
-      const auto* collective = std::get_if<CollectiveStep>(&step.body);
-      if (collective && step.track == Track::Gradient)
+    for (const Op& op : program.ops) {
+      const double seconds = cost_of(op, program, machine).seconds.value;
+      const auto* collective = std::get_if<CollectiveOp>(&op.body);
+      if (collective && op.track == Track::Gradient)
         sum.gradients += static_cast<double>(collective->bytes().value);
       else if (collective)
         sum.communication += seconds;
       else
-        (step.phase == Phase::Forward    ? sum.forward
-         : step.phase == Phase::Backward ? sum.backward
+        (op.phase == Phase::Forward    ? sum.forward
+         : op.phase == Phase::Backward ? sum.backward
                                          : sum.update) += seconds;
     }
   }
@@ -54,7 +54,7 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
 Priced closed(const Network& network, const Block& block, const Decomposition& root,
               const Execution& execution, const MachineProfile& machine) {
   const BlockPieces pieces = BlockModel(network, block, execution, machine).pieces(root);
-  Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.steps};
+  Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.ops};
   const Topology placement = machine.placement(root.grid.ranks());
   for (const BlockCollective& collective : pieces.collectives) {
     std::vector<int> group;

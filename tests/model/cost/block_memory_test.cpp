@@ -1,4 +1,4 @@
-// What recomputation and sharding make of a block in closed form: the steps that lower() makes of it on rank 0.
+// What recomputation and sharding make of a block in closed form: the ops that lower() makes of it on rank 0.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,11 +18,11 @@ struct Sums {
 Sums sums_of(const std::vector<Program>& programs, const MachineProfile& machine) {
   Sums sums;
   for (const Program& program : programs) {
-    for (const Step& step : program.steps) {
-      if (communicates(step)) continue;
-      (step.phase == Phase::Forward    ? sums.forward
-       : step.phase == Phase::Backward ? sums.backward
-                                       : sums.update) += cost_of(step, program, machine).seconds;
+    for (const Op& op : program.ops) {
+      if (communicates(op)) continue;
+      (op.phase == Phase::Forward    ? sums.forward
+       : op.phase == Phase::Backward ? sums.backward
+                                       : sums.update) += cost_of(op, program, machine).seconds;
     }
     for (const Buffer& buffer : program.buffers)
       if (buffer.persistent && buffer.inside < 0) sums.persistent += buffer.bytes().value;

@@ -21,7 +21,7 @@ double lowered(const Network& network, LayerIndex producer, const Decomposition&
   for (int rank = 0; rank < from.grid.ranks(); ++rank) {
     const Program program = lower_edge(network, producer, from, consumer, 0, to, Execution{}, rank);
     double seconds = 0;
-    for (const Step& step : program.steps) seconds += cost_of(step, program, machine).seconds.value;
+    for (const Op& op : program.ops) seconds += cost_of(op, program, machine).seconds.value;
     longest = std::max(longest, seconds);
   }
   return longest;

@@ -29,32 +29,32 @@ inline Kernel fill_of(std::int64_t elements) {
   return kernel;
 }
 
-inline Step compute_step(const Kernel& kernel) {
-  return {.reads = {}, .writes = {}, .body = ComputeStep{kernel, {}, {}}};
+inline Op compute_op(const Kernel& kernel) {
+  return {.reads = {}, .writes = {}, .body = ComputeOp{kernel, {}, {}}};
 }
 
-inline Step exchange_step(int tag, std::vector<Message> sends, std::vector<Message> receives) {
+inline Op exchange_op(int tag, std::vector<Message> sends, std::vector<Message> receives) {
   return {.track = Track::Halo,
           .reads = {},
           .writes = {},
-          .body = ExchangeStep{std::move(sends), std::move(receives), tag}};
+          .body = ExchangeOp{std::move(sends), std::move(receives), tag}};
 }
 
-inline Step all_reduce_step(std::vector<int> group, std::int64_t count) {
+inline Op all_reduce_op(std::vector<int> group, std::int64_t count) {
   return {
       .track = Track::Gradient,
       .reads = {},
       .writes = {},
-      .body = CollectiveStep{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};
+      .body = CollectiveOp{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};
 }
 
-inline std::vector<Program> programs_of(std::vector<std::vector<Step>> steps) {
+inline std::vector<Program> programs_of(std::vector<std::vector<Op>> ops) {
   std::vector<Program> programs;
-  for (std::size_t rank = 0; rank < steps.size(); ++rank) {
+  for (std::size_t rank = 0; rank < ops.size(); ++rank) {
     Program& program = programs.emplace_back();
     program.rank = static_cast<int>(rank);
-    program.ranks = static_cast<int>(steps.size());
-    program.steps = std::move(steps[rank]);
+    program.ranks = static_cast<int>(ops.size());
+    program.ops = std::move(ops[rank]);
   }
   return programs;
 }

@@ -27,9 +27,9 @@ Network residual_network() {
 
 Decomposition on(const char* text) { return Decomposition::parse(text); }
 
-Seconds sum_of_steps(const Program& program, const MachineProfile& machine) {
+Seconds sum_of_ops(const Program& program, const MachineProfile& machine) {
   Seconds sum{};
-  for (const Step& step : program.steps) sum += cost_of(step, program, machine).seconds;
+  for (const Op& op : program.ops) sum += cost_of(op, program, machine).seconds;
   return sum;
 }
 
@@ -48,7 +48,7 @@ TEST(LayerClasses, LayersThatDifferInNameAloneAreOfOneClass) {
   }
 }
 
-TEST(LayerCosts, ABlockCostsTheStepsOfItsWorstRank) {
+TEST(LayerCosts, ABlockCostsTheOpsOfItsWorstRank) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
   const Execution execution;
@@ -62,7 +62,7 @@ TEST(LayerCosts, ABlockCostsTheStepsOfItsWorstRank) {
       for (int rank = 0; rank < grid.ranks(); ++rank) {
         Seconds sum{};
         for (const Program& program : block_programs(network, block, on(text), execution, rank))
-          sum += sum_of_steps(program, machine);
+          sum += sum_of_ops(program, machine);
         worst = std::max(worst, sum);
       }
       EXPECT_NEAR(costs.block(block, on(text)).total().value, worst.value, 1e-12)
@@ -129,11 +129,11 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
       const std::vector<Program> programs =
           block_programs(network, blocks[b], on(text), keeping, 0);
       for (std::size_t fusion = 0; b < 3 && fusion < (b < 2 ? 1 : 2); ++fusion)
-        for (const Step& step : programs[fusion].steps) {
-          const auto* compute = std::get_if<ComputeStep>(&step.body);
-          if (step.phase == Phase::Forward && compute &&
+        for (const Op& op : programs[fusion].ops) {
+          const auto* compute = std::get_if<ComputeOp>(&op.body);
+          if (op.phase == Phase::Forward && compute &&
               compute->kernel.kind != KernelKind::BatchNormStatistics)
-            again_forward += cost_of(step, {}, machine).seconds + machine.step_overhead.median;
+            again_forward += cost_of(op, {}, machine).seconds + machine.step_overhead.median;
         }
       EXPECT_NEAR(after.backward.value - before.backward.value, again_forward.value, 1e-12);
     }

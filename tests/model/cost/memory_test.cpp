@@ -16,21 +16,21 @@ Buffer flat(TensorClass tensor_class, std::int64_t bytes, bool persistent = fals
   return buffer;
 }
 
-TEST(PeakMemory, ItemizesTheFullestStep) {
+TEST(PeakMemory, ItemizesTheFullestOp) {
   Program program;
   program.buffers = {flat(TensorClass::Parameter, 640, true), flat(TensorClass::Activation, 128),
                      flat(TensorClass::Activation, 256), flat(TensorClass::Message, 64),
                      flat(TensorClass::ActivationGradient, 192)};
-  //                 step   0: a -> b      1: b -> message     2: message -> gradient     3: gradient, weights
-  program.steps.resize(4);
-  program.steps[0].reads = {1};
-  program.steps[0].writes = {2};
-  program.steps[1].reads = {2};
-  program.steps[1].writes = {3};
-  program.steps[2].reads = {3};
-  program.steps[2].writes = {4};
-  program.steps[3].reads = {4};
-  program.steps[3].writes = {0};
+  //                 op   0: a -> b      1: b -> message     2: message -> gradient     3: gradient, weights
+  program.ops.resize(4);
+  program.ops[0].reads = {1};
+  program.ops[0].writes = {2};
+  program.ops[1].reads = {2};
+  program.ops[1].writes = {3};
+  program.ops[2].reads = {3};
+  program.ops[2].writes = {4};
+  program.ops[3].reads = {4};
+  program.ops[3].writes = {0};
   plan_buffers(program);
   const MemoryUse use = peak_memory(program, round_machine());
   EXPECT_EQ(use.persistent.value, 640);
@@ -44,17 +44,17 @@ TEST(PeakMemory, ItemizesTheFullestStep) {
 
 TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
   const Kernel fast = fill_of(64), lean = fill_of(128), unknown = fill_of(256);
-  LoadStep samples;
+  LoadOp samples;
   samples.region[Axis::C] = {0, 30};
   for (const Axis axis : {Axis::N, Axis::D, Axis::H, Axis::W}) samples.region[axis] = {0, 1};
-  LoadStep labels = samples;
-  labels.what = LoadStep::What::Labels;  // one for all 30 classes
-  const Step loads_samples{.reads = {}, .writes = {}, .body = samples},
+  LoadOp labels = samples;
+  labels.what = LoadOp::What::Labels;  // one for all 30 classes
+  const Op loads_samples{.reads = {}, .writes = {}, .body = samples},
       loads_labels{.reads = {}, .writes = {}, .body = labels};
   const std::vector<Program> programs =
-      programs_of({{compute_step(lean)},
-                   {loads_samples, compute_step(fast), loads_samples, compute_step(lean),
-                    loads_labels, compute_step(unknown)}});
+      programs_of({{compute_op(lean)},
+                   {loads_samples, compute_op(fast), loads_samples, compute_op(lean),
+                    loads_labels, compute_op(unknown)}});
   MachineProfile machine = round_machine();
   for (const auto& [kernel, workspace] : {std::pair(fast, 1000), std::pair(lean, 10)}) {
     Measurement measurement = measured(1e-6);

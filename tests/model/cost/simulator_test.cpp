@@ -15,10 +15,10 @@ double total(const std::vector<Program>& programs, const MachineProfile& machine
   return simulate(programs, machine).total.value;
 }
 
-TEST(Simulator, ARankAloneTakesTheSumOfItsSteps) {
+TEST(Simulator, ARankAloneTakesTheSumOfItsOps) {
   MachineProfile machine = round_machine();
   const auto programs = programs_of(
-      {{compute_step(fill_of(1000)), compute_step(fill_of(2000)), compute_step(fill_of(4000))}});
+      {{compute_op(fill_of(1000)), compute_op(fill_of(2000)), compute_op(fill_of(4000))}});
   EXPECT_DOUBLE_EQ(total(programs, machine), 7 * us);
   machine.step_overhead = measured(1 * us);
   const Timeline timeline = simulate(programs, machine);
@@ -32,11 +32,11 @@ TEST(Simulator, AnExchangeWaitsForTheSlower) {
   const MachineProfile machine = round_machine();
   const Message message{-1, -1, {3000}};
   const auto swap = [&](int peer) {
-    return exchange_step(7, {{peer, -1, message.bytes}}, {{peer, -1, message.bytes}});
+    return exchange_op(7, {{peer, -1, message.bytes}}, {{peer, -1, message.bytes}});
   };
   const auto programs =
-      programs_of({{compute_step(fill_of(1000)), swap(1), compute_step(fill_of(2000))},
-                   {compute_step(fill_of(5000)), swap(0)}});
+      programs_of({{compute_op(fill_of(1000)), swap(1), compute_op(fill_of(2000))},
+                   {compute_op(fill_of(5000)), swap(0)}});
   // Rank 1 arrives at 5 us; 1 us latency and 3 us transfer; rank 0 computes 2 us more.
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.total.value, 11 * us);
@@ -51,11 +51,11 @@ TEST(Simulator, AnExchangeEndsWithItsOwnPartnersOnly) {
   const auto talk = [&](std::vector<int> peers) {
     std::vector<Message> messages;
     for (const int peer : peers) messages.push_back({peer, -1, kilobyte});
-    return exchange_step(0, messages, messages);
+    return exchange_op(0, messages, messages);
   };
   // A row 0 - 1 - 2 of which rank 2 is late: rank 0 does not wait for it.
   const auto programs =
-      programs_of({{talk({1})}, {talk({0, 2})}, {compute_step(fill_of(10000)), talk({1})}});
+      programs_of({{talk({1})}, {talk({0, 2})}, {compute_op(fill_of(10000)), talk({1})}});
   const Timeline timeline = simulate(programs, machine);
   EXPECT_DOUBLE_EQ(timeline.ranks[0][0].end.value, 2 * us);
   EXPECT_DOUBLE_EQ(timeline.ranks[1][0].end.value, 14 * us);
@@ -64,9 +64,9 @@ TEST(Simulator, AnExchangeEndsWithItsOwnPartnersOnly) {
 
 TEST(Simulator, ACollectiveStartsWithItsLastMember) {
   const MachineProfile machine = round_machine();
-  const auto programs = programs_of({{compute_step(fill_of(1000)), all_reduce_step({0, 1}, 250)},
-                                     {compute_step(fill_of(4000)), all_reduce_step({0, 1}, 250)},
-                                     {compute_step(fill_of(2000))}});
+  const auto programs = programs_of({{compute_op(fill_of(1000)), all_reduce_op({0, 1}, 250)},
+                                     {compute_op(fill_of(4000)), all_reduce_op({0, 1}, 250)},
+                                     {compute_op(fill_of(2000))}});
   const double reduction =
       estimate_collective(Collective::AllReduce, {1000}, 2, machine.levels[1], machine.device)
           .value;
@@ -92,11 +92,11 @@ TEST(Simulator, ConcurrentTracksHideCommunication) {
     };
     flat(1000);
     flat(4000);
-    program.steps = {compute_step(fill_of(1000)), all_reduce_step({0, 1}, 250),
-                     compute_step(fill_of(4000)), compute_step(fill_of(1000))};
-    program.steps[0].writes = program.steps[1].reads = program.steps[1].writes =
-        program.steps[3].writes = {0};
-    program.steps[2].writes = {1};
+    program.ops = {compute_op(fill_of(1000)), all_reduce_op({0, 1}, 250),
+                     compute_op(fill_of(4000)), compute_op(fill_of(1000))};
+    program.ops[0].writes = program.ops[1].reads = program.ops[1].writes =
+        program.ops[3].writes = {0};
+    program.ops[2].writes = {1};
     plan_buffers(program);
   }
   const double reduction =
@@ -117,14 +117,14 @@ TEST(Simulator, DoublingAllCostsDoublesTheTotal) {
     slower.device = {5e8, 5e8, {0}, {1}};
     for (Level& level : slower.levels)
       level = {level.name, level.ranks, level.latency * 2, level.bandwidth_bytes_per_s / 2};
-    std::vector<std::vector<Step>> steps(3);
+    std::vector<std::vector<Op>> ops(3);
     for (std::size_t i = 0; i < work.size(); ++i) {
       const int rank = static_cast<int>(i % 3);
-      steps[static_cast<std::size_t>(rank)].push_back(compute_step(fill_of(4 * work[i])));
+      ops[static_cast<std::size_t>(rank)].push_back(compute_op(fill_of(4 * work[i])));
       if (i % 5 == 4)
-        for (auto& of_rank : steps) of_rank.push_back(all_reduce_step({0, 1, 2}, 1 + work[i]));
+        for (auto& of_rank : ops) of_rank.push_back(all_reduce_op({0, 1, 2}, 1 + work[i]));
     }
-    const auto programs = programs_of(steps);
+    const auto programs = programs_of(ops);
     const double once = total(programs, machine), twice = total(programs, slower);
     RC_ASSERT(std::abs(twice - 2 * once) <= 1e-12 * twice);
   });
@@ -134,18 +134,18 @@ TEST(Simulator, EqualRanksThatVaryWaitForEachOther) {
   MachineProfile machine = round_machine();
   const Kernel kernel = fill_of(1000);
   machine.kernels[kernel.key()] = measured(100 * us, 10 * us);
-  const std::vector<Step> steps{compute_step(kernel), all_reduce_step({0, 1}, 1)};
+  const std::vector<Op> ops{compute_op(kernel), all_reduce_op({0, 1}, 1)};
   const double reduction =
       estimate_collective(Collective::AllReduce, {4}, 2, machine.levels[1], machine.device).value;
   // The greater of two equal normal variables is deviation / sqrt(pi) above their mean.
-  EXPECT_NEAR(total(programs_of({steps, steps}), machine),
+  EXPECT_NEAR(total(programs_of({ops, ops}), machine),
               100 * us + 10 * us / std::sqrt(M_PI) + reduction, 1e-9);
 }
 
 TEST(Simulator, ProgramsThatWaitForEachOtherAreABug) {
   const auto programs =
-      programs_of({{all_reduce_step({0, 1}, 1), exchange_step(3, {{1, -1, {4}}}, {})},
-                   {exchange_step(3, {}, {{0, -1, {4}}}), all_reduce_step({0, 1}, 1)}});
+      programs_of({{all_reduce_op({0, 1}, 1), exchange_op(3, {{1, -1, {4}}}, {})},
+                   {exchange_op(3, {}, {{0, -1, {4}}}), all_reduce_op({0, 1}, 1)}});
   EXPECT_DEATH(total(programs, round_machine()),
                "deadlock; rank 0 waits at step 0 .*a collective.*; rank 1 waits at step 0 "
                ".*exchange with tag 3");

@@ -57,10 +57,10 @@ TEST(KernelCost, FollowsTheDriftOfTheMachineIfItSpeaksForAllKernels) {
 }
 
 TEST(KernelCost, LoadingIsACopy) {
-  LoadStep load;
+  LoadOp load;
   load.region = whole({{2, 3, 1, 5, 7}});
   EXPECT_EQ(load_kernel(load).bytes().value, 2 * 2 * 3 * 5 * 7 * 4);
-  load.what = LoadStep::What::Labels;
+  load.what = LoadOp::What::Labels;
   EXPECT_EQ(load_kernel(load).type, DataType::I32);
   EXPECT_EQ(load_kernel(load).bytes().value, 2 * 2 * 5 * 7 * 4);
 }
@@ -78,7 +78,7 @@ TEST(ExchangeCost, TakesTheSymmetricPartFromBothWaysAndTheRestFromOneWay) {
        {Case{100, 100, 1.5, Tier::Measured}, Case{150, 150, 2.5, Tier::Interpolated},
         Case{200, 0, 2, Tier::Measured}, Case{0, 150, 1.5, Tier::Interpolated},
         Case{100, 200, 1.5 + 1, Tier::Interpolated}}) {
-    const StepCost cost = exchange_cost(0, 1, {row.out}, {row.in}, 2, machine);
+    const OpCost cost = exchange_cost(0, 1, {row.out}, {row.in}, 2, machine);
     EXPECT_DOUBLE_EQ(cost.seconds.value, row.seconds) << row.out << " out, " << row.in << " in";
     EXPECT_EQ(cost.tier, row.tier) << row.out << " out, " << row.in << " in";
   }
@@ -87,29 +87,29 @@ TEST(ExchangeCost, TakesTheSymmetricPartFromBothWaysAndTheRestFromOneWay) {
 TEST(ExchangeCost, AcrossNodesTheTablesOfANodeDoNotApply) {
   MachineProfile machine = round_machine();
   machine.one_way.points = machine.both_ways.points = {{{100}, measured(1)}};
-  const StepCost cost = exchange_cost(3, 4, {1000}, {500}, 8, machine);
+  const OpCost cost = exchange_cost(3, 4, {1000}, {500}, 8, machine);
   EXPECT_DOUBLE_EQ(cost.seconds.value, 10e-6 + 1000 / 1e8);
   EXPECT_EQ(cost.tier, Tier::Estimated);
 }
 
 TEST(ExchangeCost, PartnersAreServedOneAfterTheOther) {
   const MachineProfile machine = round_machine();
-  const Step step = exchange_step(0, {{1, -1, {1000}}, {2, -1, {1000}}}, {{1, -1, {1000}}});
-  const Program program = programs_of({{step}, {}, {}})[0];
-  EXPECT_DOUBLE_EQ(cost_of(step, program, machine).seconds.value, 2 * (1e-6 + 1e-6));
+  const Op op = exchange_op(0, {{1, -1, {1000}}, {2, -1, {1000}}}, {{1, -1, {1000}}});
+  const Program program = programs_of({{op}, {}, {}})[0];
+  EXPECT_DOUBLE_EQ(cost_of(op, program, machine).seconds.value, 2 * (1e-6 + 1e-6));
 }
 
 TEST(CollectiveCost, ComesFromTheTableOfItsOperationTypeAndGroup) {
   MachineProfile machine = round_machine();
   machine.collectives["all_reduce f32 2"].points = {{{400}, measured(1)}, {{800}, measured(2)}};
-  CollectiveStep step{Collective::AllReduce, {0, 1}, DataType::F32, 0, 100, {}};
-  EXPECT_EQ(collective_cost(step, 2, machine).tier, Tier::Measured);
-  EXPECT_DOUBLE_EQ(collective_cost(step, 2, machine).seconds.value, 1);
-  step.count = 150;
-  EXPECT_EQ(collective_cost(step, 2, machine).tier, Tier::Interpolated);
-  EXPECT_DOUBLE_EQ(collective_cost(step, 2, machine).seconds.value, 1.5);
-  step.group = {0, 1, 2};
-  EXPECT_EQ(collective_cost(step, 4, machine).tier, Tier::Estimated);
+  CollectiveOp op{Collective::AllReduce, {0, 1}, DataType::F32, 0, 100, {}};
+  EXPECT_EQ(collective_cost(op, 2, machine).tier, Tier::Measured);
+  EXPECT_DOUBLE_EQ(collective_cost(op, 2, machine).seconds.value, 1);
+  op.count = 150;
+  EXPECT_EQ(collective_cost(op, 2, machine).tier, Tier::Interpolated);
+  EXPECT_DOUBLE_EQ(collective_cost(op, 2, machine).seconds.value, 1.5);
+  op.group = {0, 1, 2};
+  EXPECT_EQ(collective_cost(op, 4, machine).tier, Tier::Estimated);
 }
 
 TEST(CollectiveCost, FormulasByHand) {

@@ -93,8 +93,8 @@ TEST(FastestWays, AreThoseOfTheTablesThatTransfersArePricedBy) {
 /// Name, by peer, tag and direction.
 std::map<std::tuple<int, int, int>, std::string> ways_of_sends(const Program& program) {
   std::map<std::tuple<int, int, int>, std::string> ways;
-  for (const Step& step : program.steps)
-    if (const auto* exchange = std::get_if<ExchangeStep>(&step.body))
+  for (const Op& op : program.ops)
+    if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
       for (const Message& message : exchange->sends)
         ways[{program.rank, message.peer, exchange->tag}] = program.ways[message.way];
   return ways;
@@ -113,15 +113,15 @@ TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
     int received = 0;
     for (const Program& program : programs) {
       EXPECT_EQ(program.ways, programs.front().ways) << "in one order everywhere";
-      for (const Step& step : program.steps) {
-        if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+      for (const Op& op : program.ops) {
+        if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
           for (const Message& message : exchange->receives) {
             EXPECT_EQ(program.ways[message.way],
                       sent.at({message.peer, program.rank, exchange->tag}))
                 << grid << ", message " << ++received;
           }
         }
-        const auto* collective = std::get_if<CollectiveStep>(&step.body);
+        const auto* collective = std::get_if<CollectiveOp>(&op.body);
         if (collective && collective->op == Collective::AllReduce &&
             collective->type == DataType::F32 && collective->group.size() == 4) {
           EXPECT_EQ(program.ways[collective->way], "staged") << grid;
@@ -133,9 +133,9 @@ TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
 
 TEST(TakeWays, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
   std::vector<Program> programs =
-      programs_of({{exchange_step(0, {{1, 0, {10}}}, {{1, 0, {10}}}),
-                    exchange_step(1, {{1, 0, {9000}}}, {{1, 0, {10}}}), all_reduce_step({0, 1}, 4),
-                    exchange_step(2, {{1, 0, {10}}}, {})},
+      programs_of({{exchange_op(0, {{1, 0, {10}}}, {{1, 0, {10}}}),
+                    exchange_op(1, {{1, 0, {9000}}}, {{1, 0, {10}}}), all_reduce_op({0, 1}, 4),
+                    exchange_op(2, {{1, 0, {10}}}, {})},
                    {}});
   Ways ways{
       {1, 2},
@@ -143,12 +143,12 @@ TEST(TakeWays, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
   Program& program = programs.front();
   take_ways(program, ways);
   EXPECT_THAT(program.ways, ElementsAre("", "mpi", "nccl", "staged"));
-  EXPECT_EQ(std::get<ExchangeStep>(program.steps[0].body).sends[0].way, 1);
-  EXPECT_EQ(std::get<ExchangeStep>(program.steps[1].body).sends[0].way, 2)
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[0].body).sends[0].way, 1);
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).sends[0].way, 2)
       << "by the longer of the two directions";
-  EXPECT_EQ(std::get<ExchangeStep>(program.steps[1].body).receives[0].way, 2);
-  EXPECT_EQ(std::get<CollectiveStep>(program.steps[2].body).way, 3);
-  EXPECT_EQ(std::get<ExchangeStep>(program.steps[3].body).sends[0].way, 0) << "one way: not said";
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).receives[0].way, 2);
+  EXPECT_EQ(std::get<CollectiveOp>(program.ops[2].body).way, 3);
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[3].body).sends[0].way, 0) << "one way: not said";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where buffers lie and how long they live. The judge goes through all pairs of buffers and all steps.
+// Where buffers lie and how long they live. The judge goes through all pairs of buffers and all ops.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -24,21 +24,21 @@ BufferId add(Program& program, std::int64_t floats, bool persistent = false, Buf
   return static_cast<BufferId>(program.buffers.size()) - 1;
 }
 
-void step(Program& program, std::vector<BufferId> reads, std::vector<BufferId> writes) {
-  Step made;
+void op(Program& program, std::vector<BufferId> reads, std::vector<BufferId> writes) {
+  Op made;
   made.reads = std::move(reads);
   made.writes = std::move(writes);
-  program.steps.push_back(made);
+  program.ops.push_back(made);
 }
 
 TEST(BufferPlan, LargerFirstEachAtTheLowestFreePlace) {
   Program program;
   const BufferId a = add(program, 16), b = add(program, 64), c = add(program, 32),
                  d = add(program, 20);
-  step(program, {}, {a});  // a lives 0-1, b 1-2, c 2-3, d 3
-  step(program, {a}, {b});
-  step(program, {b}, {c});
-  step(program, {c}, {d});
+  op(program, {}, {a});  // a lives 0-1, b 1-2, c 2-3, d 3
+  op(program, {a}, {b});
+  op(program, {b}, {c});
+  op(program, {c}, {d});
   plan_buffers(program);
   struct Row {
     BufferId id;
@@ -47,8 +47,8 @@ TEST(BufferPlan, LargerFirstEachAtTheLowestFreePlace) {
   };
   for (const Row& row : {Row{a, 0, 1, 256}, Row{b, 1, 2, 0}, Row{c, 2, 3, 256}, Row{d, 3, 3, 0}}) {
     const Buffer& buffer = program.buffer(row.id);
-    EXPECT_EQ(buffer.first_step, row.first) << buffer.name;
-    EXPECT_EQ(buffer.last_step, row.last) << buffer.name;
+    EXPECT_EQ(buffer.first_op, row.first) << buffer.name;
+    EXPECT_EQ(buffer.last_op, row.last) << buffer.name;
     EXPECT_EQ(buffer.offset.value, row.offset) << buffer.name;
   }
   EXPECT_EQ(program.arena.value, 384);
@@ -58,11 +58,11 @@ TEST(BufferPlan, ASliceKeepsItsParentAlive) {
   Program program;
   const BufferId parent = add(program, 64), other = add(program, 64);
   const BufferId slice = add(program, 16, false, parent, Bytes{64});
-  step(program, {}, {parent});
-  step(program, {}, {other});
-  step(program, {slice}, {other});
+  op(program, {}, {parent});
+  op(program, {}, {other});
+  op(program, {slice}, {other});
   plan_buffers(program);
-  EXPECT_EQ(program.buffer(parent).last_step, 2);
+  EXPECT_EQ(program.buffer(parent).last_op, 2);
   EXPECT_NE(program.buffer(parent).offset, program.buffer(other).offset);
   EXPECT_EQ(program.buffer(slice).offset.value, 64);
 }
@@ -70,7 +70,7 @@ TEST(BufferPlan, ASliceKeepsItsParentAlive) {
 TEST(BufferPlan, PersistentBuffersFollowOneAnother) {
   Program program;
   const BufferId a = add(program, 10, true), b = add(program, 100, true), c = add(program, 1);
-  step(program, {a}, {b, c});
+  op(program, {a}, {b, c});
   plan_buffers(program);
   EXPECT_EQ(program.buffer(a).offset.value, 0);
   EXPECT_EQ(program.buffer(b).offset.value, 64);
@@ -79,7 +79,7 @@ TEST(BufferPlan, PersistentBuffersFollowOneAnother) {
   EXPECT_EQ(program.buffer(c).offset.value, 0);
 }
 
-bool touches(const Program& program, const Step& made, BufferId id) {
+bool touches(const Program& program, const Op& made, BufferId id) {
   const auto is_it = [&](BufferId used) { return used == id || program.buffer(used).inside == id; };
   return std::any_of(made.reads.begin(), made.reads.end(), is_it) ||
          std::any_of(made.writes.begin(), made.writes.end(), is_it);
@@ -87,7 +87,7 @@ bool touches(const Program& program, const Step& made, BufferId id) {
 
 Program any_program() {
   Program program;
-  const int buffers = any_int(1, 14), steps = any_int(1, 10);
+  const int buffers = any_int(1, 14), ops = any_int(1, 10);
   for (int i = 0; i < buffers; ++i) add(program, any_int(1, 100), any_int(0, 4) == 0);
   for (int i = 0; i < 3; ++i) {
     const BufferId parent = any_int(0, buffers - 1);
@@ -97,11 +97,11 @@ Program any_program() {
         parent, Bytes{4 * first});
   }
   const int all = static_cast<int>(program.buffers.size());
-  for (int i = 0; i < steps; ++i) {
+  for (int i = 0; i < ops; ++i) {
     std::vector<BufferId> reads, writes;
     for (int k = any_int(0, 3); k > 0; --k) reads.push_back(any_int(0, all - 1));
     for (int k = any_int(0, 2); k > 0; --k) writes.push_back(any_int(0, all - 1));
-    step(program, reads, writes);
+    op(program, reads, writes);
   }
   return program;
 }
@@ -114,22 +114,22 @@ RC_GTEST_PROP(BufferPlan, NoTwoLiveBuffersOverlap, ()) {
     const Buffer& a = program.buffers[i];
     if (a.inside >= 0) continue;
     int first = -1, last = -1;
-    for (std::size_t s = 0; s < program.steps.size(); ++s) {
-      if (!touches(program, program.steps[s], static_cast<BufferId>(i))) continue;
+    for (std::size_t s = 0; s < program.ops.size(); ++s) {
+      if (!touches(program, program.ops[s], static_cast<BufferId>(i))) continue;
       if (first < 0) first = static_cast<int>(s);
       last = static_cast<int>(s);
     }
     const bool used = a.persistent || first >= 0;
     if (!used) continue;
     RC_ASSERT(a.offset.value % 64 == 0);
-    if (!a.persistent) RC_ASSERT(a.first_step == first && a.last_step == last);
+    if (!a.persistent) RC_ASSERT(a.first_op == first && a.last_op == last);
     std::int64_t& end = a.persistent ? persistent_end : arena_end;
     end = std::max(end, a.offset.value + a.bytes().value);
     for (std::size_t k = 0; k < i; ++k) {
       const Buffer& b = program.buffers[k];
       if (b.inside >= 0 || a.persistent != b.persistent) continue;
-      const bool together = a.persistent || (b.first_step >= 0 && a.first_step <= b.last_step &&
-                                             b.first_step <= a.last_step);
+      const bool together = a.persistent || (b.first_op >= 0 && a.first_op <= b.last_op &&
+                                             b.first_op <= a.last_op);
       const bool apart = a.offset.value + a.bytes().value <= b.offset.value ||
                          b.offset.value + b.bytes().value <= a.offset.value;
       RC_ASSERT(!together || apart);
@@ -161,15 +161,15 @@ std::array<std::int64_t, 3> bytes_of(const Program& program, BufferId id) {
   return {root.persistent ? 1 : 0, begin, begin + buffer.bytes().value};
 }
 
-RC_GTEST_PROP(Dependences, OrderEveryPairOfStepsThatTouchBytesInCommon, ()) {
+RC_GTEST_PROP(Dependences, OrderEveryPairOfOpsThatTouchBytesInCommon, ()) {
   Program program = any_program();
   plan_buffers(program);
   const std::vector<std::vector<int>> before = dependences(program);
-  RC_ASSERT(before.size() == program.steps.size());
-  const std::size_t steps = program.steps.size();
+  RC_ASSERT(before.size() == program.ops.size());
+  const std::size_t ops = program.ops.size();
   std::vector<std::vector<bool>> ordered(
-      steps, std::vector<bool>(steps, false));  // [later][earlier], through any chain
-  for (std::size_t late = 0; late < steps; ++late) {
+      ops, std::vector<bool>(ops, false));  // [later][earlier], through any chain
+  for (std::size_t late = 0; late < ops; ++late) {
     for (const int direct : before[late]) {
       const std::size_t early = static_cast<std::size_t>(direct);
       RC_ASSERT(early < late);
@@ -187,9 +187,9 @@ RC_GTEST_PROP(Dependences, OrderEveryPairOfStepsThatTouchBytesInCommon, ()) {
     }
     return false;
   };
-  for (std::size_t late = 0; late < steps; ++late) {
+  for (std::size_t late = 0; late < ops; ++late) {
     for (std::size_t early = 0; early < late; ++early) {
-      const Step &l = program.steps[late], &e = program.steps[early];
+      const Op &l = program.ops[late], &e = program.ops[early];
       const bool conflict =
           overlap(l.writes, e.writes) || overlap(l.writes, e.reads) || overlap(l.reads, e.writes);
       if (conflict) RC_ASSERT(ordered[late][early]);

@@ -1,4 +1,4 @@
-// What the optimizer's kind and micro-batches make of a program: buffers, steps, and nothing where they are the usual ones.
+// What the optimizer's kind and micro-batches make of a program: buffers, ops, and nothing where they are the usual ones.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -33,8 +33,8 @@ Network network_with(OptimizerKind optimizer, std::int64_t micro_batches = 1) {
 
 std::map<KernelKind, int> count_kernels(const Program& program) {
   std::map<KernelKind, int> counts;
-  for (const Step& step : program.steps)
-    if (const auto* compute = std::get_if<ComputeStep>(&step.body)) ++counts[compute->kernel.kind];
+  for (const Op& op : program.ops)
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body)) ++counts[compute->kernel.kind];
   return counts;
 }
 
@@ -72,14 +72,14 @@ struct Norms {
 Norms norms_of(const std::string& grid, int rank) {
   const Network network = network_with(OptimizerKind::Lars);
   Norms norms;
-  for (const Step& step : lower(network, everywhere(network, grid), {}, rank).steps) {
-    if (step.phase != Phase::Update) continue;
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body)) {
+  for (const Op& op : lower(network, everywhere(network, grid), {}, rank).ops) {
+    if (op.phase != Phase::Update) continue;
+    if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
       ++norms.reductions;
       norms.group = collective->group.size();
       norms.numbers = collective->count;
     } else {
-      norms.sums += std::get<ComputeStep>(step.body).kernel.kind == KernelKind::SquaredNorms;
+      norms.sums += std::get<ComputeOp>(op.body).kernel.kind == KernelKind::SquaredNorms;
     }
   }
   return norms;
@@ -114,8 +114,8 @@ TEST(LowerOptimizer, MicroBatchesRepeatTheLayersAndReduceOnce) {
             4 * before[KernelKind::ConvolutionBackwardFilter]);
   EXPECT_EQ(counts[KernelKind::SgdMomentum], before[KernelKind::SgdMomentum]);
   const auto reductions = [](const Program& p) {
-    return std::ranges::count_if(p.steps, [](const Step& step) {
-      return std::holds_alternative<CollectiveStep>(step.body);
+    return std::ranges::count_if(p.ops, [](const Op& op) {
+      return std::holds_alternative<CollectiveOp>(op.body);
     });
   };
   EXPECT_EQ(reductions(program), reductions(usual));

@@ -1,4 +1,4 @@
-// Programs step by step: what is there, what is left out, and that layers and edges add up to the whole.
+// Programs op by op: what is there, what is left out, and that layers and edges add up to the whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,26 +29,26 @@ Window same(std::int64_t kernel) {
 }
 
 template <class Body>
-std::vector<std::pair<Step, Body>> steps_with(const Program& program) {
-  std::vector<std::pair<Step, Body>> found;
-  for (const Step& step : program.steps)
-    if (const auto* body = std::get_if<Body>(&step.body)) found.emplace_back(step, *body);
+std::vector<std::pair<Op, Body>> ops_with(const Program& program) {
+  std::vector<std::pair<Op, Body>> found;
+  for (const Op& op : program.ops)
+    if (const auto* body = std::get_if<Body>(&op.body)) found.emplace_back(op, *body);
   return found;
 }
 
-/// Name of a step, empty for copies.
-std::string name_of_step(const Step& step) {
-  if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
+/// Name of an op, empty for copies.
+std::string name_of_op(const Op& op) {
+  if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
     const KernelKind kind = compute->kernel.kind;
     return kind == KernelKind::CopyRegion || kind == KernelKind::Fill ? ""
                                                                       : std::string(name_of(kind));
   }
-  if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+  if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
     return std::string(name_of(collective->op));
-  return std::holds_alternative<ExchangeStep>(step.body) ? "exchange" : "load";
+  return std::holds_alternative<ExchangeOp>(op.body) ? "exchange" : "load";
 }
 
-TEST(LoweredSteps,
+TEST(LoweredOps,
      AConvolutionOverChannelsBetweenLayersOverRows) {  // the list in the README, copies left out
   NetworkBuilder net(1);
   const LayerIndex first = net.convolution(net.input({4, 1, 8, 8}), 4, same(3)),
@@ -71,14 +71,14 @@ TEST(LoweredSteps,
                                           name(ConvolutionBackwardFilter)};
   for (int rank = 0; rank < 2; ++rank) {
     std::vector<std::string> found;
-    for (const Step& step : lower(network, decompositions, {}, rank).steps)
-      if (step.layer == second && step.phase != Phase::Update && !name_of_step(step).empty())
-        found.push_back(name_of_step(step));
+    for (const Op& op : lower(network, decompositions, {}, rank).ops)
+      if (op.layer == second && op.phase != Phase::Update && !name_of_op(op).empty())
+        found.push_back(name_of_op(op));
     EXPECT_EQ(found, expected) << "rank " << rank;
   }
 }
 
-TEST(LoweredSteps, BucketsAreReducedAsSoonAsTheyAreComplete) {
+TEST(LoweredOps, BucketsAreReducedAsSoonAsTheyAreComplete) {
   const Network network = small_network(6, 6);
   for (const std::int64_t bytes : {64, 300, 1000}) {
     Execution execution;
@@ -89,16 +89,16 @@ TEST(LoweredSteps, BucketsAreReducedAsSoonAsTheyAreComplete) {
       EXPECT_EQ(problem_with(network, decompositions, execution), "");
       const Program program = lower(network, decompositions, execution, 0);
       bool before_the_end = false, reduced = false;
-      for (const Step& step : program.steps) {
-        const auto* collective = std::get_if<CollectiveStep>(&step.body);
+      for (const Op& op : program.ops) {
+        const auto* collective = std::get_if<CollectiveOp>(&op.body);
         if (collective &&
-            program.buffer(step.writes[0]).tensor_class == TensorClass::ParameterGradient) {
+            program.buffer(op.writes[0]).tensor_class == TensorClass::ParameterGradient) {
           EXPECT_LE(collective->bytes().value, bytes);
           reduced = true;
         }
-        const auto* compute = std::get_if<ComputeStep>(&step.body);
+        const auto* compute = std::get_if<ComputeOp>(&op.body);
         if (compute && compute->kernel.kind == KernelKind::ConvolutionBackwardFilter &&
-            step.layer == 1)
+            op.layer == 1)
           before_the_end = reduced;
       }
       EXPECT_TRUE(before_the_end);
@@ -106,7 +106,7 @@ TEST(LoweredSteps, BucketsAreReducedAsSoonAsTheyAreComplete) {
   }
 }
 
-TEST(LoweredSteps, ATensorThatLiesWhereItIsNeededIsNotTouched) {
+TEST(LoweredOps, ATensorThatLiesWhereItIsNeededIsNotTouched) {
   NetworkBuilder net(4);
   const LayerIndex conv = net.convolution(net.input({4, 1, 8, 8}), 4, same(3));
   const LayerIndex activated = net.relu(conv);
@@ -116,16 +116,16 @@ TEST(LoweredSteps, ATensorThatLiesWhereItIsNeededIsNotTouched) {
     const Decomposition behind = inherited(network.layer(conv), decomposition);
     for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
       EXPECT_TRUE(
-          lower_edge(network, conv, decomposition, activated, 0, behind, {}, rank).steps.empty())
+          lower_edge(network, conv, decomposition, activated, 0, behind, {}, rank).ops.empty())
           << text;
   }
   for (int rank = 0; rank < 2; ++rank)
-    EXPECT_TRUE(steps_with<ExchangeStep>(
+    EXPECT_TRUE(ops_with<ExchangeOp>(
                     lower(network, everywhere(network, Decomposition::parse("H2")), {}, rank))
                     .empty());  // loaded with its halo
 }
 
-TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
+TEST(LoweredOps, TheFirstLayerHasNoBackwardData) {
   NetworkBuilder net(2, 1);
   const LayerIndex x = net.input({4, 1, 8, 8});
   const LayerIndex left = net.convolution(x, 4, same(3)), right = net.relu(net.batch_norm(x));
@@ -135,11 +135,11 @@ TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
   for (const char* text : {"N1", "H2", "C2"}) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
     EXPECT_EQ(problem_with(network, decompositions), "") << text;
-    for (const auto& [step, compute] :
-         steps_with<ComputeStep>(lower(network, decompositions, {}, 0))) {
-      const LayerIndex producer = step.layer < 0 || network.layer(step.layer).inputs.empty()
+    for (const auto& [op, compute] :
+         ops_with<ComputeOp>(lower(network, decompositions, {}, 0))) {
+      const LayerIndex producer = op.layer < 0 || network.layer(op.layer).inputs.empty()
                                       ? -1
-                                      : network.layer(step.layer).inputs[0];
+                                      : network.layer(op.layer).inputs[0];
       if (producer != x) continue;
       using enum KernelKind;
       for (const KernelKind kind :
@@ -149,17 +149,17 @@ TEST(LoweredSteps, TheFirstLayerHasNoBackwardData) {
   }
 }
 
-TEST(LoweredSteps, TagsAreDistinctPerEdgeAndDirection) {
+TEST(LoweredOps, TagsAreDistinctPerEdgeAndDirection) {
   const Network network = small_network(6, 6);
   const LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H3"));
   std::map<int, std::tuple<LayerIndex, LayerIndex, Phase>> edges;
   for (int rank = 0; rank < 3; ++rank) {
-    for (const auto& [step, exchange] :
-         steps_with<ExchangeStep>(lower(network, decompositions, {}, rank))) {
-      ASSERT_GE(step.producer, 0);
-      const auto& inputs = network.layer(step.layer).inputs;
-      EXPECT_EQ(std::count(inputs.begin(), inputs.end(), step.producer), 1);
-      const std::tuple edge{step.producer, step.layer, step.phase};
+    for (const auto& [op, exchange] :
+         ops_with<ExchangeOp>(lower(network, decompositions, {}, rank))) {
+      ASSERT_GE(op.producer, 0);
+      const auto& inputs = network.layer(op.layer).inputs;
+      EXPECT_EQ(std::count(inputs.begin(), inputs.end(), op.producer), 1);
+      const std::tuple edge{op.producer, op.layer, op.phase};
       EXPECT_EQ(edges.try_emplace(exchange.tag, edge).first->second, edge)
           << "tag " << exchange.tag;
     }
@@ -176,19 +176,19 @@ struct Work {
   friend bool operator==(const Work&, const Work&) = default;
 
   void add(const Program& program) {
-    for (const Step& step : program.steps) {
-      if (const auto* compute = std::get_if<ComputeStep>(&step.body)) {
-        const bool sum = compute->kernel.kind == KernelKind::Add && step.phase == Phase::Backward;
+    for (const Op& op : program.ops) {
+      if (const auto* compute = std::get_if<ComputeOp>(&op.body)) {
+        const bool sum = compute->kernel.kind == KernelKind::Add && op.phase == Phase::Backward;
         if (!sum && compute->kernel.kind != KernelKind::SgdMomentum)
           kernels.insert(compute->kernel);
       }
-      if (const auto* exchange = std::get_if<ExchangeStep>(&step.body)) {
+      if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
         for (const Message& message : exchange->sends)
           messages.emplace(true, message.peer, message.bytes.value);
         for (const Message& message : exchange->receives)
           messages.emplace(false, message.peer, message.bytes.value);
       }
-      if (const auto* collective = std::get_if<CollectiveStep>(&step.body))
+      if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
         collectives[{collective->op, collective->group, collective->type}] += collective->count;
     }
   }
@@ -214,7 +214,7 @@ Work work_of_parts(const Network& network, const LayerDecompositions& decomposit
   return work;
 }
 
-TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
+TEST(LoweredOps, LayersAndEdgesAddUpToTheWhole) {
   const std::set<std::string> nothing;
   for (const Network& network : {small_network(6, 4), residual_network(6, 4)}) {
     std::set<std::string> everything;  // made again
@@ -239,7 +239,7 @@ TEST(LoweredSteps, LayersAndEdgesAddUpToTheWhole) {
   }
 }
 
-TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
+TEST(LoweredOps, MessagesAreThoseOfSummarize) {
   NetworkBuilder net(4);
   const LayerIndex first = net.convolution(net.input({4, 1, 9, 8}), 6, same(3));
   const LayerIndex second =
@@ -254,11 +254,11 @@ TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
     const Needed needed = distribute(network.layer(second), other).inputs[0];
     std::map<Phase, Arrivals> received;
     for (int rank = 0; rank < one.grid.ranks(); ++rank) {
-      for (const auto& [step, exchange] :
-           steps_with<ExchangeStep>(lower_edge(network, first, one, second, 0, other, {}, rank))) {
+      for (const auto& [op, exchange] :
+           ops_with<ExchangeOp>(lower_edge(network, first, one, second, 0, other, {}, rank))) {
         for (const Message& message : exchange.receives) {
-          received[step.phase].messages += 1;
-          received[step.phase].elements += message.bytes.value / 4;
+          received[op.phase].messages += 1;
+          received[op.phase].elements += message.bytes.value / 4;
         }
       }
     }
@@ -270,16 +270,16 @@ TEST(LoweredSteps, MessagesAreThoseOfSummarize) {
   }
 }
 
-TEST(LoweredSteps, PhasesFollowOneAnother) {
+TEST(LoweredOps, PhasesFollowOneAnother) {
   const Network network = small_network(6, 6);
   const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")), {}, 1);
-  for (std::size_t i = 1; i < program.steps.size(); ++i)
-    EXPECT_LE(program.steps[i - 1].phase, program.steps[i].phase) << i;
+  for (std::size_t i = 1; i < program.ops.size(); ++i)
+    EXPECT_LE(program.ops[i - 1].phase, program.ops[i].phase) << i;
   EXPECT_EQ(program.rank, 1);
   EXPECT_EQ(program.ranks, 4);
 }
 
-TEST(LoweredSteps, BuffersAreAlignedAndSlicesLieInside) {
+TEST(LoweredOps, BuffersAreAlignedAndSlicesLieInside) {
   const Network network = small_network(6, 4);
   const Program program = lower(network, everywhere(network, Decomposition::parse("F2 C2")), {}, 3);
   for (const Buffer& buffer : program.buffers) {

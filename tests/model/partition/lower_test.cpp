@@ -205,14 +205,14 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
       const Rank& expected = c.ranks[static_cast<std::size_t>(rank)];
       const Program program = lower_fusion(network, {norm}, Decomposition::parse(c.grid), {}, rank);
       std::vector<int> group;
-      for (const Step& step : program.steps) {
-        const auto* compute = std::get_if<ComputeStep>(&step.body);
+      for (const Op& op : program.ops) {
+        const auto* compute = std::get_if<ComputeOp>(&op.body);
         if (compute && compute->kernel.kind == KernelKind::BatchNormStatistics) {
           EXPECT_EQ(compute->kernel.sets().first_set, expected.first_set);
           EXPECT_EQ(compute->kernel.sets().sets, expected.sets);
         }
-        const auto* collective = std::get_if<CollectiveStep>(&step.body);
-        if (collective && step.phase == Phase::Forward) group = collective->group;
+        const auto* collective = std::get_if<CollectiveOp>(&op.body);
+        if (collective && op.phase == Phase::Forward) group = collective->group;
       }
       EXPECT_EQ(group, expected.group);
     }
@@ -249,14 +249,14 @@ TEST(
     const Program program =
         lower_fusion(one.network, {one.index}, Decomposition::parse(row.grid), {}, 0);
     int collectives = 0;
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       if (compute && compute->kernel.kind == KernelKind::BatchNormForward) {
         EXPECT_EQ(compute->kernel.sets().sets, row.sets);
         EXPECT_EQ(compute->kernel.sets().terms(0), row.terms);
       }
-      const auto* collective = std::get_if<CollectiveStep>(&step.body);
-      if (!collective || step.track == Track::Gradient) continue;
+      const auto* collective = std::get_if<CollectiveOp>(&op.body);
+      if (!collective || op.track == Track::Gradient) continue;
       EXPECT_EQ(collective->group, row.group);
       ++collectives;
     }

@@ -13,8 +13,8 @@ using test::problem_with;
 Execution mixed(DataType type) { return {.precision = {.activations = type}}; }
 
 std::int64_t count(const Program& program, KernelKind kind) {
-  return std::ranges::count_if(program.steps, [&](const Step& step) {
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+  return std::ranges::count_if(program.ops, [&](const Op& op) {
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     return compute && compute->kernel.kind == kind;
   });
 }
@@ -72,14 +72,14 @@ TEST(MixedPrecision, OverflowsAreAgreedOnBeforeTheFirstUpdate) {
       lower(network, everywhere(network, Decomposition::parse("C2 F2")), mixed(DataType::F16), 0);
   EXPECT_EQ(count(program, KernelKind::AdjustLossScale), 1);
   bool agreed = false;
-  for (const Step& step : program.steps) {
-    if (step.phase != Phase::Update) continue;
-    if (const auto* collective = std::get_if<CollectiveStep>(&step.body);
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::Update) continue;
+    if (const auto* collective = std::get_if<CollectiveOp>(&op.body);
         collective && collective->count == 1) {
       EXPECT_EQ(collective->group.size(), 4u);
       agreed = true;
     }
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (!compute || !is_update(compute->kernel.kind)) continue;
     EXPECT_TRUE(agreed && compute->kernel.scaled());
   }

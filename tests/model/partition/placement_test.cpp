@@ -1,4 +1,4 @@
-// Concatenation and padding step by step: what is copied, what is filled, and that nothing moves for an input of which a block holds nothing.
+// Concatenation and padding op by op: what is copied, what is filled, and that nothing moves for an input of which a block holds nothing.
 #include <gtest/gtest.h>
 
 #include "model/partition/lowering/lower.hpp"
@@ -11,11 +11,11 @@ namespace {
 using test::NetworkBuilder;
 
 /// "fill", and of copies the channels of source and destination: "0+3>0" are channels 0 to 2 of the input, put at channel 0 of the output.
-std::vector<std::string> own_steps(const Program& program, Phase phase) {
+std::vector<std::string> own_ops(const Program& program, Phase phase) {
   std::vector<std::string> found;
-  for (const Step& step : program.steps) {
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
-    if (!compute || step.phase != phase) continue;
+  for (const Op& op : program.ops) {
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
+    if (!compute || op.phase != phase) continue;
     const Kernel& kernel = compute->kernel;
     const auto c = static_cast<std::size_t>(Axis::C);
     const auto* copy = std::get_if<CopyAttributes>(&kernel.attributes);
@@ -51,8 +51,8 @@ TEST(
   for (const Case& c : cases) {
     const Program program =
         lower_fusion(network, {joined}, Decomposition::parse(c.grid), {}, c.rank);
-    EXPECT_EQ(own_steps(program, Phase::Forward), c.forward) << c.grid << ", rank " << c.rank;
-    EXPECT_EQ(own_steps(program, Phase::Backward), c.backward) << c.grid << ", rank " << c.rank;
+    EXPECT_EQ(own_ops(program, Phase::Forward), c.forward) << c.grid << ", rank " << c.rank;
+    EXPECT_EQ(own_ops(program, Phase::Backward), c.backward) << c.grid << ", rank " << c.rank;
   }
 }
 
@@ -76,9 +76,9 @@ TEST(Placement, NothingMovesForAnInputOfWhichTheBlockHoldsNothing) {
     EXPECT_EQ(traffic.total_messages, 1);
     EXPECT_EQ(traffic.total_elements, half);
   }
-  for (const Step& step :
-       lower_edge(network, second, Decomposition::parse("R2"), joined, 1, blocks, {}, 0).steps)
-    EXPECT_EQ(step.phase, Phase::Backward)
+  for (const Op& op :
+       lower_edge(network, second, Decomposition::parse("R2"), joined, 1, blocks, {}, 0).ops)
+    EXPECT_EQ(op.phase, Phase::Backward)
         << "rank 0 reads nothing, but has a copy of what gets a gradient";
 }
 
@@ -92,8 +92,8 @@ TEST(Placement,
   for (int rank = 0; rank < 3; ++rank) {  // 4, 3 and 3 rows
     const Program program = lower_fusion(network, {padded}, Decomposition::parse("H3"), {}, rank);
     const std::vector<std::string> copied{"0+2>0"}, filled{"fill", "0+2>0"};
-    EXPECT_EQ(own_steps(program, Phase::Forward), rank == 1 ? copied : filled) << rank;
-    EXPECT_EQ(own_steps(program, Phase::Backward), copied) << rank;
+    EXPECT_EQ(own_ops(program, Phase::Forward), rank == 1 ? copied : filled) << rank;
+    EXPECT_EQ(own_ops(program, Phase::Backward), copied) << rank;
   }
 }
 

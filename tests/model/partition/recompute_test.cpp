@@ -31,26 +31,26 @@ Network header_network() {
 /// Forward kernels, halo exchanges and sums over ranks in the backward phase, in order: "conv1".
 std::string made_again(const Network& network, const Program& program) {
   std::string text;
-  for (const Step& step : program.steps) {
-    if (step.phase != Phase::Backward || step.writes.empty() ||
-        program.buffer(step.writes[0]).tensor_class != TensorClass::Activation)
+  for (const Op& op : program.ops) {
+    if (op.phase != Phase::Backward || op.writes.empty() ||
+        program.buffer(op.writes[0]).tensor_class != TensorClass::Activation)
       continue;
-    const auto* compute = std::get_if<ComputeStep>(&step.body);
+    const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (compute && compute->kernel.kind == KernelKind::CopyRegion)
       continue;  // of a halo into its place
-    text += (text.empty() ? "" : " ") + network.layer(step.layer).name;
+    text += (text.empty() ? "" : " ") + network.layer(op.layer).name;
   }
   return text;
 }
 
-/// Activations that live through the last step of the forward phase, without what is loaded.
+/// Activations that live through the last op of the forward phase, without what is loaded.
 Names kept(const Program& program) {
   int turn = 0;
-  while (program.steps[static_cast<std::size_t>(turn)].phase == Phase::Forward) ++turn;
+  while (program.ops[static_cast<std::size_t>(turn)].phase == Phase::Forward) ++turn;
   Names names;
   for (const Buffer& buffer : program.buffers)
-    if (buffer.tensor_class == TensorClass::Activation && buffer.first_step >= 0 &&
-        buffer.first_step < turn && buffer.last_step >= turn)
+    if (buffer.tensor_class == TensorClass::Activation && buffer.first_op >= 0 &&
+        buffer.first_op < turn && buffer.last_op >= turn)
       names.insert(buffer.name);
   return names;
 }
@@ -163,8 +163,8 @@ TEST(Recomputation, RepeatsNoSumForANormalization) {
   const auto sums = [&](const Names& names) {
     const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")),
                                   {.precision = {}, .recompute = names}, 0);
-    return std::ranges::count_if(program.steps, [](const Step& step) {
-      return std::holds_alternative<CollectiveStep>(step.body);
+    return std::ranges::count_if(program.ops, [](const Op& op) {
+      return std::holds_alternative<CollectiveOp>(op.body);
     });
   };
   EXPECT_EQ(sums({}), sums({"relu3", "relu6"}));

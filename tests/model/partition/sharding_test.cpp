@@ -67,8 +67,8 @@ TEST(Sharding, WhatEachStageKeepsOfABucket) {
       EXPECT_EQ(kept[TensorClass::ParameterGradient], row.gradients);
       EXPECT_EQ(kept[TensorClass::OptimizerState], row.state);
       std::string collectives;
-      for (const Step& step : program.steps)
-        if (const auto* collective = std::get_if<CollectiveStep>(&step.body);
+      for (const Op& op : program.ops)
+        if (const auto* collective = std::get_if<CollectiveOp>(&op.body);
             collective && collective->type == DataType::F32)
           collectives += (collectives.empty() ? "" : " ") + std::string(name_of(collective->op));
       EXPECT_EQ(collectives, row.collectives);
@@ -103,7 +103,7 @@ TEST(Sharding, WhoeverHasNoPartnersKeepsAll) {
                     sharded =
                         lower(network, decompositions, {.precision = {}, .sharding = sharding}, 0);
       EXPECT_EQ(plain.persistent, sharded.persistent) << grid;
-      EXPECT_EQ(plain.steps.size(), sharded.steps.size()) << grid;
+      EXPECT_EQ(plain.ops.size(), sharded.ops.size()) << grid;
     }
   }
 }

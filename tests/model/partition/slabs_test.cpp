@@ -245,11 +245,11 @@ TEST(Slabs, TheInteriorWaitsForNoMessage) {
       const Program program = lower(network, decompositions, execution, rank);
       const auto before = dependences(program);
       int exchange = -1, beside = 0, behind = 0;
-      for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
-        const Step& step = program.steps[static_cast<std::size_t>(i)];
-        if (step.layer != cut || step.phase != Phase::Forward) continue;
-        if (std::holds_alternative<ExchangeStep>(step.body)) exchange = i;
-        const auto* compute = std::get_if<ComputeStep>(&step.body);
+      for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+        const Op& op = program.ops[static_cast<std::size_t>(i)];
+        if (op.layer != cut || op.phase != Phase::Forward) continue;
+        if (std::holds_alternative<ExchangeOp>(op.body)) exchange = i;
+        const auto* compute = std::get_if<ComputeOp>(&op.body);
         if (!compute || compute->kernel.kind != KernelKind::ConvolutionForward) continue;
         bool waits = false;
         for (int k = i; k > exchange && !waits; --k)

@@ -7,28 +7,28 @@
 namespace stratplan {
 namespace {
 
-TEST(StepText, NamesWhatIsDoneForWhichLayerWithWhom) {
+TEST(OpText, NamesWhatIsDoneForWhichLayerWithWhom) {
   test::NetworkBuilder builder(2);
   const LayerIndex conv = builder.convolution(
       builder.input({3, 1, 8, 8}), 4, test::planar({.kernel = 3, .pad_before = 1, .pad_after = 1}));
   const Network network = builder.finish_with_loss(conv);
   const std::string name = network.layer(conv).name;
 
-  const auto text = [&](LayerIndex layer, Phase phase, const decltype(Step::body)& body) {
-    Step step;
-    step.layer = layer;
-    step.phase = phase;
-    step.body = body;
-    return to_text(step, network, 1);
+  const auto text = [&](LayerIndex layer, Phase phase, const decltype(Op::body)& body) {
+    Op op;
+    op.layer = layer;
+    op.phase = phase;
+    op.body = body;
+    return to_text(op, network, 1);
   };
-  const ComputeStep compute{
+  const ComputeOp compute{
       .kernel = {.kind = KernelKind::ConvolutionBackwardData}, .region = {}, .global = {}};
-  LoadStep load;
-  load.what = LoadStep::What::Labels;
-  ExchangeStep exchange;
+  LoadOp load;
+  load.what = LoadOp::What::Labels;
+  ExchangeOp exchange;
   exchange.sends.push_back({2, -1, {}});
   exchange.receives = {{0, -1, {}}, {2, -1, {}}};
-  CollectiveStep collective;
+  CollectiveOp collective;
   collective.group = {0, 1};
 
   EXPECT_EQ(text(conv, Phase::Backward, compute), "conv_backward_data of " + name + " (backward)");

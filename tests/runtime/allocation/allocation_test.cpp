@@ -172,7 +172,7 @@ class Watch final : public DataSource {
  public:
   Watch(DataSource& source, Communicator& communicator, std::int64_t iterations)
       : source_(source), communicator_(communicator), last_(iterations - 1) {}
-  std::span<const std::byte> load(const LoadStep& load, std::int64_t step) override {
+  std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override {
     communicator_.barrier();
     recording = step >= 2 && step < last_;
     return source_.load(load, step);
@@ -242,7 +242,7 @@ void run(const Network& network, const Case& c, Lower lowered, const std::string
     const Program program =
         lowered(network, decompositions, c.execution, communicator.rank(), communicator.size());
     const auto backend = make_backend(c.backend, c.execution.threads_per_rank);
-    const std::vector<LoadStep> loads = loads_of(program);
+    const std::vector<LoadOp> loads = loads_of(program);
     std::unique_ptr<DataSource> source = std::make_unique<SyntheticData>(1);
     if (!set.empty()) source = std::make_unique<FileData>(loads, DataSetRequest{set, {}, 1, true});
     PrefetchedData ahead(*source, loads);
@@ -325,8 +325,8 @@ TEST(Allocation, ThereIsNoneInAnyImplementation) {
       lower(network, uniform_plan(network, Decomposition::parse("N2")).layers, {}, 0);
   for (std::size_t n = 0; n < 4; ++n) {
     Case c{"cpu", "N2"};
-    for (const Step& step : program.steps) {
-      const auto* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : program.ops) {
+      const auto* compute = std::get_if<ComputeOp>(&op.body);
       const std::vector<std::string> choices =
           compute ? backend->choices(compute->kernel) : std::vector<std::string>();
       if (!choices.empty())

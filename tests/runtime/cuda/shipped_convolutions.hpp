@@ -32,8 +32,8 @@ inline Kernel bare(Kernel kernel) {
 inline void add_convolutions(const Network& network, LayerIndex layer,
                              const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    for (const Step& step : lower_fusion(network, {layer}, decomposition, {}, rank).steps)
-      if (const ComputeStep* compute = std::get_if<ComputeStep>(&step.body);
+    for (const Op& op : lower_fusion(network, {layer}, decomposition, {}, rank).steps)
+      if (const ComputeOp* compute = std::get_if<ComputeOp>(&op.body);
           compute != nullptr && is_contraction(compute->kernel.kind))
         kernels.insert(bare(compute->kernel));
 }

@@ -82,17 +82,17 @@ std::string make_file(const TemporaryFolder& folder, Storage storage) {
 }
 
 /// One sample a step, and its label among ten.
-std::vector<LoadStep> loads() {
+std::vector<LoadOp> loads() {
   const Shape sample{{1, static_cast<std::int64_t>(numbers), 1, 1, 1}}, classes{{1, 10, 1, 1, 1}};
-  return {{LoadStep::What::Samples, whole(sample), sample, 0},
-          {LoadStep::What::Labels, whole(classes), classes, 10}};
+  return {{LoadOp::What::Samples, whole(sample), sample, 0},
+          {LoadOp::What::Labels, whole(classes), classes, 10}};
 }
 
 /// All steps of an epoch, behind the look at the labels.
 void read_all(FileData& data) {
   data.check_labels(0, 1);
   for (std::int64_t step = 0; step < data.steps_per_epoch(); ++step)
-    for (const LoadStep& load : loads()) data.load(load, step);
+    for (const LoadOp& load : loads()) data.load(load, step);
 }
 
 struct Layout {

@@ -76,7 +76,7 @@ class FusionFold : public PassSink {
     }
     return 1;
   }
-  /// A step has one update.
+  /// An op has one update.
   std::int64_t times(const Pass& pass) const {
     return phase_ == Phase::Update ? 1 : times(pass.occasion);
   }
@@ -84,12 +84,12 @@ class FusionFold : public PassSink {
 
   void price(Phase phase, const Kernel& kernel, std::int64_t times) {
     if (times == 0) return;
-    const StepCost cost = cost_of(kernel, machine_);
+    const OpCost cost = cost_of(kernel, machine_);
     (phase == Phase::Forward    ? pieces_.forward
      : phase == Phase::Backward ? pieces_.backward
                                 : pieces_.update) += cost.seconds * static_cast<double>(times);
     pieces_.tier = std::max(pieces_.tier, cost.tier);
-    pieces_.steps += times;
+    pieces_.ops += times;
   }
   void price(const Pass& pass, const Kernel& kernel, std::int64_t copies = 1) {
     price(phase_, kernel, times(pass) * copies);
@@ -189,7 +189,7 @@ class FusionFold : public PassSink {
       if (collective.dims.contains(dim))
         members *= dim == Dim::N && collective.samples > 0 ? collective.samples : site_.parts(dim);
     if (members == 1 || collective.bytes.value == 0 || collective.times == 0) return;
-    pieces_.steps += static_cast<std::int64_t>(std::ceil(collective.times));
+    pieces_.ops += static_cast<std::int64_t>(std::ceil(collective.times));
     pieces_.collectives.push_back(collective);
   }
 

@@ -40,7 +40,7 @@ struct BlockCollective {
 struct BlockPieces {
   Seconds forward{}, backward{}, update{};  ///< kernels
   Tier tier = Tier::Measured;
-  std::int64_t steps = 0;       ///< all of them, collectives included
+  std::int64_t ops = 0;       ///< all of them, collectives included
   Bytes persistent{}, saved{};  ///< as of LayerCost
   std::vector<BlockCollective> collectives;
 };

@@ -39,7 +39,7 @@ void load(const Site& site, PassSink& passes) {
   passes.declare(site.tensor(Wanted), {classes ? "labels" : "target", TensorClass::Activation,
                                        region, classes ? DataType::I32 : DataType::F32});
   passes.add(
-      {site.fusion.head, LoadPass{classes ? LoadStep::What::Labels : LoadStep::What::Targets,
+      {site.fusion.head, LoadPass{classes ? LoadOp::What::Labels : LoadOp::What::Targets,
                                   site.tensor(Wanted), region, global, layer.input[Axis::C]}});
 }
 

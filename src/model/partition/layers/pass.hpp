@@ -25,7 +25,7 @@ struct Use {
     ConvertedWeights,  ///< the weights in the type of activations; the weights where that is theirs
     ParameterGradient,  ///< `which`: a ParameterSlice::What
     Running,            ///< batch normalization's running statistics
-    Moments,            ///< what this step adds to them
+    Moments,            ///< what this op adds to them
     Loss,               ///< F64 scalar, over all micro-batches
     LossScale,          ///< F64, [2]
     Tensor,             ///< the which-th that the layer's own passes have declared
@@ -43,7 +43,7 @@ struct Use {
     Velocity,    ///< where the optimizer goes by tensors
     Norms,       ///< F64, [2]: squared, of value and gradient over all ranks
     AllNorms,    ///< F64: of all parameters
-    Overflows,   ///< F64 scalar: of this step's gradients
+    Overflows,   ///< F64 scalar: of this op's gradients
     AllMoments,  ///< F64: of all layers of a group, the which-th
   };
   Role role = Role::Tensor;
@@ -79,7 +79,7 @@ struct KernelPass {
 };
 
 struct LoadPass {
-  LoadStep::What what = LoadStep::What::Labels;
+  LoadOp::What what = LoadOp::What::Labels;
   Use into;
   Region region;
   Shape global;

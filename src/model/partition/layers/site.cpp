@@ -39,7 +39,7 @@ void load_data(const Execution& execution, LayerIndex layer, std::size_t input,
     loaded.role = Use::Role::Loaded;
     passes.declare(loaded, {"loaded", TensorClass::Activation, region, DataType::F32});
   }
-  passes.add({layer, LoadPass{LoadStep::What::Samples, loaded, region, needed.tensor, 0}});
+  passes.add({layer, LoadPass{LoadOp::What::Samples, loaded, region, needed.tensor, 0}});
   if (!is_narrow(stored)) return;
   Kernel convert{.kind = KernelKind::Convert, .x = region.shape(), .y = region.shape()};
   convert.type = stored;

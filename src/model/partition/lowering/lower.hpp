@@ -1,5 +1,5 @@
 #pragma once
-// The one place where a plan becomes steps.
+// The one place where a plan becomes ops.
 #include "model/partition/block.hpp"
 #include "model/partition/execution.hpp"
 #include "model/partition/layers/fusion.hpp"
@@ -20,13 +20,13 @@ Program lower(const Network& network, const LayerDecompositions& decompositions,
 Program lower_inference(const Network& network, const LayerDecompositions& decompositions,
                         const Execution& execution, int rank, int ranks = 0);
 
-/// The steps of layers that are fused, alone: kernels in both directions, sums over ranks, gradient
+/// The ops of layers that are fused, alone: kernels in both directions, sums over ranks, gradient
 /// reduction, update, their needed inputs given. Each but the head has the decomposition that it
 /// inherits. Buffers are not placed. Not in slabs, which a layer has only behind an edge.
 Program lower_fusion(const Network& network, const Fusion& fusion, const Decomposition& of_head,
                      const Execution& execution, int rank);
 
-/// The steps of one edge alone in both directions (packing, messages, unpacking): what a pair of
+/// The ops of one edge alone in both directions (packing, messages, unpacking): what a pair of
 /// candidates costs. Empty if the tensor already lies where it is needed. Buffers are not placed.
 Program lower_edge(const Network& network, LayerIndex producer, const Decomposition& from,
                    LayerIndex consumer, std::size_t input, const Decomposition& to,

@@ -1,5 +1,5 @@
 #pragma once
-// How lower() works: one object appends the steps of layers and edges to one rank's program. Not for use outside partition;
+// How lower() works: one object appends the ops of layers and edges to one rank's program. Not for use outside partition;
 // call lower(), lower_fusion() or lower_edge().
 #include <map>
 #include <memory>
@@ -32,7 +32,7 @@ class Lowering : public PassSink {
   };
   /// What is known of a layer on this rank.
   struct State {
-    bool placed = false;  ///< part of the job; otherwise its steps are nobody's business here
+    bool placed = false;  ///< part of the job; otherwise its ops are nobody's business here
     int rank = -1;        ///< of this program in its grid; below zero if it lies on others alone
     Decomposition decomposition;
     LayerDistributions distributions;
@@ -44,7 +44,7 @@ class Lowering : public PassSink {
     std::map<Use, BufferId> tensors;        ///< that its passes have declared
     std::vector<PendingEdge> sent;          ///< per input: gradients on their way
     BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
-    BufferId moments = -1;                  ///< BatchNorm: what this step adds to them
+    BufferId moments = -1;                  ///< BatchNorm: what this op adds to them
     std::vector<BufferId>
         contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
@@ -73,7 +73,7 @@ class Lowering : public PassSink {
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
   /// Puts what was on its way to a layer in slabs where it is needed.
   void unpack_arrived(LayerIndex layer);
-  /// A fusion's steps are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
+  /// A fusion's ops are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
@@ -86,7 +86,7 @@ class Lowering : public PassSink {
   const Recomputation& recomputation() const { return recomputation_; }
   /// What follows is the pass of this micro-batch through the layers.
   void begin_micro_batch(std::int64_t micro_batch);
-  /// What remains of the gradient reductions, and the optimizer's step.
+  /// What remains of the gradient reductions, and the optimizer's op.
   void update();
   void declare(const Use& tensor, const TensorSpec& spec) override;
   void add(const Pass& pass) override;
@@ -120,11 +120,11 @@ class Lowering : public PassSink {
     std::vector<std::size_t> parameters{};  ///< in the order of their slices
   };
 
-  Step& add_step(LayerIndex layer, Track track, std::vector<BufferId> reads,
+  Op& add_op(LayerIndex layer, Track track, std::vector<BufferId> reads,
                  std::vector<BufferId> writes);
   void add_kernel(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
                   std::vector<BufferId> writes);
-  void add_collective(LayerIndex layer, Track track, CollectiveStep collective, BufferId read,
+  void add_collective(LayerIndex layer, Track track, CollectiveOp collective, BufferId read,
                       BufferId written);
   void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends,
                     std::vector<Message> receives);
@@ -132,7 +132,7 @@ class Lowering : public PassSink {
   /// From one place to another of the same shape, each in the coordinates of its buffer.
   void copy(LayerIndex layer, BufferId from, const Region& source, BufferId to,
             const Region& destination, bool accumulate);
-  void load(LayerIndex layer, LoadStep::What what, BufferId into, const Region& region,
+  void load(LayerIndex layer, LoadOp::What what, BufferId into, const Region& region,
             const Shape& global, std::int64_t classes);
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
                                 const std::vector<Transfer>& sends);
@@ -151,8 +151,8 @@ class Lowering : public PassSink {
   void lower_pass(LayerIndex layer, const EdgePass& pass);
   void lower_pass(LayerIndex layer, const GradientPass& pass);
   void lower_pass(LayerIndex layer, const AliasPass& pass);
-  void reduce_scatter(LayerIndex layer, const CollectivePass& pass, CollectiveStep collective);
-  void all_gather(LayerIndex layer, const CollectivePass& pass, CollectiveStep collective);
+  void reduce_scatter(LayerIndex layer, const CollectivePass& pass, CollectiveOp collective);
+  void all_gather(LayerIndex layer, const CollectivePass& pass, CollectiveOp collective);
   std::vector<int> ranks_of(LayerIndex layer, const CollectivePass& pass) const;
   void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads,
                 BufferId output);
@@ -182,7 +182,7 @@ class Lowering : public PassSink {
   void squared_norms();
   void add_running(const std::vector<LayerIndex>& backward_order);
   void update_running();
-  /// Where a region of this micro-batch lies in the step's whole batch.
+  /// Where a region of this micro-batch lies in the op's whole batch.
   Region in_whole_batch(Region region) const;
   bool last_micro_batch() const { return micro_batch_ + 1 == network_.training.micro_batches; }
 
@@ -212,9 +212,9 @@ class Lowering : public PassSink {
     BufferId moments = -1;
   };
   std::vector<RunningGroup> running_groups_;
-  BufferId overflows_ = -1;  ///< of this step's gradients, where the loss is scaled
+  BufferId overflows_ = -1;  ///< of this op's gradients, where the loss is scaled
   Phase phase_ = Phase::Forward;
-  LayerIndex producer_ = -1;  ///< set while an edge's steps are appended
+  LayerIndex producer_ = -1;  ///< set while an edge's ops are appended
 };
 
 /// What lower() does with an object that has lowered nothing yet: tests give one of their own.

@@ -77,7 +77,7 @@ void Lowering::add_parameters(const std::vector<LayerIndex>& backward_order) {
   add_running(backward_order);
 }
 
-/// What lives from step to step.
+/// What lives from op to op.
 void Lowering::add_buffers(PlacedBucket& placed) {
   Bucket& bucket = placed.bucket;
   const auto shares = [&](int stage) { return schedule_.shares(bucket, stage); };
@@ -263,7 +263,7 @@ BufferId Lowering::value_of(std::size_t p) {
 }
 
 /// What a contraction reads: the weights, or, where activations are of another type, a copy in
-/// that. All of a bucket are converted when a step first reads one.
+/// that. All of a bucket are converted when an op first reads one.
 BufferId Lowering::weights_of(LayerIndex index) {
   const std::size_t p = place_of(index, ParameterSlice::What::Weights);
   const BufferId weights = value_of(p);
@@ -376,12 +376,12 @@ void Lowering::squared_norms() {
 
 // ---------------------------------------------------------------- running statistics
 
-// A step's mean and variance are those of its sets, averaged. Each rank gives its share: of every
+// An op's mean and variance are those of its sets, averaged. Each rank gives its share: of every
 // set in its buffer as much as it has of the set's samples and positions. So the shares add up to
 // the same on any plan, and over micro-batches; those of all layers with the same ranks travel in
 // one all-reduce behind the gradients'.
 
-/// Persistent, one buffer a layer; the moments of a step one after the other, by the ranks that they
+/// Persistent, one buffer a layer; the moments of an op one after the other, by the ranks that they
 /// are summed over.
 void Lowering::add_running(const std::vector<LayerIndex>& backward_order) {
   if (network_.running_momentum == 0) return;

@@ -1,4 +1,4 @@
-// Passes become steps: tensors get buffers, dimensions become ranks, copies become kernels.
+// Passes become ops: tensors get buffers, dimensions become ranks, copies become kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,16 +81,16 @@ BufferId Lowering::add_slice(BufferId parent, std::int64_t element, std::string 
   return id;
 }
 
-Step& Lowering::add_step(LayerIndex index, Track track, std::vector<BufferId> reads,
+Op& Lowering::add_op(LayerIndex index, Track track, std::vector<BufferId> reads,
                          std::vector<BufferId> writes) {
-  program.steps.push_back({.layer = index,
+  program.ops.push_back({.layer = index,
                            .producer = producer_,
                            .phase = phase_,
                            .track = track,
                            .reads = std::move(reads),
                            .writes = std::move(writes),
                            .body = {}});
-  return program.steps.back();
+  return program.ops.back();
 }
 
 void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId> reads,
@@ -100,14 +100,14 @@ void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId>
   if (works_on_activations(kernel.kind)) kernel.type = execution_.precision.activations;
   if (kernel.kind == KernelKind::Dropout)
     region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
-  add_step(index, Track::Compute, std::move(reads), std::move(writes)).body =
-      ComputeStep{std::move(kernel), region, global};
+  add_op(index, Track::Compute, std::move(reads), std::move(writes)).body =
+      ComputeOp{std::move(kernel), region, global};
 }
 
-void Lowering::add_collective(LayerIndex index, Track track, CollectiveStep collective,
+void Lowering::add_collective(LayerIndex index, Track track, CollectiveOp collective,
                               BufferId read, BufferId written) {
   if (collective.group.size() > 1 && collective.count > 0)
-    add_step(index, track, {read}, {written}).body = std::move(collective);
+    add_op(index, track, {read}, {written}).body = std::move(collective);
 }
 
 void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int message_tag,
@@ -115,9 +115,9 @@ void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int messag
   std::vector<BufferId> reads, writes;
   for (const Message& message : sends) reads.push_back(message.buffer);
   for (const Message& message : receives) writes.push_back(message.buffer);
-  Step& step = add_step(consumer, Track::Halo, std::move(reads), std::move(writes));
-  step.producer = producer;
-  step.body = ExchangeStep{std::move(sends), std::move(receives), message_tag};
+  Op& op = add_op(consumer, Track::Halo, std::move(reads), std::move(writes));
+  op.producer = producer;
+  op.body = ExchangeOp{std::move(sends), std::move(receives), message_tag};
 }
 
 void Lowering::copy(LayerIndex index, BufferId from, BufferId to, const Region& region,
@@ -133,11 +133,11 @@ void Lowering::copy(LayerIndex index, BufferId from, const Region& there, Buffer
              {from}, {to});
 }
 
-void Lowering::load(LayerIndex index, LoadStep::What what, BufferId into, const Region& region,
+void Lowering::load(LayerIndex index, LoadOp::What what, BufferId into, const Region& region,
                     const Shape& global, std::int64_t classes) {
-  LoadStep load{what, in_whole_batch(region), global, classes};
+  LoadOp load{what, in_whole_batch(region), global, classes};
   load.global[Axis::N] *= network_.training.micro_batches;
-  add_step(index, Track::Compute, {}, {into}).body = load;
+  add_op(index, Track::Compute, {}, {into}).body = load;
 }
 
 Region Lowering::in_whole_batch(Region region) const {
@@ -371,7 +371,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
   Use longer = gathers && !pass.parts ? pass.to : pass.from;
   longer.count = -1;  // a run is the collective's business
   const BufferId all = buffer_of(longer);
-  CollectiveStep collective{
+  CollectiveOp collective{
       .op = pass.op,
       .group = ranks_of(index, pass),
       .type = program.buffer(all).type,
@@ -391,7 +391,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
 
 /// Each member's part is packed on its own.
 void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
-                              CollectiveStep collective) {
+                              CollectiveOp collective) {
   const BufferId from = buffer_of(pass.from), packed = buffer_of(pass.packed);
   std::int64_t element = 0;
   for (const int member : collective.group) {
@@ -404,7 +404,7 @@ void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
   add_collective(index, Track::Halo, std::move(collective), packed, buffer_of(pass.to));
 }
 
-void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, CollectiveStep collective) {
+void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, CollectiveOp collective) {
   const BufferId from = buffer_of(pass.from), packed = buffer_of(pass.packed),
                  to = buffer_of(pass.to);
   const std::vector<int> group = collective.group;

@@ -1,4 +1,4 @@
-// What was not kept for the backward phase: made again, by the very steps that made it before, into new buffers. So what backward reads is found where it always
+// What was not kept for the backward phase: made again, by the very ops that made it before, into new buffers. So what backward reads is found where it always
 // is, and lifetimes follow.
 #include "model/partition/layers/backward_reads.hpp"
 #include "model/partition/lowering/lowering.hpp"
@@ -30,7 +30,7 @@ void Lowering::make_again(LayerIndex head) {
   layer_forward(at.fusion.last());
 }
 
-/// Just before the first step that reads it.
+/// Just before the first op that reads it.
 void Lowering::make_ready_for_backward(LayerIndex head) {
   if (execution_.recompute.empty()) return;
   const LayerIndex last = state(head).fusion.last();

@@ -16,7 +16,7 @@ constexpr std::int64_t padded_slice(std::int64_t elements) {
 /// A kernel over a flat buffer.
 Kernel flat_kernel(KernelKind kind, std::int64_t elements);
 
-/// The optimizer's step (LARS: of tensors with a trust ratio).
+/// The optimizer's op (LARS: of tensors with a trust ratio).
 KernelKind update_kernel(OptimizerKind optimizer);
 
 }  // namespace stratplan

@@ -68,9 +68,9 @@ class ParameterSchedule {
               PassSink& passes) const;
   /// The bucket's gradients are complete: each member gets the sum of its share.
   void reduce_to_shares(const Bucket& bucket, LayerIndex layer, PassSink& passes) const;
-  /// The optimizer's step over a bucket. Not LARS.
+  /// The optimizer's op over a bucket. Not LARS.
   void update(const Bucket& bucket, PassSink& passes) const;
-  /// LARS's step over one tensor, and the norms that it takes: this rank's terms, or all.
+  /// LARS's op over one tensor, and the norms that it takes: this rank's terms, or all.
   void update(const BucketSlice& slice, PassSink& passes) const;
   void begin_norms(std::int64_t tensors, PassSink& passes) const;
   void take_norms(const BucketSlice& slice, PassSink& passes) const;
@@ -81,14 +81,14 @@ class ParameterSchedule {
                    PassSink& passes) const;
   void average(const Site& site, PassSink& passes) const;
   void unscale(const Bucket& bucket, PassSink& passes) const;
-  /// Before and behind all unscale(): once a step.
+  /// Before and behind all unscale(): once an op.
   void begin_overflows(PassSink& passes) const;
   void sum_overflows(PassSink& passes) const;
   void adjust_loss_scale(PassSink& passes) const;
 
   /// Buffers of a parameter's size that the optimizer keeps.
   int states() const;
-  /// What lives from step to step of it, but for narrow copies.
+  /// What lives from op to op of it, but for narrow copies.
   Bytes persistent(const Bucket& bucket) const;
 
  private:

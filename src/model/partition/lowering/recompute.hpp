@@ -4,7 +4,7 @@
 //
 // Naming a layer names those before it in its block (block.hpp), for they would be kept for its sake alone. Inputs that another block makes are kept if that
 // layer is not named; if it is, it is made again first, and so on: a run of blocks whose outputs are named is made again from what lies before it. Data are
-// loaded again, for they are at hand until the step's end.
+// loaded again, for they are at hand until the op's end.
 //
 //   conv1 bn1 relu1 | conv2 bn2 relu2 | fc          kept                          made again, before the backward phase of
 //   nothing named                                   conv1, relu1, conv2, relu2    -

@@ -11,7 +11,7 @@ namespace stratplan {
 namespace {
 
 /// What a kind of kernel works on: activations or their gradients, whose type is Kernel::type then;
-/// what training changes from step to step; anything else.
+/// what training changes from op to op; anything else.
 enum class Domain : std::uint8_t { Activations, Update, Other };
 
 struct KindRow {

@@ -87,7 +87,7 @@
 // rounds what it stores.
 //   Convert                     source (F32)                 destination (of Kernel::type)
 // Where the loss is scaled (`scaled`), as gradients in F16 need it:
-//   losses                      last: scaling (F64, [2]: the scale, and steps since it changed or a
+//   losses                      last: scaling (F64, [2]: the scale, and ops since it changed or a
 //                               gradient overflowed)
 //   Unscale                     gradient, scaling, overflows gradient, overflows (F64 scalar: what
 //                                                            is no number is added), in place

@@ -159,7 +159,7 @@ struct RunningAverageAttributes {
                           const RunningAverageAttributes&) = default;
 };
 
-/// Of an optimizer; its rates come with the step (KernelContext).
+/// Of an optimizer; its rates come with the op (KernelContext).
 struct OptimizerAttributes {
   bool scaled = false;  ///< the loss is: overflows are read
 

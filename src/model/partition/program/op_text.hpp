@@ -1,5 +1,5 @@
 #pragma once
-// A step in words, for messages: "conv_forward of conv1", "backward exchange with ranks 0, 2 for relu1".
+// An op in words, for messages: "conv_forward of conv1", "backward exchange with ranks 0, 2 for relu1".
 #include <string>
 
 #include "model/network/network.hpp"
@@ -7,7 +7,7 @@
 
 namespace stratplan {
 
-/// `rank`: whose step it is; peers are the others.
-std::string to_text(const Step& step, const Network& network, int rank);
+/// `rank`: whose op it is; peers are the others.
+std::string to_text(const Op& op, const Network& network, int rank);
 
 }  // namespace stratplan

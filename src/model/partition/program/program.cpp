@@ -40,10 +40,10 @@ std::string ParameterSlice::name(const Network& network) const {
   return fmt::format("{}.{}", network.layer(layer).name, names[static_cast<std::size_t>(what)]);
 }
 
-std::vector<LoadStep> loads_of(const Program& program) {
-  std::vector<LoadStep> loads;
-  for (const Step& step : program.steps) {
-    const auto* load = std::get_if<LoadStep>(&step.body);
+std::vector<LoadOp> loads_of(const Program& program) {
+  std::vector<LoadOp> loads;
+  for (const Op& op : program.ops) {
+    const auto* load = std::get_if<LoadOp>(&op.body);
     if (load && std::find(loads.begin(), loads.end(), *load) == loads.end()) loads.push_back(*load);
   }
   return loads;
@@ -56,50 +56,50 @@ constexpr std::int64_t aligned(std::int64_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-std::vector<BufferId> messages_of(const Step& step) {
+std::vector<BufferId> messages_of(const Op& op) {
   std::vector<BufferId> buffers;
-  if (!std::holds_alternative<ExchangeStep>(step.body)) return buffers;
-  buffers.insert(buffers.end(), step.reads.begin(), step.reads.end());
-  buffers.insert(buffers.end(), step.writes.begin(), step.writes.end());
+  if (!std::holds_alternative<ExchangeOp>(op.body)) return buffers;
+  buffers.insert(buffers.end(), op.reads.begin(), op.reads.end());
+  buffers.insert(buffers.end(), op.writes.begin(), op.writes.end());
   return buffers;
 }
 
-int last_of_its_layer(const Program& program, int step) {
+int last_of_its_layer(const Program& program, int op) {
   const auto same = [&](int other) {
-    const Step &a = program.steps[static_cast<std::size_t>(step)],
-               &b = program.steps[static_cast<std::size_t>(other)];
+    const Op &a = program.ops[static_cast<std::size_t>(op)],
+               &b = program.ops[static_cast<std::size_t>(other)];
     return a.layer == b.layer && a.phase == b.phase;
   };
-  while (step + 1 < static_cast<int>(program.steps.size()) && same(step + 1)) ++step;
-  return step;
+  while (op + 1 < static_cast<int>(program.ops.size()) && same(op + 1)) ++op;
+  return op;
 }
 
 /// Beside kernels, messages are on their way until the layer that they are for is done: the kernels meanwhile do not write where they are.
 void find_lifetimes(Program& program) {
-  for (Buffer& buffer : program.buffers) buffer.first_step = buffer.last_step = -1;
-  const auto touch = [&](BufferId id, int step) {
+  for (Buffer& buffer : program.buffers) buffer.first_op = buffer.last_op = -1;
+  const auto touch = [&](BufferId id, int op) {
     for (; id >= 0; id = program.buffer(id).inside) {
       Buffer& buffer = program.buffer(id);
-      if (buffer.first_step < 0) buffer.first_step = step;
-      buffer.last_step = std::max(buffer.last_step, step);
+      if (buffer.first_op < 0) buffer.first_op = op;
+      buffer.last_op = std::max(buffer.last_op, op);
     }
   };
-  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
-    for (const BufferId id : program.steps[static_cast<std::size_t>(i)].reads) touch(id, i);
-    for (const BufferId id : program.steps[static_cast<std::size_t>(i)].writes) touch(id, i);
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    for (const BufferId id : program.ops[static_cast<std::size_t>(i)].reads) touch(id, i);
+    for (const BufferId id : program.ops[static_cast<std::size_t>(i)].writes) touch(id, i);
   }
   if (program.concurrent_tracks)
-    for (int i = 0; i < static_cast<int>(program.steps.size()); ++i)
-      for (const BufferId id : messages_of(program.steps[static_cast<std::size_t>(i)]))
+    for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
+      for (const BufferId id : messages_of(program.ops[static_cast<std::size_t>(i)]))
         touch(id, last_of_its_layer(program, i));
-  // The loss is read after the last step.
-  if (program.loss >= 0) touch(program.loss, static_cast<int>(program.steps.size()));
+  // The loss is read after the last op.
+  if (program.loss >= 0) touch(program.loss, static_cast<int>(program.ops.size()));
 }
 
-/// Where a buffer lies, from its first step to its last.
+/// Where a buffer lies, from its first op to its last.
 struct Placed {
   std::int64_t offset, end;
-  int first_step, last_step;
+  int first_op, last_op;
 };
 
 /// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time. `placed` is ascending in offset.
@@ -107,7 +107,7 @@ std::int64_t lowest_offset(const std::vector<Placed>& placed, const Buffer& buff
   const std::int64_t bytes = aligned(buffer.bytes().value);
   std::int64_t offset = 0;
   for (const Placed& other : placed) {
-    if (buffer.first_step > other.last_step || other.first_step > buffer.last_step) continue;
+    if (buffer.first_op > other.last_op || other.first_op > buffer.last_op) continue;
     if (offset + bytes <= other.offset) break;
     offset = std::max(offset, other.end);
   }
@@ -126,7 +126,7 @@ void plan_buffers(Program& program) {
     if (buffer.persistent) {
       buffer.offset = program.persistent;
       program.persistent += Bytes{aligned(buffer.bytes().value)};
-    } else if (buffer.first_step >= 0) {
+    } else if (buffer.first_op >= 0) {
       transient.push_back(id);
     }
   }
@@ -138,7 +138,7 @@ void plan_buffers(Program& program) {
     Buffer& buffer = program.buffer(id);
     buffer.offset = {lowest_offset(placed, buffer)};
     const Placed here{buffer.offset.value, buffer.offset.value + aligned(buffer.bytes().value),
-                      buffer.first_step, buffer.last_step};
+                      buffer.first_op, buffer.last_op};
     program.arena = std::max(program.arena, Bytes{here.end});
     placed.insert(std::ranges::upper_bound(placed, here.offset, {}, &Placed::offset), here);
   }
@@ -146,13 +146,13 @@ void plan_buffers(Program& program) {
 
 namespace {
 
-/// Bytes that a step touches: of the persistent memory or of the arena.
+/// Bytes that an op touches: of the persistent memory or of the arena.
 struct Access {
   bool persistent;
   std::int64_t begin, end;
 };
 
-Access access_of(const Program& program, BufferId id, const CollectiveStep* collective) {
+Access access_of(const Program& program, BufferId id, const CollectiveOp* collective) {
   Access access{program.buffer(id).persistent, 0, program.buffer(id).bytes().value};
   if (collective && collective->op == Collective::AllReduce) {
     access.begin = collective->begin * size_of(collective->type);
@@ -165,18 +165,18 @@ Access access_of(const Program& program, BufferId id, const CollectiveStep* coll
   return access;
 }
 
-/// Of each byte of a memory, the step that wrote it last and those that have read it since: in segments of bytes that have the same history.
+/// Of each byte of a memory, the op that wrote it last and those that have read it since: in segments of bytes that have the same history.
 class History {
  public:
-  /// Appends the steps that `step` must follow.
-  void read(const Access& access, int step, std::vector<int>& after) {
+  /// Appends the ops that `op` must follow.
+  void read(const Access& access, int op, std::vector<int>& after) {
     each_segment(access, [&](Segment& segment) {
       if (segment.writer >= 0) after.push_back(segment.writer);
-      if (segment.readers.empty() || segment.readers.back() != step)
-        segment.readers.push_back(step);
+      if (segment.readers.empty() || segment.readers.back() != op)
+        segment.readers.push_back(op);
     });
   }
-  void write(const Access& access, int step, std::vector<int>& after) {
+  void write(const Access& access, int op, std::vector<int>& after) {
     if (access.begin >= access.end) return;
     each_segment(access, [&](const Segment& segment) {
       if (segment.writer >= 0) after.push_back(segment.writer);
@@ -185,7 +185,7 @@ class History {
     // Whatever touches these bytes later waits for the write, which waits for what came before.
     const auto first = segments_.find(access.begin);
     segments_.erase(std::next(first), segments_.lower_bound(access.end));
-    first->second = {step, {}};
+    first->second = {op, {}};
   }
 
  private:
@@ -215,17 +215,17 @@ class History {
 }  // namespace
 
 std::vector<std::vector<int>> dependences(const Program& program) {
-  std::vector<std::vector<int>> after(program.steps.size());
+  std::vector<std::vector<int>> after(program.ops.size());
   std::array<History, 2> memories;  // the arena, and what is persistent
-  for (int i = 0; i < static_cast<int>(program.steps.size()); ++i) {
-    const Step& step = program.steps[static_cast<std::size_t>(i)];
-    const auto* collective = std::get_if<CollectiveStep>(&step.body);
+  for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
+    const Op& op = program.ops[static_cast<std::size_t>(i)];
+    const auto* collective = std::get_if<CollectiveOp>(&op.body);
     std::vector<int>& mine = after[static_cast<std::size_t>(i)];
-    for (const BufferId id : step.reads) {
+    for (const BufferId id : op.reads) {
       const Access access = access_of(program, id, collective);
       memories[access.persistent].read(access, i, mine);
     }
-    for (const BufferId id : step.writes) {
+    for (const BufferId id : op.writes) {
       const Access access = access_of(program, id, collective);
       memories[access.persistent].write(access, i, mine);
     }

@@ -34,33 +34,33 @@ struct Buffer {
       region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
   LayerIndex layer = -1;
   bool persistent =
-      false;             ///< lives from step to step (parameters, optimizer state, their gradients)
+      false;             ///< lives from op to op (parameters, optimizer state, their gradients)
   BufferId inside = -1;  ///< a slice of that buffer, at `offset` bytes from its start
-  int first_step = -1;   ///< lifetime within an iteration, from plan_buffers
-  int last_step = -1;
+  int first_op = -1;   ///< lifetime within an iteration, from plan_buffers
+  int last_op = -1;
   Bytes offset{};  ///< in the arena (or within `inside`), from plan_buffers
 
   Bytes bytes() const { return {region.elements() * size_of(type)}; }
 };
 
 enum class Phase : int { Forward, Backward, Update };
-/// Tracks on which a device could run steps side by side. A machine without such concurrency runs them in program order.
+/// Tracks on which a device could run ops side by side. A machine without such concurrency runs them in program order.
 enum class Track : int { Compute, Halo, Gradient };
 
 /// Runs a kernel. `region` and `global` place the output in its global tensor (random numbers are keyed by global index).
-struct ComputeStep {
+struct ComputeOp {
   Kernel kernel;
   Region region;
   Shape global;
 };
 
 /// Fills a buffer from the data source: samples of the input layer, labels or targets. No rank reads more than `region`.
-struct LoadStep {
+struct LoadOp {
   enum class What : int { Samples, Labels, Targets } what = What::Samples;
   Region region;
   Shape global;
   std::int64_t classes = 0;  ///< Labels: their number
-  friend bool operator==(const LoadStep&, const LoadStep&) = default;
+  friend bool operator==(const LoadOp&, const LoadOp&) = default;
 };
 
 /// Place in Program::ways; 0: the communicator's own.
@@ -74,7 +74,7 @@ struct Message {
 };
 
 /// Point-to-point messages, all at once; completes when all have.
-struct ExchangeStep {
+struct ExchangeOp {
   std::vector<Message> sends;
   std::vector<Message> receives;
   int tag = 0;  ///< the same on all ranks, distinct for each edge and direction
@@ -86,7 +86,7 @@ std::string_view name_of(Collective collective);
 
 /// A collective over `group` (ascending ranks). AllReduce is in place over elements [begin, begin + count) of the one written buffer;
 /// ReduceScatter and AllGather move `counts[i]` elements to or from the i-th member, concatenated in that order in the longer buffer.
-struct CollectiveStep {
+struct CollectiveOp {
   Collective op = Collective::AllReduce;
   std::vector<int> group;
   DataType type = DataType::F32;
@@ -97,19 +97,19 @@ struct CollectiveStep {
   Bytes bytes() const { return {count * size_of(type)}; }
 };
 
-struct Step {
+struct Op {
   LayerIndex layer = -1;     ///< that it is attributed to
-  LayerIndex producer = -1;  ///< of an edge's steps: whose tensor moves; -1 otherwise
+  LayerIndex producer = -1;  ///< of an edge's ops: whose tensor moves; -1 otherwise
   Phase phase = Phase::Forward;
   Track track = Track::Compute;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
-  std::variant<ComputeStep, LoadStep, ExchangeStep, CollectiveStep> body;
+  std::variant<ComputeOp, LoadOp, ExchangeOp, CollectiveOp> body;
 };
 
-inline bool communicates(const Step& step) {
-  return std::holds_alternative<ExchangeStep>(step.body) ||
-         std::holds_alternative<CollectiveStep>(step.body);
+inline bool communicates(const Op& op) {
+  return std::holds_alternative<ExchangeOp>(op.body) ||
+         std::holds_alternative<CollectiveOp>(op.body);
 }
 
 /// A parameter tensor of a layer as one rank holds it.
@@ -145,16 +145,16 @@ struct Program {
   int rank = 0;
   int ranks = 1;
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;  ///< in the order in which a device without concurrent tracks runs them
+  std::vector<Op> ops;  ///< in the order in which a device without concurrent tracks runs them
   std::map<std::string, std::string> implementations;  ///< Execution's
   std::vector<std::string> ways{std::string()};        ///< by WayId
   int sharding = 0;  ///< Execution's: from which stage on what of a parameter is shared out
   bool concurrent_tracks =
-      false;  ///< communication goes on beside the kernels, up to the step that depends on it
+      false;  ///< communication goes on beside the kernels, up to the op that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
   BufferId loss_scale =
-      -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many steps (runtime/device/loss_scaling.hpp)
+      -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many ops (runtime/device/loss_scaling.hpp)
   BufferId loss =
       -1;  ///< F64 scalar: this iteration's loss, complete after the forward phase on every rank that the loss layer lies on
   Bytes arena{};  ///< bytes for the buffers that are not persistent, from plan_buffers
@@ -170,9 +170,9 @@ struct Program {
 void plan_buffers(Program& program);
 
 /// The loads of a program, each once.
-std::vector<LoadStep> loads_of(const Program& program);
+std::vector<LoadOp> loads_of(const Program& program);
 
-/// Steps that must have finished before each step may start: earlier ones that touch bytes in common, at least one of the two writing, but for those that a step in
+/// Ops that must have finished before each op may start: earlier ones that touch bytes in common, at least one of the two writing, but for those that an op in
 /// between which writes the same bytes has waited for. Requires placed buffers; for machines with concurrent tracks.
 std::vector<std::vector<int>> dependences(const Program& program);
 

@@ -35,14 +35,14 @@ WayId find_way(const Program& program, const Ways& ways, const std::string& tran
 
 }  // namespace
 
-std::map<int, BytesBothWays> bytes_by_peer(const ExchangeStep& exchange) {
+std::map<int, BytesBothWays> bytes_by_peer(const ExchangeOp& exchange) {
   std::map<int, BytesBothWays> peers;
   for (const Message& message : exchange.sends) peers[message.peer].out += message.bytes;
   for (const Message& message : exchange.receives) peers[message.peer].in += message.bytes;
   return peers;
 }
 
-std::string transfer_key(const CollectiveStep& collective, const Topology& placement) {
+std::string transfer_key(const CollectiveOp& collective, const Topology& placement) {
   return collective_key(collective.op, collective.type, shape_of(collective.group, placement),
                         placement.size());
 }
@@ -64,11 +64,11 @@ std::string to_text(const Ways::BySize& ways) {
 void take_ways(Program& program, const Ways& ways) {
   if (ways.transfers.empty()) return;
   program.ways = names_of(ways);
-  for (Step& step : program.steps) {
-    if (auto* collective = std::get_if<CollectiveStep>(&step.body))
+  for (Op& op : program.ops) {
+    if (auto* collective = std::get_if<CollectiveOp>(&op.body))
       collective->way =
           find_way(program, ways, transfer_key(*collective, ways.placement), collective->bytes());
-    auto* exchange = std::get_if<ExchangeStep>(&step.body);
+    auto* exchange = std::get_if<ExchangeOp>(&op.body);
     if (exchange == nullptr) continue;
     const std::map<int, BytesBothWays> peers = bytes_by_peer(*exchange);
     for (auto* messages : {&exchange->sends, &exchange->receives}) {

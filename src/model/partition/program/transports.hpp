@@ -12,14 +12,14 @@ namespace stratplan {
 struct BytesBothWays {
   Bytes out{}, in{};
 };
-std::map<int, BytesBothWays> bytes_by_peer(const ExchangeStep& exchange);
+std::map<int, BytesBothWays> bytes_by_peer(const ExchangeOp& exchange);
 
 /// What messages between two ranks are called in Ways::transfers: "messages" between ranks that
 /// meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
 /// across" between ranks that meet further out.
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement);
 /// What a collective is called there: collective_key (group_shape.hpp).
-std::string transfer_key(const CollectiveStep& collective, const Topology& placement);
+std::string transfer_key(const CollectiveOp& collective, const Topology& placement);
 
 /// "mpi from 0 bytes, nccl from 4096 bytes"
 std::string to_text(const Ways::BySize& ways);
