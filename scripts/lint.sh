@@ -5,8 +5,8 @@
 #   scripts/lint.sh --since COMMIT           clang-tidy of what changed since, default HEAD~1
 #   scripts/lint.sh --part K/N               clang-tidy of every N-th source, beginning with the K-th
 #
-# clang-tidy reads the compile commands of build/dev, which `cmake --preset dev` writes. A header is
-# looked at through a source that includes it. --seconds S ends the look at what changed after that time
+# clang-tidy reads the compile commands of build/lint, in which each source is compiled on its own, so that
+# it also shows that headers stand alone. A header is looked at through a source that includes it. --seconds S ends the look at what changed after that time
 # and says what is left.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,12 +23,13 @@ while [[ $# -gt 0 ]]; do
     *) echo "lint.sh: unknown argument $1" >&2; exit 2 ;;
   esac
 done
-[[ -f build/dev/compile_commands.json ]] || { echo "lint.sh: first cmake --preset dev" >&2; exit 5; }
+mkdir -p build
+cmake --preset lint >build/lint.log 2>&1 && cmake --build build/lint --target generated_sources >>build/lint.log 2>&1 || { cat build/lint.log; exit 5; }
 
 # What is compiled here: optional parts whose packages are missing are not.
 compiled=$(mktemp)
 trap 'rm -f "$compiled"' EXIT
-sed -n "s|^ *\"file\": \"$PWD/\(src/.*\.cpp\)\".*|\1|p" build/dev/compile_commands.json | sort -u >"$compiled"
+sed -n "s|^ *\"file\": \"$PWD/\(src/.*\.cpp\)\".*|\1|p" build/lint/compile_commands.json | sort -u >"$compiled"
 
 # A source stands for itself, a header for its own source or else the first that includes it.
 source_of() {
@@ -51,7 +52,7 @@ trap 'rm -f "$compiled" "$left"' EXIT
 tidy() {
   if ((END > 0 && $(date +%s) >= END)); then
     echo "$1" >>"$LEFT"
-  elif ! clang-tidy -p build/dev --quiet --warnings-as-errors='*' --extra-arg=-Wno-unused-command-line-argument --extra-arg=-Wno-unknown-pragmas --extra-arg=-Wno-unknown-warning-option "$1" 2>/dev/null; then
+  elif ! clang-tidy -p build/lint --quiet --warnings-as-errors='*' --extra-arg=-Wno-unused-command-line-argument --extra-arg=-Wno-unknown-pragmas --extra-arg=-Wno-unknown-warning-option "$1" 2>/dev/null; then
     echo "$1: clang-tidy objects"
     return 1
   fi

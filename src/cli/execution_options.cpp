@@ -76,7 +76,7 @@ Execution ExecutionOptions::execution(const Network& network) const {
   return execution;
 }
 
-FreeMeans ExecutionOptions::free(const OptimizerOptions& optimizer) const {
+FreeMemoryOptions ExecutionOptions::free(const OptimizerOptions& optimizer) const {
   return {
       .micro_batches = optimizer.accumulate == 0, .sharding = !sharding, .recompute = !recompute};
 }

@@ -26,7 +26,7 @@ struct ExecutionOptions {
   /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an optimizer that cannot work on shares.
   Execution execution(const Network& network) const;
   /// What was not said is for the planner to choose, micro-batches included.
-  FreeMeans free(const OptimizerOptions& optimizer) const;
+  FreeMemoryOptions free(const OptimizerOptions& optimizer) const;
 };
 
 }  // namespace stratplan

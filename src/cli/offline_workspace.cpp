@@ -21,7 +21,7 @@ constexpr std::size_t most_kept = 50000;
 /// Answers by Kernel::key(). The file: a line that says whose they are, then "BYTES KEY" in each.
 class Answers {
  public:
-  Answers(DescribedDevice device, std::filesystem::path file)
+  Answers(OfflineDevice device, std::filesystem::path file)
       : device_(std::move(device)), file_(std::move(file)) {
     read();
   }
@@ -72,7 +72,7 @@ class Answers {
     write_file_atomically(file_, text);
   }
 
-  DescribedDevice device_;
+  OfflineDevice device_;
   std::filesystem::path file_;
   std::mutex guard_;
   std::map<std::string, Bytes> known_, fresh_;
@@ -89,7 +89,7 @@ Kernel computed_in(Kernel kernel, Math math) {
 
 }  // namespace
 
-std::function<Bytes(const Kernel&)> remembering(DescribedDevice device,
+std::function<Bytes(const Kernel&)> remembering(OfflineDevice device,
                                                 const std::filesystem::path& file) {
   const auto answers = std::make_shared<Answers>(std::move(device), file);
   return [answers](const Kernel& kernel) { return answers->of(kernel); };
@@ -97,7 +97,7 @@ std::function<Bytes(const Kernel&)> remembering(DescribedDevice device,
 
 std::function<Bytes(const Kernel&)> workspace_there(const DeviceRates& device) {
   const bool tf32 = device.math == Math::Tf32;
-  const std::optional<DescribedDevice> described = described_device(device.name, tf32);
+  const std::optional<OfflineDevice> described = offline_device(device.name, tf32);
   if (!described) return {};
   return
       [workspace = remembering(

@@ -129,7 +129,7 @@ class Explaining {
         blocks_(fold(network)),
         ranks_(modelled_ranks(plan.ranks)),
         costs_(network, plan.execution, machine) {
-    if (is_wide(plan.ranks, machine)) {
+    if (is_large_scale(plan.ranks, machine)) {
       ranking_ = std::make_unique<ClosedRanking>(network, blocks_, plan, machine);
     } else {
       ranking_ = std::make_unique<LoweredRanking>(network, blocks_, plan.ranks, machine, costs_);
@@ -162,7 +162,7 @@ class Explaining {
     Plan changed = plan_;
     const std::vector<Decomposition> layers = spread(network_, block, alternative.decomposition);
     for (std::size_t i = 0; i < layers.size(); ++i) changed.layers[at(block.layers[i])] = layers[i];
-    alternative.played = predict(changed, network_, machine_);
+    alternative.simulated = predict(changed, network_, machine_);
   }
 
  private:
@@ -259,9 +259,9 @@ class Explaining {
     Alternative cost;
     for (const Program& program : block_programs(network_, block, root, plan_.execution, rank)) {
       for (const Op& op : program.ops) {
-        Seconds& part = op.producer >= 0              ? cost.redistribution
-                        : !communicates(op)           ? cost.compute
-                        : op.track == Track::Gradient ? cost.reduction
+        Seconds& part = op.producer >= 0                ? cost.redistribution
+                        : !communicates(op)             ? cost.compute
+                        : op.stream == Stream::Gradient ? cost.reduction
                                                         : cost.sums;
         part += seconds_of(op, program);
       }

@@ -17,9 +17,10 @@ struct Alternative {
   Seconds reduction{};  ///< of gradients; where they are shared out, also gathering parameters
   Seconds
       halo{};  ///< edges to neighbours whose tensors are cut alike: what windows reach beyond, and sums of gathered gradients
-  Seconds redistribution{};            ///< edges to neighbours whose tensors are cut otherwise
-  Bytes memory{};                      ///< what persists, and what the backward phase reads
-  std::optional<Prediction> played{};  ///< the whole plan with this decomposition here, simulated
+  Seconds redistribution{};  ///< edges to neighbours whose tensors are cut otherwise
+  Bytes memory{};            ///< what persists, and what the backward phase reads
+  std::optional<Prediction>
+      simulated{};  ///< the whole plan with this decomposition here, simulated
   Seconds total() const { return compute + sums + reduction + halo + redistribution; }
 };
 
@@ -32,7 +33,7 @@ struct BlockExplanation {
 };
 
 /// The blocks of a plan, each with up to `others` alternatives; of a plan that gives the layers of one block different decompositions, by the root's. Of few
-/// ranks candidates are ranked by their lowered programs; of many (wide_ranks) in closed form, and those shown are lowered on the ranks that stand for all.
+/// ranks candidates are ranked by their lowered programs; of many (large_scale_ranks) in closed form, and those shown are lowered on the ranks that stand for all.
 std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
                                       const MachineProfile& machine, std::size_t others);
 /// The block that holds this layer, which is no input; each alternative is also played through.

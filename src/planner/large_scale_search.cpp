@@ -23,11 +23,11 @@ using Assignment = std::vector<int>;
 constexpr double good_enough = 0.005;
 constexpr int most_weights = 16;
 
-class WideSearch {
+class LargeScaleSearch {
  public:
-  WideSearch(const Network& network, const std::vector<Block>& blocks, int ranks,
-             const MachineProfile& machine, const Execution& execution,
-             std::optional<Bytes> memory_limit)
+  LargeScaleSearch(const Network& network, const std::vector<Block>& blocks, int ranks,
+                   const MachineProfile& machine, const Execution& execution,
+                   std::optional<Bytes> memory_limit)
       : network_(network),
         blocks_(blocks),
         space_(machine.topology(ranks), usable_dims(network)),
@@ -38,7 +38,7 @@ class WideSearch {
     table_.fill_edges();
   }
 
-  WideOutcome run(const std::vector<LayerDecompositions>& known) {
+  LargeScaleResult run(const std::vector<LayerDecompositions>& known) {
     outcome_.candidates = table_.candidates();
     outcome_.rejections = table_.rejections();
     for (int node = 0; node < table_.nodes(); ++node)
@@ -120,17 +120,17 @@ class WideSearch {
   /// What is best under these weights, as far as it was found.
   std::optional<Assignment> search_with(const std::vector<double>& begins) {
     table_.set_objective({begins, hidden_, price_});
-    const auto bracketed = bracket(table_, seeds_, options_, few_);
-    if (!bracketed) return {};
+    const auto bounded = branch_and_bound(table_, seeds_, options_, few_);
+    if (!bounded) return {};
     // What fits is charged for no more memory than there is.
     lower_bound_ =
         std::max(lower_bound_,
-                 bracketed->lower_bound -
+                 bounded->lower_bound -
                      price_ * static_cast<double>(options_.memory_limit.value_or(Bytes{0}).value));
-    seeds_.push_back(bracketed->assignment);
-    keep(bracketed->assignment);
-    if (gap() > good_enough) keep(polished(bracketed->assignment));
-    return bracketed->assignment;
+    seeds_.push_back(bounded->assignment);
+    keep(bounded->assignment);
+    if (gap() > good_enough) keep(polished(bounded->assignment));
+    return bounded->assignment;
   }
 
   void keep(const Assignment& assignment) {
@@ -243,7 +243,7 @@ class WideSearch {
     for (int node = 0; node < table_.nodes(); ++node) {
       const Decomposition& root = layers[at(blocks_[at(node)].root())];
       const auto grid = root.grid.ranks() == space_.ranks() ? space_.find(root.grid) : std::nullopt;
-      const auto candidate = grid ? table_.find(node, *grid, root.landing) : std::nullopt;
+      const auto candidate = grid ? table_.find(node, *grid, root.output_layout) : std::nullopt;
       if (!candidate) return;
       assignment.push_back(*candidate);
     }
@@ -286,22 +286,25 @@ class WideSearch {
     for (int node = 0; node < table_.nodes(); ++node) {
       std::vector<int>& few = few_.emplace_back();
       for (const std::size_t grid : simple)
-        for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce})
-          if (const auto candidate = table_.find(node, grid, landing)) few.push_back(*candidate);
+        for (const OutputLayout output_layout :
+             {OutputLayout::ReduceScatter, OutputLayout::AllReduce})
+          if (const auto candidate = table_.find(node, grid, output_layout))
+            few.push_back(*candidate);
       std::ranges::sort(few);
     }
   }
 
   /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat the work.
   std::optional<int> nearest(int node, std::size_t grid) const {
-    if (const auto candidate = table_.find(node, grid, Landing::ReduceScatter)) return candidate;
+    if (const auto candidate = table_.find(node, grid, OutputLayout::ReduceScatter))
+      return candidate;
     constexpr std::array<DimSet, 3> groups{DimSet{Dim::D, Dim::H, Dim::W}, DimSet{Dim::F, Dim::C},
                                            DimSet{Dim::F, Dim::C, Dim::D, Dim::H, Dim::W}};
     for (const DimSet dims : groups) {
       const auto fewer =
           space_.find(repeated(space_.outer(grid), dims), repeated(space_.inner(grid), dims));
       if (!fewer) continue;
-      if (const auto candidate = table_.find(node, *fewer, Landing::ReduceScatter))
+      if (const auto candidate = table_.find(node, *fewer, OutputLayout::ReduceScatter))
         return candidate;
     }
     return {};
@@ -328,20 +331,20 @@ class WideSearch {
   GridSpace space_;
   ClosedTable table_;
   double hidden_;
-  BracketOptions options_;
+  BranchAndBoundOptions options_;
   std::vector<Assignment> seeds_;
   std::vector<std::vector<int>> few_;
   std::vector<Found> found_;
   std::vector<Assignment> cuts_;  ///< plans that tell which weights are of use
   double price_ = 0;              ///< of memory, seconds per byte
   double lower_bound_ = 0;
-  WideOutcome outcome_;
+  LargeScaleResult outcome_;
 };
 
 }  // namespace
 
-bool is_wide(int ranks, const MachineProfile& machine) {
-  return ranks >= wide_ranks && machine.kernels.empty();
+bool is_large_scale(int ranks, const MachineProfile& machine) {
+  return ranks >= large_scale_ranks && machine.kernels.empty();
 }
 
 void fill(ClosedTable& table) {
@@ -362,11 +365,12 @@ std::vector<Dim> usable_dims(const Network& network) {
   return dims;
 }
 
-WideOutcome search_widely(const Network& network, const std::vector<Block>& blocks, int ranks,
-                          const MachineProfile& machine, const Execution& execution,
-                          std::optional<Bytes> memory_limit,
-                          const std::vector<LayerDecompositions>& known) {
-  return WideSearch(network, blocks, ranks, machine, execution, memory_limit).run(known);
+LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
+                                       int ranks, const MachineProfile& machine,
+                                       const Execution& execution,
+                                       std::optional<Bytes> memory_limit,
+                                       const std::vector<LayerDecompositions>& known) {
+  return LargeScaleSearch(network, blocks, ranks, machine, execution, memory_limit).run(known);
 }
 
 }  // namespace stratplan

@@ -30,9 +30,9 @@ LayoutEstimate LayoutEstimates::of_block(std::size_t block, const Decomposition&
   const auto [found, fresh] = known_.try_emplace({classes_[block], root});
   if (!fresh) return found->second;
   const BlockPieces pieces =
-      BlockModel(network_, blocks_[block], execution_, machine_).pieces(root);
+      ClosedFormBlockCost(network_, blocks_[block], execution_, machine_).pieces(root);
   const Seconds kernels = pieces.forward + pieces.backward + pieces.update;
-  Seconds step = kernels + machine_.step_overhead.median * static_cast<double>(pieces.steps);
+  Seconds step = kernels + machine_.step_overhead.median * static_cast<double>(pieces.ops);
   for (const BlockCollective& collective : pieces.collectives) step += price(collective, root.grid);
   return found->second = {step, kernels, pieces.persistent + pieces.saved};
 }
@@ -61,10 +61,10 @@ GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective,
 namespace {
 
 /// What a block makes again, and data that it loads again.
-std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex remade,
+std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex recomputed,
                                   const std::set<std::string>& all) {
   std::vector<std::string> names;
-  if (remade >= 0) names.push_back(network.layer(remade).name);
+  if (recomputed >= 0) names.push_back(network.layer(recomputed).name);
   for (const LayerIndex layer : block.layers)
     for (const LayerIndex input : network.layer(layer).inputs)
       if (network.layer(input).is_data() && all.contains(network.layer(input).name))
@@ -81,14 +81,14 @@ std::vector<Remaking> remakings(const Network& network, const std::vector<Block>
   all.recompute = layers_to_recompute(network);
   LayoutEstimates keeping(network, blocks, execution, machine),
       remaking(network, blocks, all, machine);
-  const std::vector<LayerIndex> remade = recomputable(network, blocks);
+  const std::vector<LayerIndex> recomputed = recomputable(network, blocks);
   std::vector<Remaking> found;
   for (std::size_t block = 0; block < blocks.size(); ++block) {
     const Decomposition& root = layers[static_cast<std::size_t>(blocks[block].root())];
     const LayoutEstimate kept = keeping.of_block(block, root),
                          made = remaking.of_block(block, root);
     if (kept.memory <= made.memory) continue;
-    found.push_back({names_of(network, blocks[block], remade[block], all.recompute),
+    found.push_back({names_of(network, blocks[block], recomputed[block], all.recompute),
                      kept.memory - made.memory, made.step - kept.step});
   }
   const auto yield = [](const Remaking& one) {

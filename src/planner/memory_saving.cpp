@@ -60,7 +60,7 @@ std::set<std::string> first_of(const std::vector<Remaking>& all, std::size_t cou
 
 }  // namespace
 
-std::string means_text(const Plan& plan) {
+std::string memory_options_text(const Plan& plan) {
   constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state",
                               "parameters, gradients and the optimizer's state"};
   std::vector<std::string> means;
@@ -76,12 +76,12 @@ std::string means_text(const Plan& plan) {
 
 Seconds MemoryChoices::Choice::step_within(Bytes limit) const {
   if (kept.memory <= limit) return kept.step;
-  return kept.step +
-         (remade.step - kept.step) * ((kept.memory - limit) / (kept.memory - remade.memory));
+  return kept.step + (recomputed.step - kept.step) *
+                         ((kept.memory - limit) / (kept.memory - recomputed.memory));
 }
 
 MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
-                             const Execution& execution, const FreeMeans& free)
+                             const Execution& execution, const FreeMemoryOptions& free)
     : network_(network),
       ranks_(ranks),
       machine_(machine),
@@ -190,11 +190,12 @@ std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v,
     const Execution keeping = execution_of(variant.network, sharding, false),
                     remaking = execution_of(variant.network, sharding, free_.recompute);
     LayoutEstimates kept(variant.network, variant.blocks, keeping, machine_),
-        remade(variant.network, variant.blocks, remaking, machine_);
+        recomputed(variant.network, variant.blocks, remaking, machine_);
     for (std::size_t layout = first; layout < variant.layouts.size(); ++layout) {
       const LayerDecompositions& layers = variant.layouts[layout].layers;
       const LayoutEstimate whole = kept.of(layers);
-      found.push_back({v, layout, sharding, whole, free_.recompute ? remade.of(layers) : whole});
+      found.push_back(
+          {v, layout, sharding, whole, free_.recompute ? recomputed.of(layers) : whole});
     }
   }
   return found;
@@ -212,7 +213,7 @@ bool MemoryChoices::fits_as_given(Bytes limit) const {
 std::vector<MemoryChoices::Choice> MemoryChoices::promising(Bytes limit) const {
   std::vector<Choice> found;
   std::ranges::copy_if(choices_, std::back_inserter(found),
-                       [&](const Choice& choice) { return choice.remade.memory <= limit; });
+                       [&](const Choice& choice) { return choice.recomputed.memory <= limit; });
   std::ranges::stable_sort(found, {},
                            [&](const Choice& choice) { return choice.step_within(limit); });
   return found;
@@ -221,7 +222,7 @@ std::vector<MemoryChoices::Choice> MemoryChoices::promising(Bytes limit) const {
 std::vector<MemoryChoices::Choice> MemoryChoices::leanest() const {
   std::vector<Choice> found = choices_;
   std::ranges::stable_sort(found, {}, [](const Choice& choice) {
-    return std::pair(choice.remade.memory, choice.variant);
+    return std::pair(choice.recomputed.memory, choice.variant);
   });
   if (found.size() > looked_at) found.resize(looked_at);
   return found;
@@ -231,14 +232,14 @@ std::vector<MemoryChoices::Point> MemoryChoices::estimated_front() const {
   std::vector<Point> points;
   for (const Choice& choice : choices_) {
     for (const double part : {0.0, 0.5, 1.0}) {
-      if (part > 0 && choice.remade.memory == choice.kept.memory) break;
-      points.push_back(
-          {choice,
-           part,
-           choice.kept.step + (choice.remade.step - choice.kept.step) * part,
-           {choice.kept.memory.value +
-            std::llround(static_cast<double>((choice.remade.memory - choice.kept.memory).value) *
-                         part)}});
+      if (part > 0 && choice.recomputed.memory == choice.kept.memory) break;
+      points.push_back({choice,
+                        part,
+                        choice.kept.step + (choice.recomputed.step - choice.kept.step) * part,
+                        {choice.kept.memory.value +
+                         std::llround(static_cast<double>(
+                                          (choice.recomputed.memory - choice.kept.memory).value) *
+                                      part)}});
     }
   }
   std::ranges::stable_sort(points, {},
@@ -275,7 +276,7 @@ Bytes MemoryChoices::peak_of(const Plan& plan, const Network& network) const {
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_of(plan, variant.network);
-  if (kept <= limit || choice.remade.memory == choice.kept.memory) return kept;
+  if (kept <= limit || choice.recomputed.memory == choice.kept.memory) return kept;
   const std::vector<Remaking> all =
       remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
   const auto peak_with = [&](std::size_t count) {
@@ -310,14 +311,14 @@ MemoryChoices::Outcome MemoryChoices::play(const Choice& choice, Bytes limit) co
 MemoryChoices::Outcome MemoryChoices::play(const Point& point) const {
   const Variant& variant = variants_[point.choice.variant];
   Plan plan = plan_of(point.choice);
-  if (point.remade > 0 && point.choice.remade.memory < point.choice.kept.memory) {
+  if (point.recomputed > 0 && point.choice.recomputed.memory < point.choice.kept.memory) {
     const std::vector<Remaking> all =
         remakings(variant.network, variant.blocks, plan.layers, plan.execution, machine_);
     Bytes saved{}, whole{};
     for (const Remaking& one : all) whole += one.saved;
     std::size_t count = 0;
     while (count < all.size() &&
-           static_cast<double>(saved.value) < point.remade * static_cast<double>(whole.value))
+           static_cast<double>(saved.value) < point.recomputed * static_cast<double>(whole.value))
       saved += all[count++].saved;
     plan.execution.recompute = first_of(all, count);
   }
@@ -328,7 +329,7 @@ MemoryChoices::Outcome MemoryChoices::play(const Point& point) const {
 
 Considered MemoryChoices::named(const Choice& choice, Plan plan) const {
   std::string name = fmt::format("{}, {}", variants_[choice.variant].layouts[choice.layout].name,
-                                 means_text(plan));
+                                 memory_options_text(plan));
   return {std::move(name), {}, std::move(plan), {}};
 }
 
@@ -368,10 +369,10 @@ void MemoryChoices::play_promising(Bytes limit) {
     const std::vector<Outcome> outcomes = play_all(some, limit);
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < some.size(); ++i)
-      least = std::min(least, outcomes[i].memory / some[i].remade.memory);
+      least = std::min(least, outcomes[i].memory / some[i].recomputed.memory);
     beyond = std::max(beyond, least);
     std::erase_if(left, [&](const Choice& choice) {
-      return static_cast<double>(choice.remade.memory.value) * beyond >
+      return static_cast<double>(choice.recomputed.memory.value) * beyond >
              static_cast<double>(limit.value);
     });
   }
@@ -430,7 +431,7 @@ void MemoryChoices::trace_front() {
   add_leanest_layouts();
   std::vector<Point> points = estimated_front();
   for (const Choice& choice : leanest())
-    points.push_back({choice, 1, choice.remade.step, choice.remade.memory});
+    points.push_back({choice, 1, choice.recomputed.step, choice.recomputed.memory});
   std::vector<Outcome> outcomes(points.size());
   in_parallel(points.size(), [&](std::size_t i) { outcomes[i] = play(points[i]); });
   keep(outcomes);

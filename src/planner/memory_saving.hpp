@@ -16,7 +16,7 @@
 namespace stratplan {
 
 /// "16 micro-batches, gradients and the optimizer's state shared out, 3 layers made again"; of a plan that does nothing of this kind "no other means".
-std::string means_text(const Plan& plan);
+std::string memory_options_text(const Plan& plan);
 
 class MemoryChoices {
  public:
@@ -31,7 +31,7 @@ class MemoryChoices {
 
   /// All but `free` must outlive this. What is not free stays as `network` and `execution` say. Throws InfeasibleError if the machine has fewer ranks.
   MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
-                const Execution& execution, const FreeMeans& free);
+                const Execution& execution, const FreeMemoryOptions& free);
 
   /// Another layout over all ranks to try.
   void know(const std::string& name, const LayerDecompositions& layers);
@@ -64,14 +64,14 @@ class MemoryChoices {
   struct Choice {
     std::size_t variant = 0, layout = 0;
     int sharding = 0;
-    LayoutEstimate kept{}, remade{};
+    LayoutEstimate kept{}, recomputed{};
     /// With as much made again as looks needed.
     Seconds step_within(Bytes limit) const;
   };
   /// A choice and how much is made again: a share of what can be.
   struct Point {
     Choice choice;
-    double remade = 0;
+    double recomputed = 0;
     Seconds step{};
     Bytes memory{};
   };
@@ -115,7 +115,7 @@ class MemoryChoices {
   int ranks_;
   const MachineProfile& machine_;
   const Execution& execution_;
-  FreeMeans free_;
+  FreeMemoryOptions free_;
   Topology topology_;
   std::vector<Variant> variants_;
   std::vector<Choice> choices_;

@@ -41,8 +41,8 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
     std::map<LayerIndex, LayerClock> clocks;
     for (const Op& op : program.ops)
       if (op.phase == Phase::Forward && layers.contains(op.layer))
-        clocks[op.layer].add(
-            op, cost_of(op, program, machine).seconds + machine.step_overhead.median);
+        clocks[op.layer].add(op,
+                             cost_of(op, program, machine).seconds + machine.step_overhead.median);
     for (const auto& [layer, clock] : clocks)
       longest[layer] = std::max(longest[layer], clock.now());
   }
@@ -52,37 +52,37 @@ std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs
 Prediction play(Plan& plan, const Network& network, const MachineProfile& machine) {
   const std::vector<Program> programs = modelled_programs(plan, network);
   plan.execution.implementations = fastest_implementations(programs, machine);
-  plan.execution.ways = fastest_ways(programs, machine);
+  plan.execution.transports = fastest_transports(programs, machine);
   return predict(programs, machine);
 }
 
 }  // namespace
 
-std::set<std::string> slabs_that_pay(const Plan& plan, const Network& network,
-                                     const MachineProfile& machine) {
+std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& network,
+                                               const MachineProfile& machine) {
   Plan cut = plan;
-  cut.execution.slabs = layers_for_slabs(network, plan.layers);
-  if (cut.execution.slabs.empty()) return {};
+  cut.execution.overlapped_halos = layers_with_interior(network, plan.layers);
+  if (cut.execution.overlapped_halos.empty()) return {};
   std::set<LayerIndex> layers;
-  for (const std::string& name : cut.execution.slabs) layers.insert(*network.find(name));
+  for (const std::string& name : cut.execution.overlapped_halos) layers.insert(*network.find(name));
   const auto at_once = forward_times(modelled_programs(plan, network), layers, machine);
-  const auto in_slabs = forward_times(modelled_programs(cut, network), layers, machine);
+  const auto is_split = forward_times(modelled_programs(cut, network), layers, machine);
   std::set<std::string> paying;
   for (const LayerIndex layer : layers)
-    if (in_slabs.at(layer) < at_once.at(layer)) paying.insert(network.layer(layer).name);
+    if (is_split.at(layer) < at_once.at(layer)) paying.insert(network.layer(layer).name);
   return paying;
 }
 
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit, bool thorough) {
-  const bool fixed = plan.execution.concurrent_tracks || machine.hidden.value_or(0) == 0;
+  const bool fixed = plan.execution.concurrent_streams || machine.hidden.value_or(0) == 0;
   // Over many ranks a look costs more than it tells: that kernels go on beside messages is taken for the better.
   const bool many = plan.ranks > most_ranks_of_their_own;
-  plan.execution.concurrent_tracks = plan.execution.concurrent_tracks || (many && !fixed);
+  plan.execution.concurrent_streams = plan.execution.concurrent_streams || (many && !fixed);
   Prediction best = play(plan, network, machine);
   if (fixed || (memory_limit && best.memory > *memory_limit)) return best;
   Plan beside = plan;
-  beside.execution.concurrent_tracks = true;
+  beside.execution.concurrent_streams = true;
   const auto consider = [&] {
     const Prediction prediction = play(beside, network, machine);
     const bool fits = !memory_limit || prediction.memory <= std::max(*memory_limit, best.memory);
@@ -92,8 +92,8 @@ Prediction choose_execution(Plan& plan, const Network& network, const MachinePro
   };
   if (!many) consider();
   if (many && !thorough) return best;
-  beside.execution.slabs = slabs_that_pay(beside, network, machine);
-  if (!beside.execution.slabs.empty()) consider();
+  beside.execution.overlapped_halos = interior_splits_that_pay(beside, network, machine);
+  if (!beside.execution.overlapped_halos.empty()) consider();
   return best;
 }
 

@@ -82,8 +82,8 @@ class Planning {
   }
 
   PlanningResult run() {
-    is_wide(ranks_, machine_) ? run_widely() : run_exactly();
-    if (result_.without_limit || options_.front) choose_means();
+    is_large_scale(ranks_, machine_) ? run_at_large_scale() : run_exactly();
+    if (result_.without_limit || options_.front) choose_memory_options();
     recommend();
     if (options_.front) trace_front();
     return std::move(result_);
@@ -101,9 +101,9 @@ class Planning {
   }
 
   /// Over more ranks than can be tried one by one, on a machine of which rates are known rather than kernels.
-  void run_widely() {
+  void run_at_large_scale() {
     price_baselines();
-    const WideOutcome outcome =
+    const LargeScaleResult outcome =
         search_over_all(network_, options_.execution, {}, layouts_over_all());
     result_.blocks = fold(network_).size();
     result_.candidates = outcome.candidates;
@@ -123,12 +123,12 @@ class Planning {
     return known;
   }
 
-  WideOutcome search_over_all(const Network& network, const Execution& execution,
-                              std::optional<Bytes> limit,
-                              const std::vector<LayerDecompositions>& known) {
+  LargeScaleResult search_over_all(const Network& network, const Execution& execution,
+                                   std::optional<Bytes> limit,
+                                   const std::vector<LayerDecompositions>& known) {
     const auto start = Clock::now();
-    WideOutcome outcome =
-        search_widely(network, fold(network), ranks_, machine_, execution, limit, known);
+    LargeScaleResult outcome =
+        search_at_large_scale(network, fold(network), ranks_, machine_, execution, limit, known);
     result_.search_seconds += since(start);
     return outcome;
   }
@@ -155,7 +155,7 @@ class Planning {
     beyond_limit_.push_back(std::move(considered));
   }
 
-  void choose_means() {
+  void choose_memory_options() {
     MemoryChoices choices(network_, ranks_, machine_, options_.execution, options_.free);
     for (const auto* list : {&beyond_limit_, &result_.searched, &result_.baselines})
       for (const Considered& considered : *list)
@@ -163,7 +163,7 @@ class Planning {
           choices.know(considered.name, considered.plan->layers);
     if (result_.without_limit) {
       const Bytes limit = *result_.memory_limit;
-      if (is_wide(ranks_, machine_) && choices.fits_as_given(limit)) search_again(limit);
+      if (is_large_scale(ranks_, machine_) && choices.fits_as_given(limit)) search_again(limit);
       choices.fit(limit, [&](const Network& network, const Execution& execution, Bytes room,
                              const std::vector<LayerDecompositions>& known) {
         return search_within(network, execution, room, known);
@@ -183,7 +183,7 @@ class Planning {
 
   /// As given, for what fits.
   void search_again(Bytes limit) {
-    const WideOutcome outcome =
+    const LargeScaleResult outcome =
         search_over_all(network_, options_.execution, limit, layouts_over_all());
     for (const LayerDecompositions& layers : outcome.found) add_found(layers);
     std::erase_if(result_.searched, [](const Considered& searched) { return !searched.usable(); });
@@ -192,8 +192,8 @@ class Planning {
 
   MemoryChoices::Found search_within(const Network& network, const Execution& execution,
                                      Bytes limit, const std::vector<LayerDecompositions>& known) {
-    if (is_wide(ranks_, machine_)) {
-      WideOutcome outcome = search_over_all(network, execution, limit, known);
+    if (is_large_scale(ranks_, machine_)) {
+      LargeScaleResult outcome = search_over_all(network, execution, limit, known);
       return {std::move(outcome.found), outcome.objective, outcome.lower_bound};
     }
     const Space space = space_of(network, ranks_, machine_);
@@ -305,9 +305,9 @@ class Planning {
 
   /// `sum`: its outline, if it is known already.
   Considered priced(const std::string& name, Plan plan, bool thorough = true,
-                    std::optional<Outline> sum = {}) {
+                    std::optional<QuickEstimate> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
-    if (!sum) sum = outline(*considered.plan);
+    if (!sum) sum = quick_estimate(*considered.plan);
     if (const auto memory = far_too_much(sum)) {
       remember_peak(*memory);
       considered.infeasible = too_much(*memory);
@@ -326,13 +326,14 @@ class Planning {
     least_peak_ = least_peak_ ? std::min(*least_peak_, memory) : memory;
   }
 
-  std::optional<Outline> outline(const Plan& plan) const {
-    return ranks_ > most_ranks_of_their_own ? std::optional(outline_of(plan, network_, machine_))
-                                            : std::nullopt;
+  std::optional<QuickEstimate> quick_estimate(const Plan& plan) const {
+    return ranks_ > most_ranks_of_their_own
+               ? std::optional(quick_estimate_of(plan, network_, machine_))
+               : std::nullopt;
   }
 
   /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
-  std::optional<Bytes> far_too_much(const std::optional<Outline>& sum) const {
+  std::optional<Bytes> far_too_much(const std::optional<QuickEstimate>& sum) const {
     const bool far =
         sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
     return far ? std::optional(sum->memory) : std::nullopt;
@@ -430,24 +431,25 @@ class Planning {
     constexpr double far_longer = 3;
     std::vector<Considered> prices;
     for (const Baseline& baseline : all) prices.push_back({baseline.name, {}, {}, baseline.reason});
-    std::vector<std::optional<Outline>> outlines(all.size());
+    std::vector<std::optional<QuickEstimate>> quick_estimates(all.size());
     in_parallel(all.size(), [&](std::size_t i) {
-      if (all[i].plan) outlines[i] = outline(finished(*all[i].plan, all[i].name));
+      if (all[i].plan) quick_estimates[i] = quick_estimate(finished(*all[i].plan, all[i].name));
     });
     std::vector<std::size_t> order(all.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::erase_if(order, [&](std::size_t i) { return !all[i].plan; });
-    std::ranges::stable_sort(
-        order, {}, [&](std::size_t i) { return outlines[i] ? outlines[i]->step : Seconds{0}; });
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+      return quick_estimates[i] ? quick_estimates[i]->step : Seconds{0};
+    });
     std::optional<Seconds> best;
     const auto price = [&](std::size_t i) {
-      if (best && outlines[i] && outlines[i]->step > *best * far_longer)
+      if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
             "not played through: estimated at {} without reductions, the best of the others takes "
             "{} in all",
-            milliseconds(outlines[i]->step), milliseconds(*best));
+            milliseconds(quick_estimates[i]->step), milliseconds(*best));
       else
-        prices[i] = priced(all[i].name, std::move(*all[i].plan), false, outlines[i]);
+        prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);
     };
     const std::size_t some = std::min(first, order.size());
     in_parallel(some, [&](std::size_t i) { price(order[i]); });

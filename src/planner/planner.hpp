@@ -12,7 +12,7 @@
 namespace stratplan {
 
 /// What the planner may choose where memory is short (planner/memory_saving). What it may not stays as the network's training and `execution` say.
-struct FreeMeans {
+struct FreeMemoryOptions {
   bool micro_batches = true, sharding = true, recompute = true;
 };
 
@@ -21,7 +21,7 @@ struct PlanningOptions {
   std::optional<Bytes> memory_limit;  ///< per rank; default: the machine's, if it states one
   Execution execution;
   SearchLimits limits;
-  FreeMeans free;
+  FreeMemoryOptions free;
   bool front = false;  ///< of time against memory is wanted
 };
 

@@ -5,11 +5,12 @@
 
 namespace stratplan {
 
-Outline outline_of(const Plan& plan, const Network& network, const MachineProfile& machine) {
+QuickEstimate quick_estimate_of(const Plan& plan, const Network& network,
+                                const MachineProfile& machine) {
   const std::vector<Block> blocks = fold(network);
   const LayoutEstimate alone =
       LayoutEstimates(network, blocks, plan.execution, machine).of(plan.layers);
-  Outline sum{alone.memory, alone.kernels};
+  QuickEstimate sum{alone.memory, alone.kernels};
   const EdgeRates rates = edge_rates(plan.ranks, machine, plan.execution.precision.activations);
   const auto made = [&](LayerIndex layer) {
     return distribute(network.layer(layer), plan.layers[static_cast<std::size_t>(layer)]);

@@ -5,11 +5,12 @@
 
 namespace stratplan {
 
-struct Outline {
+struct QuickEstimate {
   Bytes memory{};  ///< what adds up of it: persistent, and saved for the backward phase
   Seconds
       step{};  ///< kernels and redistributions one after the other, without the reduction of gradients
 };
-Outline outline_of(const Plan& plan, const Network& network, const MachineProfile& machine);
+QuickEstimate quick_estimate_of(const Plan& plan, const Network& network,
+                                const MachineProfile& machine);
 
 }  // namespace stratplan

@@ -171,7 +171,7 @@ std::vector<CollectiveGroup> groups_to_measure(const ClusterLayout& layout, int 
   for (const GroupLayout& group : group_layouts(layout))
     if (std::vector<int> ranks = group_of(rank, layout.ranks, group.size, group.stride);
         ranks.size() > 1)
-      groups.insert({Track::Halo, std::move(ranks)});
+      groups.insert({Stream::Halo, std::move(ranks)});
   return {groups.begin(), groups.end()};
 }
 

@@ -10,14 +10,14 @@ namespace stratplan {
 namespace {
 
 /// At the pace of the profile.
-Seconds time_of(const Measurement& measured) { return measured.mean() / measured.pace; }
+Seconds time_of(const Measurement& measured) { return measured.mean() / measured.drift; }
 
 }  // namespace
 
-std::vector<TellingKernel> telling_kernels(std::span<const Program> programs,
-                                           const MachineProfile& machine, double share,
-                                           std::size_t most) {
-  std::map<std::string, TellingKernel> by_key;
+std::vector<RepresentativeKernel> representative_kernels(std::span<const Program> programs,
+                                                         const MachineProfile& machine,
+                                                         double share, std::size_t most) {
+  std::map<std::string, RepresentativeKernel> by_key;
   Seconds all{};
   for (const Program& program : programs) {
     for (const Op& op : program.ops) {
@@ -25,12 +25,12 @@ std::vector<TellingKernel> telling_kernels(std::span<const Program> programs,
       if (!compute) continue;
       const auto measured = machine.kernels.find(compute->kernel.key());
       if (measured == machine.kernels.end()) continue;
-      by_key.try_emplace(measured->first, TellingKernel{compute->kernel}).first->second.seconds +=
-          time_of(measured->second);
+      by_key.try_emplace(measured->first, RepresentativeKernel{compute->kernel})
+          .first->second.seconds += time_of(measured->second);
       all += time_of(measured->second);
     }
   }
-  std::vector<TellingKernel> kernels;
+  std::vector<RepresentativeKernel> kernels;
   for (const auto& [key, kernel] : by_key) kernels.push_back(kernel);
   std::stable_sort(kernels.begin(), kernels.end(),
                    [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
@@ -41,16 +41,16 @@ std::vector<TellingKernel> telling_kernels(std::span<const Program> programs,
   return kernels;
 }
 
-std::optional<Drift> drift_of(std::span<const TellingKernel> kernels, const MachineProfile& before,
-                              const MachineProfile& now) {
+std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
+                              const MachineProfile& before, const MachineProfile& now) {
   SP_ASSERT(!kernels.empty(), "no kernels to tell by");
   std::vector<double> ratios;
   Seconds then{}, today{};
-  for (const TellingKernel& telling : kernels) {
-    const std::string key = telling.kernel.key();
+  for (const RepresentativeKernel& representatives : kernels) {
+    const std::string key = representatives.kernel.key();
     ratios.push_back(time_of(now.kernels.at(key)) / time_of(before.kernels.at(key)));
-    then += telling.seconds;
-    today += telling.seconds * ratios.back();
+    then += representatives.seconds;
+    today += representatives.seconds * ratios.back();
   }
   const auto [least, most] = std::ranges::minmax(ratios);
   Drift drift{today / then, least, most, static_cast<int>(kernels.size())};
@@ -58,7 +58,7 @@ std::optional<Drift> drift_of(std::span<const TellingKernel> kernels, const Mach
   for (std::size_t i = 0; i < ratios.size(); ++i)
     variance += kernels[i].seconds / then * std::pow(ratios[i] / drift.ratio - 1, 2);
   drift.even = std::sqrt(variance) <= tolerated_unevenness;
-  if (drift.even && std::abs(drift.ratio - 1) <= tolerated_change_of_pace) return std::nullopt;
+  if (drift.even && std::abs(drift.ratio - 1) <= tolerated_drift) return std::nullopt;
   return drift;
 }
 
@@ -71,10 +71,10 @@ std::optional<Drift> measure_drift(
                          .collectives = {},
                          .kernels = {}};
   if (!serves(known, request.ranks, threads_per_rank)) return std::nullopt;
-  const std::vector<TellingKernel> telling = telling_kernels(programs, known);
-  if (telling.empty()) return std::nullopt;
-  for (const TellingKernel& each : telling) request.kernels.push_back(each.kernel);
-  return drift_of(telling, known, measure(request));
+  const std::vector<RepresentativeKernel> representatives = representative_kernels(programs, known);
+  if (representatives.empty()) return std::nullopt;
+  for (const RepresentativeKernel& each : representatives) request.kernels.push_back(each.kernel);
+  return drift_of(representatives, known, measure(request));
 }
 
 }  // namespace stratplan

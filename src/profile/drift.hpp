@@ -11,32 +11,31 @@
 namespace stratplan {
 
 /// A change of pace below this is as good as none: kernels vary as much from one visit to the next.
-inline constexpr double tolerated_change_of_pace = 0.03;
+inline constexpr double tolerated_drift = 0.03;
 /// Kernels that take so much of a program's computing time speak for the rest, but no more than so
 /// many are measured again.
-inline constexpr double telling_share = 0.6;
-inline constexpr std::size_t most_telling_kernels = 8;
+inline constexpr double representative_share = 0.6;
+inline constexpr std::size_t most_representative_kernels = 8;
 /// Largest standard deviation of single kernels' ratios, relative to the ratio of all, with which
 /// that ratio speaks for other kernels too.
 inline constexpr double tolerated_unevenness = 0.1;
 
-struct TellingKernel {
+struct RepresentativeKernel {
   Kernel kernel;
   Seconds seconds{};  ///< that the programs spend in it, at the profile's pace
-  friend bool operator==(const TellingKernel&, const TellingKernel&) = default;
+  friend bool operator==(const RepresentativeKernel&, const RepresentativeKernel&) = default;
 };
 
 /// The kernels that take most of the programs' computing time by the profile, the heaviest first,
 /// until they have `share` of it, at most `most`. Kernels that were not measured are left out.
-std::vector<TellingKernel> telling_kernels(std::span<const Program> programs,
-                                           const MachineProfile& machine,
-                                           double share = telling_share,
-                                           std::size_t most = most_telling_kernels);
+std::vector<RepresentativeKernel> representative_kernels(
+    std::span<const Program> programs, const MachineProfile& machine,
+    double share = representative_share, std::size_t most = most_representative_kernels);
 
 /// The drift between two profiles that have measured all of these kernels, of which there is at
 /// least one. Nothing if they take as long as they did.
-std::optional<Drift> drift_of(std::span<const TellingKernel> kernels, const MachineProfile& before,
-                              const MachineProfile& now);
+std::optional<Drift> drift_of(std::span<const RepresentativeKernel> kernels,
+                              const MachineProfile& before, const MachineProfile& now);
 
 /// Measures the programs' telling kernels again, by one call of `measure`, which returns a profile
 /// that holds them. Without a call, nothing: if `known` does not serve these ranks and threads, or

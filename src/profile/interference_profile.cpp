@@ -85,22 +85,22 @@ class Emulation {
  private:
   template <class Run>
   Seconds timed(const Run& run) {
-    begins_ = backend_.record(Track::Compute, begins_);
+    begins_ = backend_.record(Stream::Compute, begins_);
     run();
-    ends_ = backend_.record(Track::Compute, ends_);
-    backend_.synchronize(Track::Compute);
+    ends_ = backend_.record(Stream::Compute, ends_);
+    backend_.synchronize(Stream::Compute);
     return backend_.elapsed(begins_, ends_);
   }
 
   /// Returns whether the traffic outlasted the kernels.
   template <class Run>
   bool beside(const EmulatedTraffic& traffic, const Run& run, Beside& beside) {
-    traffic_begins_ = backend_.record(Track::Gradient, traffic_begins_);
-    backend_.enqueue_traffic(Track::Gradient, traffic, to_.get(), from_.get(), traffic_buffer);
-    traffic_ends_ = backend_.record(Track::Gradient, traffic_ends_);
-    backend_.wait(Track::Compute, traffic_begins_);
+    traffic_begins_ = backend_.record(Stream::Gradient, traffic_begins_);
+    backend_.enqueue_traffic(Stream::Gradient, traffic, to_.get(), from_.get(), traffic_buffer);
+    traffic_ends_ = backend_.record(Stream::Gradient, traffic_ends_);
+    backend_.wait(Stream::Compute, traffic_begins_);
     beside.kernels = timed(run);
-    backend_.synchronize(Track::Gradient);
+    backend_.synchronize(Stream::Gradient);
     const Seconds lasted = backend_.elapsed(traffic_begins_, traffic_ends_);
     beside.copied_bytes_per_s =
         static_cast<double>(traffic.bytes.value) / std::max(lasted.value, 1e-9);

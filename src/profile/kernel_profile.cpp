@@ -144,7 +144,7 @@ class KernelVisits {
     runs.batch(1);
     runs.prepare(0);
     runs.run(0);
-    backend_.synchronize(Track::Compute);
+    backend_.synchronize(Stream::Compute);
   }
 
   static void add(KernelSamples& all, const KernelSamples& more) {

@@ -26,17 +26,16 @@ Program program_of(const Team& team, bool sums, int kernels) {
   program.ranks = team.size();
   if (sums) {
     const Bytes bucket = Execution{}.bucket_bytes;
-    CollectiveOp sum{
-        Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())),
-        DataType::F32,         0,
-        bucket.value / 4,      {}};
+    CollectiveOp sum{Collective::AllReduce, std::vector<int>(static_cast<std::size_t>(team.size())),
+                     DataType::F32,         0,
+                     bucket.value / 4,      {}};
     std::iota(sum.group.begin(), sum.group.end(), 0);
     const BufferId gradients = add_flat(program, "gradients", bucket);
     program.ops.push_back({.phase = Phase::Backward,
-                             .track = Track::Gradient,
-                             .reads = {gradients},
-                             .writes = {gradients},
-                             .body = std::move(sum)});
+                           .stream = Stream::Gradient,
+                           .reads = {gradients},
+                           .writes = {gradients},
+                           .body = std::move(sum)});
   }
   const Kernel kernel = square_convolution(1, 64, 28, 3);  // about a millisecond on a core of 2020
   Op op{.reads = {}, .writes = {}, .body = ComputeOp{kernel, whole(kernel.y), kernel.y}};
@@ -51,7 +50,7 @@ Program program_of(const Team& team, bool sums, int kernels) {
 }
 
 Seconds time_of(Program program, bool concurrent, Backend& backend, const Team& team) {
-  program.concurrent_tracks = concurrent;
+  program.concurrent_streams = concurrent;
   return {team.greatest(sample_program(program, backend, team, {.patience = {1}}).median.value)};
 }
 

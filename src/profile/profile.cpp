@@ -49,7 +49,7 @@ void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
                  const std::map<std::string, Measurement>& measured) {
   for (const Kernel& kernel : kernels) {
     const Measurement& measurement = measured.at(kernel.key());
-    const Seconds seconds = measurement.median / measurement.pace;
+    const Seconds seconds = measurement.median / measurement.drift;
     if (seconds <= device.launch * 10) continue;
     double& rate = !is_narrow(kernel.type)
                        ? device.flops_per_s
@@ -64,9 +64,9 @@ void raise_rates(DeviceRates& device, const std::vector<Kernel>& kernels,
 std::vector<CollectiveGroup> groups_to_measure(const ProfileRequest& request, int rank) {
   std::set<CollectiveGroup> groups;
   for (const CollectiveRequest& collective : request.collectives)
-    groups.insert({Track::Halo, group_of(rank, request.ranks, collective.group_size, 1)});
+    groups.insert({Stream::Halo, group_of(rank, request.ranks, collective.group_size, 1)});
   if (request.hidden)
-    groups.insert({Track::Gradient, group_of(rank, request.ranks, request.ranks, 1)});
+    groups.insert({Stream::Gradient, group_of(rank, request.ranks, request.ranks, 1)});
   std::erase_if(groups, [](const CollectiveGroup& group) { return group.ranks.size() < 2; });
   return {groups.begin(), groups.end()};
 }
@@ -108,7 +108,7 @@ MachineProfile run_profile(const ProfileRequest& request, Backend& backend, cons
   }
   KernelProfile kernels = profile_kernels(request.kernels, backend, team, progress);
   for (auto& [key, measurement] : kernels.kernels) {
-    measurement.pace = request.pace;
+    measurement.drift = request.drift;
     machine.kernels[key] = measurement;
   }
   raise_rates(machine.device, request.kernels, kernels.kernels);

@@ -22,14 +22,13 @@ namespace {
 class Needs {
  public:
   void add(const Op& op) {
-    if (const auto* compute = std::get_if<ComputeOp>(&op.body))
-      kernels_.insert(compute->kernel);
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body)) kernels_.insert(compute->kernel);
     if (const auto* load = std::get_if<LoadOp>(&op.body)) kernels_.insert(load_kernel(*load));
     if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
       Bytes& largest = collectives_[{collective->op, collective->type,
                                      static_cast<int>(collective->group.size())}];
       largest = std::max(largest, collective->bytes());
-      sums_gradients_ |= op.track == Track::Gradient;
+      sums_gradients_ |= op.stream == Stream::Gradient;
     }
     if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
       for (const auto* messages : {&exchange->sends, &exchange->receives})

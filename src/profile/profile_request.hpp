@@ -28,7 +28,7 @@ struct CollectiveRequest {
 struct ProfileRequest {
   int ranks = 1;
   int threads_per_rank = 1;
-  double pace = 1;          ///< Measurement::pace of the kernels
+  double drift = 1;         ///< Measurement::pace of the kernels
   bool device = false;      ///< rates of the device, op overhead
   bool hidden = false;      ///< how much of sums kernels can hide
   Bytes largest_message{};  ///< 0: one_way and both_ways are known well enough
@@ -42,7 +42,7 @@ struct ProfileRequest {
   static constexpr auto fields() {
     using P = ProfileRequest;
     return std::tuple(Field{"ranks", &P::ranks}, Field{"threads_per_rank", &P::threads_per_rank},
-                      Field{"pace", &P::pace}, Field{"device", &P::device},
+                      Field{"pace", &P::drift}, Field{"device", &P::device},
                       Field{"hidden", &P::hidden},
                       Field{"largest_message_bytes", &P::largest_message},
                       Field{"collectives", &P::collectives}, Field{"kernels", &P::kernels});

@@ -62,7 +62,7 @@ std::string disturbed_remark(const AutotuneResult& result) {
       100 * worst, joined(names));
 }
 
-std::string pace_remark(const MachineProfile& machine) {
+std::string drift_remark(const MachineProfile& machine) {
   if (!machine.drift) return {};
   const Drift& drift = *machine.drift;
   return fmt::format(
@@ -152,8 +152,8 @@ Table accuracy_table(const AutotuneResult& result) {
 
 std::vector<std::string> remarks(const AutotuneResult& result) {
   std::vector<std::string> lines;
-  const std::string pace = pace_remark(result.machine);
-  if (!pace.empty()) lines.push_back(pace);
+  const std::string drift = drift_remark(result.machine);
+  if (!drift.empty()) lines.push_back(drift);
   const std::string overlap = overlap_text(result.planning.recommended.execution);
   if (!overlap.empty()) lines.push_back(fmt::format("In the recommended plan {}.", overlap));
   const std::string memory = memory_text(result.planning.recommended.execution);

@@ -107,15 +107,14 @@ class Accounting {
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     Seconds rest = span.end - span.start;
     if (program
-            .concurrent_tracks) {  // what the processor does for messages beside is charged to the kernel
+            .concurrent_streams) {  // what the processor does for messages beside is charged to the kernel
       const Seconds alone = std::min(rest, cost_of(op, program, machine_).seconds);
       spend(place(op), Spent::Bandwidth, rest - alone);
       rest = alone;
     }
     const Seconds launch = std::min(rest, machine_.device.launch);
     spend(place(op), Spent::Launches, launch);
-    spend(place(op),
-          compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input,
+    spend(place(op), compute ? spent_on(bound_of(compute->kernel, machine_.device)) : Spent::Input,
           rest - launch);
   }
 
@@ -159,9 +158,9 @@ std::vector<Remedy> remedies(const Plan& plan, const Network& network,
     all.push_back(
         {"memory enough to keep everything", predict(lavish, network, machine).step, true});
   }
-  if (!plan.execution.concurrent_tracks && plan.ranks > 1) {
+  if (!plan.execution.concurrent_streams && plan.ranks > 1) {
     Plan beside = plan;
-    beside.execution.concurrent_tracks = true;
+    beside.execution.concurrent_streams = true;
     all.push_back({"communication beside kernels", predict(beside, network, machine).step, true});
   }
   all.push_back({"equal work for all ranks",

@@ -51,7 +51,7 @@ Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
                      "and has no such times");
   bool fits = measured.size() == prediction.programs.size();
   for (std::size_t rank = 0; fits && rank < measured.size(); ++rank)
-    fits = measured[rank].size() == prediction.programs[rank].steps.size();
+    fits = measured[rank].size() == prediction.programs[rank].ops.size();
   if (!fits)
     throw InputError(file, "/ranks", "expected one time for each step of each rank's program");
   return {prediction.layers, times_by_layer(prediction.programs, measured, planned.network.size()),

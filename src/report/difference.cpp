@@ -19,12 +19,12 @@ namespace {
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
   std::vector<std::int64_t> changes(program.ops.size() + 2);
   const auto comes_and_goes = [](const Buffer& buffer) {
-    return buffer.inside < 0 && !buffer.persistent && buffer.first_step >= 0;
+    return buffer.inside < 0 && !buffer.persistent && buffer.first_op >= 0;
   };
   for (const Buffer& buffer : program.buffers) {
     if (!comes_and_goes(buffer)) continue;
-    changes[static_cast<std::size_t>(buffer.first_step)] += buffer.bytes().value;
-    changes[static_cast<std::size_t>(buffer.last_step) + 1] -= buffer.bytes().value;
+    changes[static_cast<std::size_t>(buffer.first_op)] += buffer.bytes().value;
+    changes[static_cast<std::size_t>(buffer.last_op) + 1] -= buffer.bytes().value;
   }
   std::int64_t living = 0, most = 0;
   int fullest = 0;
@@ -36,7 +36,7 @@ void visit_fullest(const Program& program, const std::function<void(const Buffer
   }
   for (const Buffer& buffer : program.buffers) {
     const bool lives =
-        comes_and_goes(buffer) && buffer.first_step <= fullest && fullest <= buffer.last_step;
+        comes_and_goes(buffer) && buffer.first_op <= fullest && fullest <= buffer.last_op;
     if (lives || (buffer.inside < 0 && buffer.persistent)) visit(buffer);
   }
 }
@@ -80,8 +80,9 @@ const Setting all_settings[] = {
     {"threads per rank",
      [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
     {"communication beside kernels",
-     [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_tracks); }},
-    {"computed in slabs", [](const PlanAndNetwork& p) { return joined(p.plan.execution.slabs); }},
+     [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_streams); }},
+    {"computed in slabs",
+     [](const PlanAndNetwork& p) { return joined(p.plan.execution.overlapped_halos); }},
     {"made again", [](const PlanAndNetwork& p) { return joined(p.plan.execution.recompute); }},
     {"sharding", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.sharding); }},
     {"fused", [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.fuse); }},
@@ -110,15 +111,17 @@ void compare_implementations(const Execution& a, const Execution& b,
                      std::to_string(b.implementations.size())});
 }
 
-void compare_ways(const Ways& a, const Ways& b, std::vector<SettingDifference>& found) {
-  std::map<std::string, std::pair<Ways::BySize, Ways::BySize>> both;
+void compare_transports(const Transports& a, const Transports& b,
+                        std::vector<SettingDifference>& found) {
+  std::map<std::string, std::pair<Transports::BySize, Transports::BySize>> both;
   for (const auto& [transfer, by_size] : a.transfers) both[transfer].first = by_size;
   for (const auto& [transfer, by_size] : b.transfers) both[transfer].second = by_size;
-  const auto text = [](const Ways::BySize& by_size) {
+  const auto text = [](const Transports::BySize& by_size) {
     return by_size.empty() ? "as run says" : to_text(by_size);
   };
-  for (const auto& [transfer, ways] : both)
-    if (ways.first != ways.second) found.push_back({transfer, text(ways.first), text(ways.second)});
+  for (const auto& [transfer, transports] : both)
+    if (transports.first != transports.second)
+      found.push_back({transfer, text(transports.first), text(transports.second)});
 }
 
 LayerDifference one_sided(const PlanSide& side, LayerIndex layer, bool first) {
@@ -159,7 +162,8 @@ Difference compare_plans(const PlanSide& a, const PlanSide& b) {
       difference.settings.push_back({setting.name, std::move(of_a), std::move(of_b)});
   }
   compare_implementations(a.planned.plan.execution, b.planned.plan.execution, difference.settings);
-  compare_ways(a.planned.plan.execution.ways, b.planned.plan.execution.ways, difference.settings);
+  compare_transports(a.planned.plan.execution.transports, b.planned.plan.execution.transports,
+                     difference.settings);
   const Network &of_a = a.planned.network, &of_b = b.planned.network;
   for (LayerIndex layer = 0; layer < of_a.size(); ++layer) {
     if (!works(of_a, layer)) continue;

@@ -33,9 +33,9 @@ Json to_json(const Alternative& alternative) {
                    {"seconds", alternative.total().value}};
   for (const Part& part : cost_parts) document[part.key] = (alternative.*part.seconds).value;
   document["memory_bytes"] = alternative.memory.value;
-  if (alternative.played) {
-    document["predicted_step_seconds"] = alternative.played->step.value;
-    document["predicted_memory_bytes"] = alternative.played->memory.value;
+  if (alternative.simulated) {
+    document["predicted_step_seconds"] = alternative.simulated->step.value;
+    document["predicted_memory_bytes"] = alternative.simulated->memory.value;
   }
   return document;
 }
@@ -107,12 +107,12 @@ Table alternatives_table(const BlockExplanation& block) {
   using enum Table::Align;
   Table table{{{"decomposition", Left}}, {}};
   add_part_columns(table);
-  if (block.chosen.played) table.columns.push_back({"step ms"});
+  if (block.chosen.simulated) table.columns.push_back({"step ms"});
   table.columns.push_back({"against the chosen one", Left});
   const auto add = [&](const Alternative& alternative, const std::string& remark) {
     std::vector<std::string> row{alternative.decomposition.text()};
     add_parts(row, alternative);
-    if (alternative.played) row.push_back(milliseconds(alternative.played->step));
+    if (alternative.simulated) row.push_back(milliseconds(alternative.simulated->step));
     row.push_back(remark);
     table.rows.push_back(std::move(row));
   };

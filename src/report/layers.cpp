@@ -21,7 +21,7 @@ Durations durations(const Timeline& timeline, const std::vector<Program>& progra
             timeline.ranks.size(), programs.size());
   Durations result;
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    result.emplace_back(programs[rank].steps.size());
+    result.emplace_back(programs[rank].ops.size());
     for (const Span& span : timeline.ranks[rank])
       result.back()[static_cast<std::size_t>(span.step)] += span.end - span.start;
   }
@@ -32,7 +32,7 @@ std::vector<LayerTimes> times_by_layer(const std::vector<Program>& programs,
                                        const Durations& durations, int layers) {
   std::vector<LayerTimes> result(static_cast<std::size_t>(layers));
   for (std::size_t rank = 0; rank < programs.size(); ++rank) {
-    const auto& steps = programs[rank].steps;
+    const auto& steps = programs[rank].ops;
     SP_ASSERT(durations[rank].size() == steps.size(), "{} durations, {} steps",
               durations[rank].size(), steps.size());
     for (std::size_t s = 0; s < steps.size(); ++s) {
@@ -91,10 +91,11 @@ Table decomposition_table(const Network& network, const LayerDecompositions& lay
 }
 
 std::string overlap_text(const Execution& execution) {
-  if (!execution.concurrent_tracks) return {};
+  if (!execution.concurrent_streams) return {};
   std::string text = "communication goes on beside kernels";
-  if (!execution.slabs.empty())
-    text += fmt::format("; computed in slabs meanwhile: {}", fmt::join(execution.slabs, ", "));
+  if (!execution.overlapped_halos.empty())
+    text += fmt::format("; computed in slabs meanwhile: {}",
+                        fmt::join(execution.overlapped_halos, ", "));
   return text;
 }
 

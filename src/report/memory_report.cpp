@@ -9,7 +9,7 @@
 namespace stratplan {
 namespace {
 
-Json means_to_json(const Plan& plan) {
+Json memory_options_to_json(const Plan& plan) {
   return {{"micro_batches", plan.overrides.training.micro_batches},
           {"sharding", plan.execution.sharding},
           {"recompute", plan.execution.recompute}};
@@ -31,13 +31,13 @@ std::string limit_text(const PlanningResult& result) {
   return fmt::format(
       "to fit into {}: {}. Without the limit a step would take {} ms and {}; fitting changes it by "
       "{}",
-      readable(*result.memory_limit), means_text(result.recommended),
+      readable(*result.memory_limit), memory_options_text(result.recommended),
       milliseconds(result.without_limit->step), readable(result.without_limit->memory),
       signed_percent(cost_of_limit(result)));
 }
 
 Json limit_to_json(const PlanningResult& result) {
-  Json document = means_to_json(result.recommended);
+  Json document = memory_options_to_json(result.recommended);
   document["memory_limit_bytes"] = result.memory_limit->value;
   document["without_limit"] = {{"step_seconds", result.without_limit->step.value},
                                {"memory_bytes", result.without_limit->memory.value}};
@@ -72,7 +72,7 @@ Table front_table(const PlanningResult& result) {
 Json front_to_json(const PlanningResult& result) {
   Json points = Json::array();
   for (const Considered& point : result.front) {
-    Json document = means_to_json(*point.plan);
+    Json document = memory_options_to_json(*point.plan);
     document["predicted_step_seconds"] = point.plan->prediction->step.value;
     document["memory_bytes"] = point.plan->prediction->memory.value;
     document["plan"] = point.name;

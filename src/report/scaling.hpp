@@ -18,7 +18,7 @@ struct ScalingRequest {
   std::optional<Bytes> memory_limit;
   bool per_layer = false;
   std::function<Execution(const Network&)> execution;
-  FreeMeans free;  ///< of the best plans
+  FreeMemoryOptions free;  ///< of the best plans
   std::function<MachineProfile(int ranks)> machine;
 };
 

@@ -25,7 +25,7 @@ constexpr double rounding = 1e-12;
 
 }  // namespace
 
-double cost_of(const WideTable& table, const std::vector<int>& assignment) {
+double cost_of(const LargeTable& table, const std::vector<int>& assignment) {
   double cost = 0;
   for (int node = 0; node < table.nodes(); ++node)
     cost += table.node_costs(node)[at(assignment[at(node)])];
@@ -36,7 +36,7 @@ double cost_of(const WideTable& table, const std::vector<int>& assignment) {
   return cost;
 }
 
-Bytes memory_of(const WideTable& table, const std::vector<int>& assignment) {
+Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment) {
   Bytes sum{};
   for (int node = 0; node < table.nodes(); ++node)
     sum += Bytes{table.memory(node)[at(assignment[at(node)])]};
@@ -48,7 +48,7 @@ namespace {
 /// Some candidates of each node of a wide table, with edges at their bounds.
 class Selection final : public CostTable {
  public:
-  Selection(const WideTable& table, const std::vector<std::vector<int>>& chosen)
+  Selection(const LargeTable& table, const std::vector<std::vector<int>>& chosen)
       : table_(table), chosen_(chosen) {
     std::map<std::pair<int, int>, std::size_t> known;
     for (int edge = 0; edge < static_cast<int>(table.edges().size()); ++edge) {
@@ -87,21 +87,21 @@ class Selection final : public CostTable {
   bool edges_at_hand() const override { return true; }
 
  private:
-  const WideTable& table_;
+  const LargeTable& table_;
   const std::vector<std::vector<int>>& chosen_;
   std::vector<Edge> edges_;
   std::vector<std::vector<int>> parts_;
 };
 
-class Bracketing {
+class BranchAndBound {
   using Candidates = std::vector<std::vector<int>>;  ///< by node
 
  public:
-  Bracketing(const WideTable& table, const BracketOptions& options)
+  BranchAndBound(const LargeTable& table, const BranchAndBoundOptions& options)
       : table_(table), options_(options), chosen_(at(table.nodes())) {}
 
-  std::optional<Bracket> run(const std::vector<std::vector<int>>& known,
-                             const std::vector<std::vector<int>>& few) {
+  std::optional<BoundedSolution> run(const std::vector<std::vector<int>>& known,
+                                     const std::vector<std::vector<int>>& few) {
     for (const std::vector<int>& assignment : known) {
       offer(assignment);
       least_known_ = std::min(least_known_, cost_of(table_, assignment));
@@ -306,27 +306,28 @@ class Bracketing {
     return true;
   }
 
-  const WideTable& table_;
-  BracketOptions options_;
+  const LargeTable& table_;
+  BranchAndBoundOptions options_;
   std::optional<DualBound> dual_;
   Candidates chosen_;
   double least_known_ = infinity;  ///< cost of any assignment to start from
-  Bracket best_;
+  BoundedSolution best_;
   bool found_ = false;
 };
 
 }  // namespace
 
-std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known,
-                               const BracketOptions& options,
-                               const std::vector<std::vector<int>>& few) {
-  if (table.nodes() == 0) return Bracket{};
-  return Bracketing(table, options).run(known, few);
+std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
+                                                const std::vector<std::vector<int>>& known,
+                                                const BranchAndBoundOptions& options,
+                                                const std::vector<std::vector<int>>& few) {
+  if (table.nodes() == 0) return BoundedSolution{};
+  return BranchAndBound(table, options).run(known, few);
 }
 
-std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few,
+std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
                             const std::vector<int>& known) {
-  return Bracketing(table, {}).run_among(few, known);
+  return BranchAndBound(table, {}).run_among(few, known);
 }
 
 }  // namespace stratplan

@@ -13,13 +13,13 @@
 
 namespace stratplan {
 
-struct BracketOptions {
+struct BranchAndBoundOptions {
   double tolerance = 0.001;           ///< the gap at which to stop
   std::size_t most_candidates = 320;  ///< per node, in the exact search
   std::optional<Bytes> memory_limit{};
 };
 
-struct Bracket {
+struct BoundedSolution {
   std::vector<int> assignment;  ///< candidate per node
   double cost = 0;              ///< seconds
   double lower_bound = 0;       ///< seconds; no assignment costs less (whatever the memory limit)
@@ -28,16 +28,17 @@ struct Bracket {
 
 /// `known`: assignments to start from; the answer is never worse than any of them that satisfies the limit. `few`: by node, candidates (ascending) among which a good
 /// assignment is looked for first; or nothing. Nothing if no assignment was found that satisfies the limit.
-std::optional<Bracket> bracket(const WideTable& table, const std::vector<std::vector<int>>& known,
-                               const BracketOptions& options = {},
-                               const std::vector<std::vector<int>>& few = {});
+std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
+                                                const std::vector<std::vector<int>>& known,
+                                                const BranchAndBoundOptions& options = {},
+                                                const std::vector<std::vector<int>>& few = {});
 
 /// A good assignment of `few` candidates a node, at least as good as `known`; nothing is proven, and no memory limit applies.
-std::vector<int> best_among(const WideTable& table, const std::vector<std::vector<int>>& few,
+std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
                             const std::vector<int>& known);
 
 /// Seconds over a whole assignment.
-double cost_of(const WideTable& table, const std::vector<int>& assignment);
-Bytes memory_of(const WideTable& table, const std::vector<int>& assignment);
+double cost_of(const LargeTable& table, const std::vector<int>& assignment);
+Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment);
 
 }  // namespace stratplan

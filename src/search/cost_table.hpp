@@ -36,14 +36,14 @@ class CostTable {
 };
 
 /// A table far too large to fill: node costs are at hand, pairs of an edge are asked for one by one, or all at once as what they cost at least.
-class WideTable {
+class LargeTable {
  public:
   struct Edge {
     int from = 0;
     int to = 0;  ///< another node than `from`; either may have the lower index
   };
 
-  virtual ~WideTable() = default;
+  virtual ~LargeTable() = default;
   virtual int nodes() const = 0;
   virtual std::string node_name(int node) const = 0;
   virtual std::span<const double> node_costs(int node) const = 0;    ///< seconds, by candidate

@@ -13,7 +13,7 @@ double least_of(const std::vector<double>& costs) { return *std::ranges::min_ele
 }  // namespace
 
 /// The tree: each node hangs on the latest node before it that it shares an edge with.
-DualBound::DualBound(const WideTable& table, double limit)
+DualBound::DualBound(const LargeTable& table, double limit)
     : table_(table),
       limit_(limit),
       parent_(at(table.nodes()), -1),

@@ -13,7 +13,7 @@ namespace stratplan {
 class DualBound {
  public:
   /// `table` must outlive this. Candidates whose completions cost `limit` or more are ruled out for good.
-  DualBound(const WideTable& table, double limit);
+  DualBound(const LargeTable& table, double limit);
   /// Before the first pass: by node, the only candidates to take part (ascending).
   void restrict_to(const std::vector<std::vector<int>>& few);
   /// Before the first pass: of the nodes outside a node's subtree no better is expected than what they cost in `assignment`. A guess that is near makes the first
@@ -53,7 +53,7 @@ class DualBound {
   void lend_all(const std::vector<int>& besides, bool upward);
   Costs room(int node, const Costs& costs) const;
 
-  const WideTable& table_;
+  const LargeTable& table_;
   double limit_, bound_ = 0;
   bool descended_ = false, roughly_ = false;
   std::vector<int> parent_, parent_edge_;

@@ -69,18 +69,20 @@ RankDevice::RankDevice(const DeviceRequest& request, int threads, Communicator& 
 
 /// Environment and device are set before anything is made on them.
 void RankDevice::choose_device() {
-  const std::vector<Seat> seats = gather_seats(this_seat(cuda_devices()), host_);
-  const int device = choose_devices(seats)[static_cast<std::size_t>(host_.rank())];
+  const std::vector<DeviceAssignment> assignments =
+      gather_assignments(this_assignment(cuda_devices()), host_);
+  const int device = choose_devices(assignments)[static_cast<std::size_t>(host_.rank())];
   if (device < 0) return;  // make_backend says what is missing
-  first_way_ = device_way(request_.communicator, seats);
-  shared_ = share_devices(seats);
+  first_transport_ = device_transport(request_.communicator, assignments);
+  shared_ = share_devices(assignments);
   if (shared_) log_.note("ranks share devices: good for verification, not for timing");
-  if (shared_ && first_way_ == "nccl") prepare_shared_device(host_.rank(), on_one_node(seats));
+  if (shared_ && first_transport_ == "nccl")
+    prepare_shared_device(host_.rank(), on_one_node(assignments));
   use_cuda_device(device);
 }
 
-Communicator& RankDevice::make_way(const std::string& name,
-                                   const std::vector<CollectiveGroup>& groups) {
+Communicator& RankDevice::make_transport(const std::string& name,
+                                         const std::vector<CollectiveGroup>& groups) {
   if (const auto known = by_name_.find(name); known != by_name_.end()) return *known->second;
   if (name == "nccl") {
     const NcclOptions options{.timeout = {static_cast<double>(request_.communication_timeout)}};
@@ -102,27 +104,27 @@ Communicator& RankDevice::make_way(const std::string& name,
 }
 
 Communicator& RankDevice::communicator(const Program& program) {
-  if (first_way_.empty() || host_.size() == 1) return host_;
+  if (first_transport_.empty() || host_.size() == 1) return host_;
   const std::vector<CollectiveGroup> groups = groups_of(program);
-  Communicator& first = make_way(first_way_, groups);
-  if (program.ways.size() == 1) return first;
+  Communicator& first = make_transport(first_transport_, groups);
+  if (program.transports.size() == 1) return first;
   if (request_.communicator != "auto" || shared_) {
-    log_.note(
-        fmt::format("the plan's ways between devices are left aside: all goes by {}", first_way_));
+    log_.note(fmt::format("the plan's ways between devices are left aside: all goes by {}",
+                          first_transport_));
     return first;
   }
-  chosen_ = std::make_unique<WaysCommunicator>(first);
-  for (const std::string& name : program.ways)
-    if (!name.empty()) chosen_->add(name, make_way(name, groups));
+  chosen_ = std::make_unique<TransportsCommunicator>(first);
+  for (const std::string& name : program.transports)
+    if (!name.empty()) chosen_->add(name, make_transport(name, groups));
   return *chosen_;
 }
 
-std::vector<Way> RankDevice::ways(const std::vector<CollectiveGroup>& groups) {
-  if (first_way_.empty() || host_.size() == 1) return {{"", host_}};
-  std::vector<Way> all{{first_way_, make_way(first_way_, groups)}};
-  if (first_way_ != "staged") all.push_back({"staged", make_way("staged", groups)});
-  if (first_way_ != "mpi" && host_takes_device_memory().value_or(false))
-    all.push_back({"mpi", make_way("mpi", groups)});
+std::vector<Transport> RankDevice::transports(const std::vector<CollectiveGroup>& groups) {
+  if (first_transport_.empty() || host_.size() == 1) return {{"", host_}};
+  std::vector<Transport> all{{first_transport_, make_transport(first_transport_, groups)}};
+  if (first_transport_ != "staged") all.push_back({"staged", make_transport("staged", groups)});
+  if (first_transport_ != "mpi" && host_takes_device_memory().value_or(false))
+    all.push_back({"mpi", make_transport("mpi", groups)});
   return all;
 }
 

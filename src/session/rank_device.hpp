@@ -59,24 +59,24 @@ class RankDevice {
   /// All ways that there are between the ranks' devices, the one that is taken without a plan
   /// first; a single one without a name between processors. Called by all ranks. `groups`: of the
   /// collectives to come.
-  std::vector<Way> ways(const std::vector<CollectiveGroup>& groups);
+  std::vector<Transport> transports(const std::vector<CollectiveGroup>& groups);
   /// Whether several ranks work on one device: what is measured then says nothing of others.
   bool shared() const { return shared_; }
 
  private:
   void choose_device();
-  Communicator& make_way(const std::string& name, const std::vector<CollectiveGroup>& groups);
+  Communicator& make_transport(const std::string& name, const std::vector<CollectiveGroup>& groups);
 
   DeviceRequest request_;
   Communicator& host_;
   FlightRecorder recorder_;
   Log& log_;
-  std::string first_way_;  ///< between devices; empty: there are none
+  std::string first_transport_;  ///< between devices; empty: there are none
   bool shared_ = false;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Communicator>> made_;  ///< what a decorator decorates before it
   std::map<std::string, Communicator*> by_name_;     ///< into those
-  std::unique_ptr<WaysCommunicator> chosen_;         ///< by the plan
+  std::unique_ptr<TransportsCommunicator> chosen_;   ///< by the plan
 };
 
 }  // namespace stratplan

@@ -130,8 +130,8 @@ Timings describe(const PlanAndNetwork& planned, const TrainingRequest& request) 
 /// Whether any rank was asked to stop: the same answer on all of them.
 bool any_asked(Communicator& communicator, Communicator::Group all) {
   double asked = stop_requested() ? 1 : 0;
-  communicator.all_reduce(Track::Compute, all, &asked, 1, DataType::F64);
-  communicator.synchronize(Track::Compute);
+  communicator.all_reduce(Stream::Compute, all, &asked, 1, DataType::F64);
+  communicator.synchronize(Stream::Compute);
   return asked > 0;
 }
 
@@ -292,8 +292,8 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     timings.timing = train(
         executor, communicator,
         {request.warmup, request.steps, after_step, first, [&] { return continuation.stopped(); }});
-    if (request.times_steps && timings.timing.op_medians.empty() &&
-        !timings.timing.steps.empty() && !continuation.stopped())
+    if (request.times_steps && timings.timing.op_medians.empty() && !timings.timing.steps.empty() &&
+        !continuation.stopped())
       time_ops(executor, communicator, iterations, launched_iterations, timings.timing);
   } catch (...) {
     throw failure_at(recorder, program, network);

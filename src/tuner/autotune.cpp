@@ -333,7 +333,7 @@ AutotuneResult autotune(const AutotuneRequest& request, Log& log) {
   if (result.reused) return result;
 
   log.phase("checking that the machine still has the pace at which it was measured");
-  const auto drift = measuring.find_pace(result.network, result.planning.recommended);
+  const auto drift = measuring.find_drift(result.network, result.planning.recommended);
   if (drift != before) plan_runs(result, request, measuring, drift, log);
   Runner runner(request, log, static_cast<int>(result.plans.size()));
   runner.run_undivided(result.network);

@@ -54,14 +54,14 @@ std::filesystem::path scratch_file(const std::string& name) {
 
 }  // namespace
 
-std::string way_between_hosts() {
+std::string transport_between_hosts() {
   if (!launched_as_rank()) return {};
   return launched_by_processes() ? "sockets" : mpi_part().description;
 }
 
-void forget_other_ways(MachineProfile& machine, const std::string& way) {
+void forget_other_transports(MachineProfile& machine, const std::string& transport) {
   const std::string known = machine.provenance.text("between_hosts");
-  if (!known.empty() && known != way) machine.measured_ranks = 0;
+  if (!known.empty() && known != transport) machine.measured_ranks = 0;
 }
 
 Measuring::Measuring(int ranks, const std::string& backend, Log& log)
@@ -75,8 +75,8 @@ bool Measuring::measure_missing(const Network& network, const std::vector<const 
   const MachineProfile machine = known();
   ProfileRequest request = missing(programs_of(network, plans), machine);
   if (request.empty()) return false;
-  if (!request.kernels.empty() && !pace_) find_pace(network, *plans.front());
-  request.pace = pace_.value_or(1);
+  if (!request.kernels.empty() && !drift_) find_drift(network, *plans.front());
+  request.drift = drift_.value_or(1);
   measure(request, local_machine_path(ranks_));
   const MachineProfile now = known();
   for (const Kernel& kernel : request.kernels)
@@ -85,7 +85,7 @@ bool Measuring::measure_missing(const Network& network, const std::vector<const 
   return true;
 }
 
-std::optional<Drift> Measuring::find_pace(const Network& network, const Plan& plan) {
+std::optional<Drift> Measuring::find_drift(const Network& network, const Plan& plan) {
   const auto drift = measure_drift(programs_of(network, {&plan}), known(), threads_per_rank,
                                    [this](const ProfileRequest& request) {
                                      const auto file = scratch_file("pace");
@@ -94,7 +94,7 @@ std::optional<Drift> Measuring::find_pace(const Network& network, const Plan& pl
                                      std::filesystem::remove(file);
                                      return now;
                                    });
-  pace_ = drift && drift->even ? drift->ratio : 1;
+  drift_ = drift && drift->even ? drift->ratio : 1;
   return drift;
 }
 
@@ -117,9 +117,9 @@ MachineProfile Measuring::known() const {
   if (machine.provenance.text("backend") != describe_backend(backend_) ||
       (device_ && machine.provenance.text("device") != device_->name))
     machine.measured_ranks = 0;
-  forget_other_ways(machine, ranks_ == 1                             ? ""
-                             : uses_mpirun(ranks_, mpi_part().built) ? mpi_part().description
-                                                                     : "sockets");
+  forget_other_transports(machine, ranks_ == 1                             ? ""
+                                   : uses_mpirun(ranks_, mpi_part().built) ? mpi_part().description
+                                                                           : "sockets");
   return machine;
 }
 

@@ -30,7 +30,7 @@ class Measuring {
   bool measure_missing(const Network& network, const std::vector<const Plan*>& plans);
   /// Measures a few of the plan's kernels again, and leaves the local profile as it is. Returns how
   /// the machine's pace has changed since it was profiled; nothing if it has not.
-  std::optional<Drift> find_pace(const Network& network, const Plan& plan);
+  std::optional<Drift> find_drift(const Network& network, const Plan& plan);
 
  private:
   std::vector<Program> programs_of(const Network& network,
@@ -44,7 +44,7 @@ class Measuring {
   std::optional<DeviceInfo> device_;
   std::function<Bytes(const Kernel&)> workspace_;
   std::optional<double>
-      pace_{};  ///< of the machine, relative to the profile; nobody has looked yet
+      drift_{};  ///< of the machine, relative to the profile; nobody has looked yet
 };
 
 /// The first half of autotune: plans, measures what the best plans lack, and plans again, until
@@ -64,8 +64,8 @@ std::function<Bytes(const Kernel&)> workspace_here(const std::string& backend, i
 
 /// How the host memory of the ranks, of which this is one, is connected: "Open MPI v4.1.4",
 /// "sockets"; empty for a single one.
-std::string way_between_hosts();
+std::string transport_between_hosts();
 /// What was measured between ranks that were connected otherwise does not serve.
-void forget_other_ways(MachineProfile& machine, const std::string& way);
+void forget_other_transports(MachineProfile& machine, const std::string& transport);
 
 }  // namespace stratplan

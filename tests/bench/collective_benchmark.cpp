@@ -34,21 +34,21 @@ class VerbRun {
 
   void run() {
     if (verb_ == "all_reduce") {
-      communicator_.all_reduce(Track::Gradient, group_, output_.data(), std::ssize(output_),
+      communicator_.all_reduce(Stream::Gradient, group_, output_.data(), std::ssize(output_),
                                DataType::F32);
     } else if (verb_ == "reduce_scatter") {
-      communicator_.reduce_scatter(Track::Gradient, group_, input_.data(), output_.data(), counts_,
+      communicator_.reduce_scatter(Stream::Gradient, group_, input_.data(), output_.data(), counts_,
                                    DataType::F32);
     } else if (verb_ == "all_gather") {
-      communicator_.all_gather(Track::Gradient, group_, input_.data(), output_.data(), counts_,
+      communicator_.all_gather(Stream::Gradient, group_, input_.data(), output_.data(), counts_,
                                DataType::F32);
     } else {
       const Bytes bytes{std::ssize(input_) * size_of(DataType::F32)};
       const int peer = 1 - communicator_.rank();
       const Communicator::Parcel out{peer, input_.data(), bytes}, in{peer, output_.data(), bytes};
-      communicator_.exchange(Track::Gradient, {&out, 1}, {&in, 1}, 0);
+      communicator_.exchange(Stream::Gradient, {&out, 1}, {&in, 1}, 0);
     }
-    communicator_.synchronize(Track::Gradient);
+    communicator_.synchronize(Stream::Gradient);
   }
 
  private:

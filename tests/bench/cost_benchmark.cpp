@@ -40,7 +40,7 @@ void add_candidates() {
   add(fmt::format("price/candidate/closed_form/{}", resnet50_64.name()), [](State& state) {
     const Job& job = job_of(resnet50_64);
     const Block& block = priced_block(job);
-    const BlockModel model(job.network, block, job.execution, job.machine);
+    const ClosedFormBlockCost model(job.network, block, job.execution, job.machine);
     for (auto _ : state) benchmark::DoNotOptimize(model.pieces(split_of(job, block.root())));
   });
   add(fmt::format("price/candidate/lowered/{}", resnet50_4.name()), [](State& state) {

@@ -33,8 +33,8 @@ class KernelRun {
   KernelRun& operator=(const KernelRun&) = delete;
 
   void run() {
-    backend_->enqueue(Track::Compute, *prepared_, reads_, writes_, workspace_, context_);
-    backend_->synchronize(Track::Compute);
+    backend_->enqueue(Stream::Compute, *prepared_, reads_, writes_, workspace_, context_);
+    backend_->synchronize(Stream::Compute);
   }
   std::string implementation() const { return prepared_->implementation(); }
 

@@ -21,12 +21,12 @@ std::vector<int> cheapest_nodes(const ClosedTable& table) {
   return assignment;
 }
 
-void add_brackets() {
+void add_branch_and_bound() {
   for (const Case& of : {resnet50_64, unet3d_64, densenet121_8})
     add_threaded(fmt::format("search/bracket/{}", of.name()), [of](State& state) {
       const ClosedTable& table = table_of(of);
       const std::vector<std::vector<int>> known{cheapest_nodes(table)};
-      for (auto _ : state) benchmark::DoNotOptimize(bracket(table, known));
+      for (auto _ : state) benchmark::DoNotOptimize(branch_and_bound(table, known));
     });
 }
 
@@ -86,7 +86,7 @@ void add_exact_searches() {
 }  // namespace
 
 void add_search_benchmarks() {
-  add_brackets();
+  add_branch_and_bound();
   add_exact_searches();
 }
 

@@ -15,7 +15,7 @@ Kernel convolution(std::int64_t channels, KernelKind kind = KernelKind::Convolut
 }
 
 /// Takes as many bytes as there are channels, and counts how often it is asked.
-DescribedDevice counting(int& asked, const std::string& library = "one") {
+OfflineDevice counting(int& asked, const std::string& library = "one") {
   return {library, [&asked](const Kernel& kernel) {
             ++asked;
             return Bytes{kernel.x[Axis::C]};
@@ -85,7 +85,7 @@ TEST_F(Remembering, WhereThereIsNoAnswerNothingIsCountedAndThatIsSaidOnce) {
   EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
 }
 
-TEST(WorkspaceThere, IsOfDescribedDevicesAlone) {
+TEST(WorkspaceThere, IsOfOfflineDevicesAlone) {
   DeviceRates device;
   EXPECT_FALSE(workspace_there(device));
   device.name = "v100-16";

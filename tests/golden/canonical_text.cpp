@@ -32,11 +32,11 @@ const char* word(Phase phase) {
   return "?";
 }
 
-const char* word(Track track) {
-  switch (track) {
-    case Track::Compute: return "compute";
-    case Track::Halo: return "halo";
-    case Track::Gradient: return "gradient";
+const char* word(Stream stream) {
+  switch (stream) {
+    case Stream::Compute: return "compute";
+    case Stream::Halo: return "halo";
+    case Stream::Gradient: return "gradient";
   }
   return "?";
 }
@@ -261,18 +261,19 @@ class Writer {
       : program_(program), numbers_(program.buffers.size(), -1) {}
 
   Text write() {
-    const auto& [rank, ranks, buffers, ops, implementations, ways, sharding, concurrent_tracks,
-                 parameters, running, loss_scale, loss, arena, persistent] = program_;
+    const auto& [rank, ranks, buffers, ops, implementations, transports, sharding,
+                 concurrent_streams, parameters, running, loss_scale, loss, arena, persistent] =
+        program_;
     for (const Op& op : ops) write(op);
     for (const ParameterSlice& slice : parameters) write(slice);
     for (const RunningStatistics& statistics : running) write(statistics);
     line("of {} ranks, loss {} scaled by {} arena {} persistent {} sharding {} concurrent {}",
          ranks, name(loss), name(loss_scale), arena.value, persistent.value, sharding,
-         concurrent_tracks);
-    line("transports {}", fmt::join(ways, ","));
+         concurrent_streams);
+    line("transports {}", fmt::join(transports, ","));
     for (const auto& [kernel, choice] : implementations) line("{} by {}", kernel, choice);
     write_buffers();
-    if (concurrent_tracks) write_dependences();
+    if (concurrent_streams) write_dependences();
     return {fmt::format("rank {}", rank), std::move(text_), ops.size()};
   }
 
@@ -299,14 +300,16 @@ class Writer {
     for (const BufferId id : ids) text += " " + name(id);
     return text;
   }
-  const std::string& transport(WayId way) const { return program_.ways[way]; }
+  const std::string& transport(TransportId transport) const {
+    return program_.transports[transport];
+  }
 
   void write(const Op& op) {
-    const auto& [layer, producer, phase, track, reads, writes, body] = op;
+    const auto& [layer, producer, phase, stream, reads, writes, body] = op;
     const std::string reading = names(reads), writing = names(writes);
     const std::string what = std::visit([&](const auto& kind) { return text(kind); }, body);
     line("{} layer {} from {} on {}: {} reads{} writes{}", word(phase), layer, producer,
-         word(track), what, reading, writing);
+         word(stream), what, reading, writing);
   }
   std::string text(const ComputeOp& op) {
     const auto& [kernel, region, global] = op;
@@ -324,16 +327,16 @@ class Writer {
   }
   std::string text(const char* direction, const std::vector<Message>& messages) {
     std::string text;
-    for (const auto& [peer, buffer, bytes, way] : messages)
+    for (const auto& [peer, buffer, bytes, transport] : messages)
       text += fmt::format(" {} {} {} bytes {} by ({})", direction, peer, name(buffer), bytes.value,
-                          transport(way));
+                          transport(transport));
     return text;
   }
   std::string text(const CollectiveOp& op) {
-    const auto& [op, group, type, begin, count, counts, way] = op;
+    const auto& [op, group, type, begin, count, counts, transport] = op;
     return fmt::format("{} over {} of {} {} from {} shares {} by ({})", word(op),
                        fmt::join(group, ","), count, word(type), begin, fmt::join(counts, ","),
-                       transport(way));
+                       transport(transport));
   }
 
   void write(const ParameterSlice& slice) {

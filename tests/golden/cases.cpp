@@ -179,8 +179,8 @@ void take_small_buckets(Recipe& recipe) {
       std::max<std::int64_t>(64, recipe.network.parameter_count() * 4 / 7)};
 }
 void use(Recipe& recipe, OptimizerKind optimizer) { recipe.network.training.optimizer = optimizer; }
-void use_slabs(Recipe& recipe) {
-  recipe.execution.slabs = layers_for_slabs(recipe.network, recipe.layers);
+void overlap_halos(Recipe& recipe) {
+  recipe.execution.overlapped_halos = layers_with_interior(recipe.network, recipe.layers);
 }
 void recompute(Recipe& recipe) { recipe.execution.recompute = layers_to_recompute(recipe.network); }
 
@@ -189,13 +189,13 @@ constexpr std::array option_rows{
     OptionRow{"seven-buckets", {}, take_small_buckets},
     OptionRow{
         "one-bucket", {}, [](Recipe& r) { r.execution.bucket_bytes = {std::int64_t{1} << 40}; }},
-    OptionRow{"overlap", {}, [](Recipe& r) { r.execution.concurrent_tracks = true; }},
-    OptionRow{"interior-first", {}, use_slabs},
+    OptionRow{"overlap", {}, [](Recipe& r) { r.execution.concurrent_streams = true; }},
+    OptionRow{"interior-first", {}, overlap_halos},
     OptionRow{"interior-first-overlap",
               {},
               [](Recipe& r) {
-                use_slabs(r);
-                r.execution.concurrent_tracks = true;
+                overlap_halos(r);
+                r.execution.concurrent_streams = true;
               }},
     OptionRow{"unfused", {}, [](Recipe& r) { r.execution.fuse = false; }},
     OptionRow{"recompute", {}, recompute},
@@ -231,13 +231,13 @@ constexpr std::array option_rows{
     OptionRow{"inference-bf16-overlap",
               {},
               [](Recipe& r) {
-                r.infers = r.execution.concurrent_tracks = true;
+                r.infers = r.execution.concurrent_streams = true;
                 r.execution.precision.activations = DataType::BF16;
               }},
     OptionRow{"lars-fp16-interior-first-recompute", [](Recipe& r) { use(r, OptimizerKind::Lars); },
               [](Recipe& r) {
                 r.execution.precision.activations = DataType::F16;
-                use_slabs(r);
+                overlap_halos(r);
                 recompute(r);
               }},
     OptionRow{"sharding-2-bf16-micro-batches-seven-buckets",
@@ -252,9 +252,9 @@ constexpr std::array option_rows{
               [](Recipe& r) {
                 take_small_buckets(r);
                 r.execution.precision.activations = DataType::F16;
-                r.execution.concurrent_tracks = r.by_transports = true;
+                r.execution.concurrent_streams = r.by_transports = true;
                 r.execution.sharding = 3;
-                use_slabs(r);
+                overlap_halos(r);
                 recompute(r);
               },
               true},
@@ -269,20 +269,21 @@ Recipe recipe_of(const Network& network, const DecompositionRow& row, const Opti
 }
 
 /// Transports by size for all transfers that the programs have, on nodes of half of the ranks.
-Ways transports_of(const std::vector<Program>& programs) {
+Transports transports_of(const std::vector<Program>& programs) {
   const int ranks = programs.front().ranks;
-  const Ways::BySize by_size{{Bytes{0}, "mpi"}, {Bytes{4096}, "nccl"}, {Bytes{1 << 20}, "staged"}};
-  Ways ways;
-  ways.placement = ranks % 2 == 0 ? Topology{2, ranks / 2} : Topology{ranks};
-  for (const char* key : {"messages", "messages across"}) ways.transfers[key] = by_size;
-  ways.transfers["messages one way"] = {{Bytes{0}, "staged"}};
+  const Transports::BySize by_size{
+      {Bytes{0}, "mpi"}, {Bytes{4096}, "nccl"}, {Bytes{1 << 20}, "staged"}};
+  Transports transports;
+  transports.placement = ranks % 2 == 0 ? Topology{2, ranks / 2} : Topology{ranks};
+  for (const char* key : {"messages", "messages across"}) transports.transfers[key] = by_size;
+  transports.transfers["messages one way"] = {{Bytes{0}, "staged"}};
   for (const Program& program : programs)
     for (const Op& op : program.ops)
       if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
-        ways.transfers[collective_key(collective->op, collective->type,
-                                      shape_of(collective->group, ways.placement),
-                                      ways.placement.size())] = by_size;
-  return ways;
+        transports.transfers[collective_key(collective->op, collective->type,
+                                            shape_of(collective->group, transports.placement),
+                                            transports.placement.size())] = by_size;
+  return transports;
 }
 
 std::vector<Program> programs_of(const Recipe& recipe) {
@@ -292,8 +293,8 @@ std::vector<Program> programs_of(const Recipe& recipe) {
   for (int rank = 0; rank < ranks; ++rank)
     programs.push_back((infers ? lower_inference : lower)(network, layers, execution, rank, ranks));
   if (by_transports) {
-    const Ways ways = transports_of(programs);
-    for (Program& program : programs) take_ways(program, ways);
+    const Transports transports = transports_of(programs);
+    for (Program& program : programs) choose_transports(program, transports);
   }
   return programs;
 }
@@ -522,8 +523,8 @@ namespace {
 /// Fields that differ from their default; all of them, if everything does. A field more does not
 /// compile until it is named here.
 std::set<std::string> fields_set(const Recipe& recipe) {
-  const auto& [bucket_bytes, threads, concurrent, precision, fuse, implementations, ways, slabs,
-               recompute, sharding] = recipe.execution;
+  const auto& [bucket_bytes, threads, concurrent, precision, fuse, implementations, transports,
+               split, recompute, sharding] = recipe.execution;
   const auto& [activations, weights, gradients] = precision;
   static_cast<void>(weights);    // always F32
   static_cast<void>(gradients);  // always F32
@@ -536,12 +537,12 @@ std::set<std::string> fields_set(const Recipe& recipe) {
   };
   note("bucket_bytes", bucket_bytes != usual.bucket_bytes);
   note("threads_per_rank", threads != usual.threads_per_rank);
-  note("concurrent_tracks", concurrent != usual.concurrent_tracks);
+  note("concurrent_tracks", concurrent != usual.concurrent_streams);
   note("activations", activations != usual.precision.activations);
   note("fuse", fuse != usual.fuse);
   note("implementations", implementations != usual.implementations);
-  note("ways", recipe.by_transports || ways != usual.ways);
-  note("slabs", slabs != usual.slabs);
+  note("ways", recipe.by_transports || transports != usual.transports);
+  note("slabs", split != usual.split);
   note("recompute", recompute != usual.recompute);
   note("sharding", sharding != usual.sharding);
   note("optimizer", optimizer != usual_training.optimizer);

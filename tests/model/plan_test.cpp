@@ -91,7 +91,7 @@ TEST(Plan, SurvivesWritingAndReading) {
       Decomposition::parse("H2 | N2");
   plan.execution = {.bucket_bytes = {12345},
                     .threads_per_rank = 3,
-                    .concurrent_tracks = true,
+                    .concurrent_streams = true,
                     .precision = {.activations = DataType::BF16},
                     .fuse = false,
                     .implementations = {{"convolution", "winograd"}}};
@@ -128,11 +128,11 @@ TEST(Plan, WhatSavesMemorySurvivesWritingAndReading) {
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
-TEST(Plan, WaysSurviveWritingAndReading) {
+TEST(Plan, TransportsSurviveWritingAndReading) {
   const Network network = read_network("tiny");
   Plan plan = uniform_plan(network, Decomposition::parse("N2 H2"));
   plan.network_source = "tiny";
-  plan.execution.ways = {
+  plan.execution.transports = {
       {2, 2},
       {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2x2", {{{0}, "staged"}}}}};
   const TemporaryFolder folder;
@@ -140,11 +140,11 @@ TEST(Plan, WaysSurviveWritingAndReading) {
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
 }
 
-TEST(Plan, SlabsSurviveWritingAndReading) {
+TEST(Plan, OverlappedHalosSurviveWritingAndReading) {
   const Network network = read_network("tiny");
   Plan plan = uniform_plan(network, Decomposition::parse("H2"));
   plan.network_source = "tiny";
-  plan.execution.slabs = {"conv2"};
+  plan.execution.overlapped_halos = {"conv2"};
   const TemporaryFolder folder;
   write_document(folder / "plan.json", "plan", to_json(plan, network, Provenance()));
   EXPECT_EQ(read_plan(folder / "plan.json").plan.execution, plan.execution);
@@ -169,7 +169,7 @@ TEST(ReadPlan, PrefersALayersOwnDecompositionToTheDefault) {
   const auto [plan, network] = read_plan(folder.write(
       "p.json",
       heading +
-          R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "landing": "all_reduce"}}})"));
+          R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "output_layout": "all_reduce"}}})"));
   EXPECT_EQ(text_of(plan, network, "conv1"), "H2");
   EXPECT_EQ(text_of(plan, network, "conv2"), "C2 all-reduce");
   EXPECT_EQ(text_of(plan, network, "fc"), "R2");
@@ -210,26 +210,26 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "layers": {"fc": {"grid": "H2"}}})",
        "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial "
        "extent, which H2 would split"},
-      {R"(, "layers": {"fc": {"grid": "H2", "landing": "sideways"}}})",
+      {R"(, "layers": {"fc": {"grid": "H2", "output_layout": "sideways"}}})",
        "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found "
        "\"sideways\""},
       {R"(, "decomposition": "N2", "ranks_offered": 1})",
        "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
-      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2, 2], "transfers": {}}}})",
+      {R"(, "decomposition": "H2", "execution": {"transports": {"placement": [2, 2], "transfers": {}}}})",
        "at /execution/ways/placement: expected a product of 2 ranks, found 4"},
-      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2], "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
+      {R"(, "decomposition": "H2", "execution": {"transports": {"placement": [2], "transfers": {"messages": [{"from_bytes": 8, "transport": "mpi"}]}}}})",
        "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
-      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
+      {R"(, "decomposition": "H2", "execution": {"split": ["conv2", "conv1"]}})",
        "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, "
        "and receives nothing"},
-      {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})",
+      {R"(, "decomposition": "H2", "execution": {"split": ["pool1"]}})",
        "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},
-      {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
+      {R"(, "decomposition": "N2", "execution": {"split": ["conv2"]}})",
        "at /execution/slabs/0: layer conv2 cannot be computed in slabs: with N2 behind N2 no rank "
        "receives something that only some of its outputs read"},
-      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})",
+      {R"(, "decomposition": "H2", "execution": {"split": ["conv3"]}})",
        "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",
        "at /execution/recompute/1: layer loss cannot be made again: a loss makes its gradient in "

@@ -119,16 +119,16 @@ TEST(Explain, SaysWhatTheTimeGoesInto) {
   }
 }
 
-TEST(Explain, OneLayerIsPlayedThrough) {
+TEST(Explain, OneLayerIsSimulated) {
   const Network network = small_resnet(4);
   const MachineProfile machine = small_machine();
   const Plan plan = uniform_plan(network, Decomposition::parse("N4"));
   const BlockExplanation explained = explain_layer(plan, network, machine, 1, 4);
-  ASSERT_TRUE(explained.chosen.played);
-  EXPECT_EQ(*explained.chosen.played, predict(plan, network, machine));
+  ASSERT_TRUE(explained.chosen.simulated);
+  EXPECT_EQ(*explained.chosen.simulated, predict(plan, network, machine));
   ASSERT_EQ(explained.others.size(), 4U);
   for (const Alternative& other : explained.others) {
-    ASSERT_TRUE(other.played);
+    ASSERT_TRUE(other.simulated);
     EXPECT_NE(other.decomposition, explained.chosen.decomposition);
     EXPECT_FALSE(check(network, explained.block, other.decomposition));
   }

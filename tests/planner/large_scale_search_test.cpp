@@ -11,10 +11,10 @@ namespace {
 
 class WithinMemory : public testing::Test {
  protected:
-  WideOutcome search(std::optional<Bytes> limit) const {
-    return search_widely(network_, blocks_, 8, machine_, {}, limit, {});
+  LargeScaleResult search(std::optional<Bytes> limit) const {
+    return search_at_large_scale(network_, blocks_, 8, machine_, {}, limit, {});
   }
-  Bytes memory(const WideOutcome& outcome) const {
+  Bytes memory(const LargeScaleResult& outcome) const {
     static const Execution as_given;
     return LayoutEstimates(network_, blocks_, as_given, machine_).of(outcome.found.front()).memory;
   }
@@ -26,14 +26,14 @@ class WithinMemory : public testing::Test {
 
 /// What is found fits, is no better than with more room, and its bound is below what is found with less.
 TEST_F(WithinMemory, LessRoomTakesLongerAndBoundsHold) {
-  const WideOutcome free = search({});
+  const LargeScaleResult free = search({});
   const Bytes most = memory(free);
   Seconds before = free.objective;
   double bound = free.lower_bound.value;
   int binding = 0;
   for (const double share : {1.0, 0.9, 0.8, 0.7, 0.6}) {
     const Bytes limit{static_cast<std::int64_t>(share * static_cast<double>(most.value))};
-    const WideOutcome outcome = search(limit);
+    const LargeScaleResult outcome = search(limit);
     if (outcome.found.empty()) break;
     EXPECT_LE(memory(outcome), limit) << share;
     EXPECT_LE(outcome.lower_bound, outcome.objective) << share;

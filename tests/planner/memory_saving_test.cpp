@@ -30,7 +30,7 @@ Network small_perceptron(std::int64_t batch) {
 }
 
 PlanningResult plan_within(const Network& network, int ranks, std::optional<Bytes> limit,
-                           const FreeMeans& free, bool front = false) {
+                           const FreeMemoryOptions& free, bool front = false) {
   PlanningOptions options;
   options.memory_limit = limit;
   options.free = free;
@@ -38,17 +38,17 @@ PlanningResult plan_within(const Network& network, int ranks, std::optional<Byte
   return plan(network, "net.json", ranks, small_machine(), options);
 }
 
-constexpr FreeMeans nothing{false, false, false}, micro_batches{true, false, false},
+constexpr FreeMemoryOptions nothing{false, false, false}, micro_batches{true, false, false},
     sharding{false, true, false}, recompute{false, false, true}, all{};
 
 struct FitCase {
   const char* name;
   Network network;
   int ranks;
-  FreeMeans free;
+  FreeMemoryOptions free;
   double share;     ///< the limit, of what a plan as given needs:
   bool of_leanest;  ///< the leanest, or else the fastest
-  bool in_micro_batches, shared_out, made_again;
+  bool in_micro_batches, shared_out, recomputed;
 };
 
 std::vector<FitCase> fit_cases() {
@@ -88,9 +88,10 @@ TEST(MemoryChoices, ABindingLimitChoosesWhatFits) {
 
     const Plan& plan = result.recommended;
     EXPECT_LE(plan.prediction->memory, limit);
-    EXPECT_EQ(plan.overrides.training.micro_batches > 1, c.in_micro_batches) << means_text(plan);
-    EXPECT_EQ(plan.execution.sharding > 0, c.shared_out) << means_text(plan);
-    EXPECT_EQ(!plan.execution.recompute.empty(), c.made_again) << means_text(plan);
+    EXPECT_EQ(plan.overrides.training.micro_batches > 1, c.in_micro_batches)
+        << memory_options_text(plan);
+    EXPECT_EQ(plan.execution.sharding > 0, c.shared_out) << memory_options_text(plan);
+    EXPECT_EQ(!plan.execution.recompute.empty(), c.recomputed) << memory_options_text(plan);
     const Network planned = network_of(plan, c.network);
     EXPECT_EQ(plan.network_fingerprint, planned.fingerprint());
     EXPECT_EQ(*plan.prediction, predict(plan, planned, small_machine()));
@@ -113,7 +114,7 @@ TEST(MemoryChoices, AsFewLayersAsNeededAreMadeAgain) {
 TEST(MemoryChoices, WithoutNeedNothingIsChosen) {
   const Network network = small_mesh(4, {3, 1, 32, 32});
   const PlanningResult result = plan_within(network, 4, {}, all);
-  EXPECT_EQ(means_text(result.recommended), "no other means");
+  EXPECT_EQ(memory_options_text(result.recommended), "no other means");
   EXPECT_TRUE(result.fitted.empty());
   EXPECT_FALSE(result.without_limit);
 }

@@ -27,7 +27,7 @@ Network mesh() { return small_mesh(1, {3, 1, 64, 64}); }
 
 Plan in_halves(const Network& network) {
   Plan plan = uniform_plan(network, Decomposition::parse("H2"));
-  plan.execution.concurrent_tracks = true;
+  plan.execution.concurrent_streams = true;
   return plan;
 }
 
@@ -40,7 +40,7 @@ Prices prices_of(const Plan& plan, const Network& network, const MachineProfile&
   Prices prices;
   for (const Op& op : program.ops) {
     if (op.phase != Phase::Forward || op.layer < 0 ||
-        !plan.execution.slabs.contains(network.layer(op.layer).name))
+        !plan.execution.overlapped_halos.contains(network.layer(op.layer).name))
       continue;
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     if (communicates(op)) prices.exchange = cost_of(op, program, machine).seconds;
@@ -51,36 +51,36 @@ Prices prices_of(const Plan& plan, const Network& network, const MachineProfile&
   return prices;
 }
 
-TEST(Slabs, TheStepGetsShorterByWhatTheyHide) {
+TEST(InteriorSplit, TheStepGetsShorterByWhatTheyHide) {
   const Network network = mesh();
   for (const double bandwidth : {1e6, 1e7, 2e7}) {
     const MachineProfile machine = hiding_machine(bandwidth);
     Plan plan = in_halves(network);
     const Prediction at_once = predict(plan, network, machine);
-    plan.execution.slabs = layers_for_slabs(network, plan.layers);
-    ASSERT_EQ(plan.execution.slabs.size(), 1u);
-    const Prediction in_slabs = predict(plan, network, machine);
+    plan.execution.overlapped_halos = layers_with_interior(network, plan.layers);
+    ASSERT_EQ(plan.execution.overlapped_halos.size(), 1u);
+    const Prediction is_split = predict(plan, network, machine);
     const Prices prices = prices_of(plan, network, machine);
     const double hidden = std::min(prices.exchange, prices.interior).value;
-    EXPECT_NEAR((at_once.step - in_slabs.step).value, hidden, 0.15 * hidden) << bandwidth;
+    EXPECT_NEAR((at_once.step - is_split.step).value, hidden, 0.15 * hidden) << bandwidth;
   }
 }
 
-TEST(Slabs, AreChosenWhereTheyPay) {
+TEST(InteriorSplit, AreChosenWhereTheyPay) {
   const Network network = mesh();
   const std::string& second = network.layer(3).name;
   Plan cut = in_halves(network);
-  cut.execution.slabs = {second};
+  cut.execution.overlapped_halos = {second};
   MachineProfile measured = hiding_machine(1e7);  // somebody measured the pieces, and they are slow
   for (const Program& program : programs_of(cut, network))
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body);
-          compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
+          compute && op.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
         measured.kernels[compute->kernel.key()] = {{1e-2}, {1e-2}, {1e-2}, 9, "test", ""};
   struct Row {
     const char* what;
     MachineProfile machine;
-    bool beside, slabs;
+    bool beside, split;
   };
   for (const Row& row : {Row{"slow link", hiding_machine(1e7), true, true},
                          Row{"a link that costs nothing", hiding_machine(1e15, 0), false, false},
@@ -89,14 +89,15 @@ TEST(Slabs, AreChosenWhereTheyPay) {
     Plan plan = uniform_plan(network, Decomposition::parse("H2"));
     const Prediction prediction = choose_execution(plan, network, row.machine);
     EXPECT_EQ(prediction, predict(plan, network, row.machine)) << row.what;
-    EXPECT_EQ(plan.execution.slabs, row.slabs ? std::set{second} : std::set<std::string>{})
+    EXPECT_EQ(plan.execution.overlapped_halos,
+              row.split ? std::set{second} : std::set<std::string>{})
         << row.what;
-    EXPECT_TRUE(!row.beside || plan.execution.concurrent_tracks) << row.what;
+    EXPECT_TRUE(!row.beside || plan.execution.concurrent_streams) << row.what;
   }
 }
 
 /// Profiles are asked for what a plan's programs run.
-TEST(Slabs, TheirKernelsAreThoseThatAreMeasured) {
+TEST(InteriorSplit, TheirKernelsAreThoseThatAreMeasured) {
   const Network network = mesh();
   Plan plan = uniform_plan(network, Decomposition::parse("H2"));
   choose_execution(plan, network, hiding_machine(1e7));
@@ -104,12 +105,12 @@ TEST(Slabs, TheirKernelsAreThoseThatAreMeasured) {
   for (const Program& program : programs_of(plan, network))
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body);
-          compute && step.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
+          compute && op.layer == 3 && compute->kernel.kind == KernelKind::ConvolutionForward)
         rows.push_back(compute->kernel.y[Axis::H]);
   EXPECT_THAT(rows, testing::ElementsAre(31, 1, 31, 1));
 }
 
-TEST(Slabs, KeepWithinTheMemoryThatPlansHave) {
+TEST(InteriorSplit, KeepWithinTheMemoryThatPlansHave) {
   const Network network = mesh();
   const MachineProfile machine = hiding_machine(1e7);
   Plan free = uniform_plan(network, Decomposition::parse("H2")), bounded = free, in_turn = free;

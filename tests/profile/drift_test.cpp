@@ -12,7 +12,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-TEST(TellingKernels, AreThoseThatTakeMostOfTheTimeTogether) {
+TEST(RepresentativeKernels, AreThoseThatTakeMostOfTheTimeTogether) {
   // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, 1600 is not measured; 12 s in all.
   const auto programs = programs_of(
       {{compute_op(fill_of(400)), compute_op(fill_of(400)), compute_op(fill_of(800)),
@@ -22,14 +22,14 @@ TEST(TellingKernels, AreThoseThatTakeMostOfTheTimeTogether) {
   machine.kernels = {{fill_of(400).key(), measured(4)},
                      {fill_of(800).key(), measured(5)},
                      {fill_of(1200).key(), measured(1)}};
-  machine.kernels.at(fill_of(400).key()).pace = 2;
-  const TellingKernel first{fill_of(400), {6}}, second{fill_of(800), {5}},
+  machine.kernels.at(fill_of(400).key()).drift = 2;
+  const RepresentativeKernel first{fill_of(400), {6}}, second{fill_of(800), {5}},
       third{fill_of(1200), {1}};
-  EXPECT_THAT(telling_kernels(programs, machine, 0, 8), IsEmpty());
-  EXPECT_THAT(telling_kernels(programs, machine, 0.5, 8), ElementsAre(first));
-  EXPECT_THAT(telling_kernels(programs, machine, 0.51, 8), ElementsAre(first, second));
-  EXPECT_THAT(telling_kernels(programs, machine, 1, 8), ElementsAre(first, second, third));
-  EXPECT_THAT(telling_kernels(programs, machine, 1, 2), ElementsAre(first, second));
+  EXPECT_THAT(representative_kernels(programs, machine, 0, 8), IsEmpty());
+  EXPECT_THAT(representative_kernels(programs, machine, 0.5, 8), ElementsAre(first));
+  EXPECT_THAT(representative_kernels(programs, machine, 0.51, 8), ElementsAre(first, second));
+  EXPECT_THAT(representative_kernels(programs, machine, 1, 8), ElementsAre(first, second, third));
+  EXPECT_THAT(representative_kernels(programs, machine, 1, 2), ElementsAre(first, second));
 }
 
 TEST(DriftOf, IsTheRatioOfTimesIfTheyAgree) {
@@ -46,16 +46,16 @@ TEST(DriftOf, IsTheRatioOfTimesIfTheyAgree) {
       {"one slower", 2, 9, Drift{1.3, 1, 1.5, 2, false}},
       {"one slower, one faster, together as before", 3.5, 3, Drift{1, 0.5, 1.75, 2, false}},
   };
-  const TellingKernel kernels[] = {{fill_of(400), {4}}, {fill_of(800), {6}}};
+  const RepresentativeKernel kernels[] = {{fill_of(400), {4}}, {fill_of(800), {6}}};
   for (const Row& row : rows) {
     MachineProfile before = round_machine(), now = before;
     before.kernels = {{fill_of(400).key(), measured(2)}, {fill_of(800).key(), measured(6)}};
     now.kernels = {{fill_of(400).key(), measured(row.first)},
                    {fill_of(800).key(), measured(row.second)}};
-    for (const double pace : {1.0, 1.25}) {  // at which the first was measured before
+    for (const double drift : {1.0, 1.25}) {  // at which the first was measured before
       Measurement& first = before.kernels.at(fill_of(400).key());
-      first = measured(2 * pace);
-      first.pace = pace;
+      first = measured(2 * drift);
+      first.drift = drift;
       const std::optional<Drift> found = drift_of(kernels, before, now);
       ASSERT_EQ(found.has_value(), row.drift.has_value()) << row.what;
       if (!found) continue;
@@ -86,7 +86,7 @@ class MeasureDrift : public testing::Test {
       ++calls_;
       asked_ += request.kernels.size();
       EXPECT_EQ(request.ranks, 1);
-      EXPECT_EQ(request.pace, 1);
+      EXPECT_EQ(request.drift, 1);
       EXPECT_FALSE(request.device);
       MachineProfile now = machine_;
       for (const Kernel& kernel : request.kernels)
@@ -109,7 +109,7 @@ TEST_F(MeasureDrift, MeasuresAFewKernelsOnceAndLeavesTheProfileAsItIs) {
     EXPECT_TRUE(drift->even);
     EXPECT_NEAR(drift->ratio, 1.25, 1e-12);
     EXPECT_EQ(calls_, look_number);
-    EXPECT_EQ(asked_, look_number * most_telling_kernels);
+    EXPECT_EQ(asked_, look_number * most_representative_kernels);
   }
   EXPECT_EQ(to_json(machine_), before);
 }

@@ -89,7 +89,7 @@ TEST(ProfileRequest, BadEntriesAreReportedWithTheirPlace) {
 
 std::vector<Program> two_ranks() {
   const std::vector<Op> steps{compute_op(fill_of(400)), compute_op(fill_of(400)),
-                                compute_op(fill_of(800)), all_reduce_op({0, 1}, 1000)};
+                              compute_op(fill_of(800)), all_reduce_op({0, 1}, 1000)};
   std::vector<Op> first = steps, second = steps;
   first.push_back(exchange_op(0, {{1, -1, {100}}}, {{1, -1, {300}}}));
   second.push_back(exchange_op(0, {{0, -1, {300}}}, {{0, -1, {100}}}));

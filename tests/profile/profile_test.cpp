@@ -119,12 +119,12 @@ TEST(Profile, MeasuresWhatIsAskedForOnAllRanksAndKeepsWhatIsKnown) {
                         .largest_message = {},
                         .collectives = {},
                         .kernels = {fill_of(64)}};
-    more.pace = 1.25;
+    more.drift = 1.25;
     const MachineProfile larger = run_profile(more, *backend, Team(communicator), doctored, {});
     EXPECT_EQ(larger.kernels.size(), machine.kernels.size() + 1);
     EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).median.value, 123);
-    EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).pace, 1);
-    EXPECT_EQ(larger.kernels.at(fill_of(64).key()).pace, 1.25);
+    EXPECT_EQ(larger.kernels.at(request.kernels[0].key()).drift, 1);
+    EXPECT_EQ(larger.kernels.at(fill_of(64).key()).drift, 1.25);
     EXPECT_EQ(larger.device.flops_per_s, machine.device.flops_per_s);
     const std::scoped_lock lock(mutex);
     results.push_back(to_json(larger));
@@ -140,15 +140,15 @@ class Slowed final : public CommunicatorDecorator {
  public:
   Slowed(Communicator& inner, Seconds& time, Seconds small, Seconds large)
       : CommunicatorDecorator(inner), time_(time), small_(small), large_(large) {}
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
     pass((sends.empty() ? receives : sends)[0].bytes);
-    inner_.exchange(track, sends, receives, tag);
+    inner_.exchange(stream, sends, receives, tag);
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                   DataType type) override {
     pass({count * size_of(type)});
-    inner_.all_reduce(track, group, data, count, type);
+    inner_.all_reduce(stream, group, data, count, type);
   }
 
  private:
@@ -157,7 +157,7 @@ class Slowed final : public CommunicatorDecorator {
   Seconds small_, large_;
 };
 
-TEST(LinkProfiler, OfSeveralWaysTheFastestCountsAndIsNamed) {
+TEST(LinkProfiler, OfSeveralTransportsTheFastestCountsAndIsNamed) {
   run_loopback(2, [](Communicator& communicator) {
     Seconds time{};
     Slowed first(communicator, time, {2e-6}, {3e-6}), second(communicator, time, {1e-6}, {4e-6});
@@ -178,7 +178,7 @@ TEST(LinkProfiler, OfSeveralWaysTheFastestCountsAndIsNamed) {
   });
 }
 
-TEST(MachineProfile, KeepsTheWaysOfItsTables) {
+TEST(MachineProfile, KeepsTheTransportsOfItsTables) {
   MachineProfile machine = round_machine();
   machine.both_ways.points = {{{4}, measured(1e-6)}, {{4096}, measured(1e-5)}};
   machine.both_ways.points[0].second.choice = "mpi";
@@ -189,7 +189,7 @@ TEST(MachineProfile, KeepsTheWaysOfItsTables) {
   EXPECT_EQ(read.both_ways.points[0].second.others.at("staged").value, 3e-5);
 }
 
-TEST(LinkProfile, IsOfMemoryOfDevicesAlongEveryWayBetweenThem) {
+TEST(LinkProfile, IsOfMemoryOfDevicesOverEveryTransportBetweenThem) {
   const ProfileRequest request{.ranks = 2,
                                .largest_message = {1000},
                                .collectives = {{Collective::AllReduce, DataType::F32, 2, {800}},
@@ -224,8 +224,8 @@ TEST(GroupsToMeasure, AreThoseOfThisRankThatTheRequestsNeed) {
                          .kernels = {}};
   const std::vector<int> all{0, 1, 2, 3, 4};
   EXPECT_EQ(groups_to_measure(request, 2),
-            (std::vector<CollectiveGroup>{{Track::Halo, {2, 3}}, {Track::Gradient, all}}));
-  EXPECT_EQ(groups_to_measure(request, 4), (std::vector<CollectiveGroup>{{Track::Gradient, all}}))
+            (std::vector<CollectiveGroup>{{Stream::Halo, {2, 3}}, {Stream::Gradient, all}}));
+  EXPECT_EQ(groups_to_measure(request, 4), (std::vector<CollectiveGroup>{{Stream::Gradient, all}}))
       << "the last one has no partner";
 }
 

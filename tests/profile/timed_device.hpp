@@ -116,9 +116,10 @@ class TimedDevice final : public Backend {
     return work;
   }
   void replay(CapturedWork& work) override {
-    if (std::exchange(idle_, false)) of(Track::Compute) += launch;  // the device waits for the host
+    if (std::exchange(idle_, false))
+      of(Stream::Compute) += launch;  // the device waits for the host
     for (const auto& [first, seconds] : static_cast<Work&>(work).calls)
-      run(Track::Compute, first, seconds, true);
+      run(Stream::Compute, first, seconds, true);
     ++replays;
   }
 

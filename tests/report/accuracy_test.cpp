@@ -21,7 +21,7 @@ AutotuneResult quiet_result() {
   return result;
 }
 
-TEST(Remarks, SayWhatAChangedPaceDoesToPredictions) {
+TEST(Remarks, SayWhatDriftDoesToPredictions) {
   AutotuneResult result = quiet_result();
   EXPECT_THAT(remarks(result), IsEmpty());
   result.machine.drift = Drift{.ratio = 1.234, .least = 1.1, .most = 1.306, .kernels = 8};

@@ -18,7 +18,7 @@ using test::small_resnet;
 
 Plan plan_of(const Network& network, const char* decomposition, bool beside = false) {
   Plan plan = uniform_plan(network, Decomposition::parse(decomposition));
-  plan.execution.concurrent_tracks = beside;
+  plan.execution.concurrent_streams = beside;
   return plan;
 }
 
@@ -136,9 +136,8 @@ TEST(FasterMachine, MeasuredKernelsGainWhatTheirEstimatesDo) {
   MachineProfile machine = small_machine();
   machine.device.launch = {0};
   std::vector<Kernel> kernels;
-  for (const Op& op : programs.front().steps)
-    if (const auto* compute = std::get_if<ComputeOp>(&op.body))
-      kernels.push_back(compute->kernel);
+  for (const Op& op : programs.front().ops)
+    if (const auto* compute = std::get_if<ComputeOp>(&op.body)) kernels.push_back(compute->kernel);
   for (const Kernel& kernel : kernels) machine.kernels[kernel.key()] = {{3}, {2}, {5}, 10, "", ""};
   const MachineProfile better = faster(machine, Resource::Compute, 2, programs);
   for (const Kernel& kernel : kernels) {

@@ -52,7 +52,7 @@ TEST(LayerTimes, AddUpToTheRanksMean) {
   double all = 0;  // but the optimizer's steps, which are no layer's
   for (std::size_t rank = 0; rank < c.prediction.steps.size(); ++rank)
     for (std::size_t i = 0; i < c.prediction.steps[rank].size(); ++i)
-      if (c.prediction.programs[rank].steps[i].layer >= 0) all += c.prediction.steps[rank][i].value;
+      if (c.prediction.programs[rank].ops[i].layer >= 0) all += c.prediction.steps[rank][i].value;
   EXPECT_NEAR(sum(c.prediction.layers).total().value, all / 2, 1e-12 * all);
   EXPECT_GT(sum(c.prediction.layers).compute.value, 0);
   EXPECT_GT(sum(c.prediction.layers).exchange.value, 0) << "H2 has halos";

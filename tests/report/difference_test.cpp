@@ -44,7 +44,7 @@ TEST(Diff, NamesSettingsThatDiffer) {
   const Row rows[] = {
       // setting                       a      b                 how
       {"communication beside kernels", "no", "yes",
-       [](Plan& plan) { plan.execution.concurrent_tracks = true; }},
+       [](Plan& plan) { plan.execution.concurrent_streams = true; }},
       {"made again", "none", "conv1, relu1",
        [](Plan& plan) {
          plan.execution.recompute = {"conv1", "relu1"};

@@ -19,9 +19,9 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(CollectiveGroups, GroupsOfARoundHaveNoRankInCommon) {
-  const CollectiveGroup rows[] = {{Track::Halo, {0, 1}}, {Track::Halo, {2, 3}}},
-                        columns[] = {{Track::Halo, {0, 2}}, {Track::Halo, {1, 3}}};
-  const CollectiveGroup all{Track::Gradient, {0, 1, 2, 3}};
+  const CollectiveGroup rows[] = {{Stream::Halo, {0, 1}}, {Stream::Halo, {2, 3}}},
+                        columns[] = {{Stream::Halo, {0, 2}}, {Stream::Halo, {1, 3}}};
+  const CollectiveGroup all{Stream::Gradient, {0, 1, 2, 3}};
   EXPECT_THAT(rounds_of({}), IsEmpty());
   const auto rounds = rounds_of({rows[0], columns[0], columns[1], rows[1], all});
   ASSERT_THAT(rounds, ElementsAre(ElementsAre(rows[0], rows[1]),
@@ -38,7 +38,7 @@ TEST(CollectiveGroups, EveryGroupIsInOneRound) {
              rc::gen::container<std::set<int>>(rc::gen::inRange(0, 9))))
       if (!members.empty())
         groups.insert(
-            {*rc::gen::element(Track::Halo, Track::Gradient), {members.begin(), members.end()}});
+            {*rc::gen::element(Stream::Halo, Stream::Gradient), {members.begin(), members.end()}});
     std::multiset<CollectiveGroup> found;
     for (const auto& round : rounds_of({groups.begin(), groups.end()})) {
       std::set<int> taken;
@@ -64,13 +64,13 @@ TEST(CollectiveGroups, AllRanksComeToTheSameListOfWhatTheirProgramsHave) {
     const auto mine = groups_of(program), all = gather_groups(mine, communicator);
     for (const Op& op : program.ops)
       if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
-        EXPECT_THAT(mine, testing::Contains(CollectiveGroup{op.track, collective->group}));
+        EXPECT_THAT(mine, testing::Contains(CollectiveGroup{op.stream, collective->group}));
       }
     for (const CollectiveGroup& group : all) {
       const bool member = std::ranges::find(group.ranks, communicator.rank()) != group.ranks.end();
       EXPECT_EQ(member, std::ranges::find(mine, group) != mine.end());
     }
-    EXPECT_THAT(all, testing::Contains(CollectiveGroup{Track::Gradient, {0, 1, 2, 3}}));
+    EXPECT_THAT(all, testing::Contains(CollectiveGroup{Stream::Gradient, {0, 1, 2, 3}}));
   });
 }
 

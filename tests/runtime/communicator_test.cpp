@@ -69,15 +69,16 @@ class CommunicatorOver : public testing::TestWithParam<Way> {
     GetParam().run(ranks, body);
   }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, CommunicatorOver,
+INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorOver,
                          testing::Values(Way{"loopback", run_loopback}, Way{"sockets", run_sockets},
                                          Way{"staged", run_staged}),
-                         [](const auto& way) { return way.param.name; });
+                         [](const auto& transport) { return transport.param.name; });
 
 /// The message of the CommunicationError that the body must end with.
-std::string failure(const Way& way, int ranks, const std::function<void(Communicator&)>& body) {
+std::string failure(const Way& transport, int ranks,
+                    const std::function<void(Communicator&)>& body) {
   try {
-    way.run(ranks, body);
+    transport.run(ranks, body);
   } catch (const CommunicationError& error) {
     return error.what();
   }
@@ -103,7 +104,7 @@ TEST_P(CommunicatorOver, ExchangeAroundARing) {
     const Parcel sends[] = {{left, &mine, {8}}, {right, &mine, {8}}};
     const Parcel receives[] = {{left, &from_left, {8}}, {right, &from_right, {8}}};
     for (int round = 0; round < 20; ++round, mine += 100) {  // the same tag again and again
-      communicator.exchange(Track::Halo, sends, receives, 5);
+      communicator.exchange(Stream::Halo, sends, receives, 5);
       EXPECT_EQ(from_left, 10 + left + 100 * round);
       EXPECT_EQ(from_right, 10 + right + 100 * round);
     }
@@ -114,7 +115,7 @@ TEST_P(CommunicatorOver, ARankMaySendToItself) {
   run(1, [](Communicator& communicator) {
     int mine = 7, arrived = 0;
     const Parcel send{0, &mine, {4}}, receive{0, &arrived, {4}};
-    communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 0);
+    communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 0);
     EXPECT_EQ(arrived, 7);
   });
 }
@@ -127,9 +128,9 @@ TEST_P(CommunicatorOver, CollectivesOfOverlappingGroups) {
     const auto of_column = communicator.group({column, column + 2});
     EXPECT_EQ(of_row, communicator.group({2 * row, 2 * row + 1}));
     std::vector<float> values{static_cast<float>(rank), 1};
-    communicator.all_reduce(Track::Gradient, of_row, values.data(), 2, DataType::F32);
+    communicator.all_reduce(Stream::Gradient, of_row, values.data(), 2, DataType::F32);
     EXPECT_THAT(values, ElementsAre(static_cast<float>(4 * row + 1), 2));
-    communicator.all_reduce(Track::Gradient, of_column, values.data(), 1, DataType::F32);
+    communicator.all_reduce(Stream::Gradient, of_column, values.data(), 1, DataType::F32);
     EXPECT_THAT(values, ElementsAre(6, 2));
   });
 }
@@ -142,12 +143,12 @@ TEST_P(CommunicatorOver, ReduceScatterAndAllGatherOfUnevenPieces) {
     const std::int32_t k = 1 << (8 * communicator.rank());
     const std::vector<std::int32_t> input{k, 2 * k, 3 * k};  // sums: 0x10101 times 1, 2, 3
     std::vector<std::int32_t> mine(static_cast<std::size_t>(counts[rank]));
-    communicator.reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts,
+    communicator.reduce_scatter(Stream::Compute, group, input.data(), mine.data(), counts,
                                 DataType::I32);
     const std::vector<std::vector<std::int32_t>> expected{{0x10101, 0x20202}, {}, {0x30303}};
     EXPECT_EQ(mine, expected[rank]);
     std::vector<std::int32_t> all(3);
-    communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::I32);
+    communicator.all_gather(Stream::Compute, group, mine.data(), all.data(), counts, DataType::I32);
     EXPECT_THAT(all, ElementsAre(0x10101, 0x20202, 0x30303));
   });
 }
@@ -159,8 +160,8 @@ TEST_P(CommunicatorOver, AllGatherInPlace) {
     constexpr std::array begin{0, 2, 2};
     const auto rank = static_cast<std::size_t>(communicator.rank());
     std::vector<std::int32_t> all = given[rank];
-    communicator.all_gather(Track::Compute, communicator.group({0, 1, 2}), all.data() + begin[rank],
-                            all.data(), counts, DataType::I32);
+    communicator.all_gather(Stream::Compute, communicator.group({0, 1, 2}),
+                            all.data() + begin[rank], all.data(), counts, DataType::I32);
     EXPECT_THAT(all, ElementsAre(1, 2, 3));
   });
 }
@@ -171,7 +172,7 @@ TEST_P(CommunicatorOver, SumsAreInRankOrder) {
     const float terms[] = {1, 0x1p24F, -0x1p24F};
     for (int round = 0; round < 50; ++round) {
       float value = terms[communicator.rank()];
-      communicator.all_reduce(Track::Compute, communicator.group({0, 1, 2}), &value, 1,
+      communicator.all_reduce(Stream::Compute, communicator.group({0, 1, 2}), &value, 1,
                               DataType::F32);
       EXPECT_EQ(value, 0);
     }
@@ -184,12 +185,12 @@ TEST_P(CommunicatorOver, AFailureEndsAllAndIsRethrown) {
       [](Communicator& communicator) {
         int arrived = 0;
         const Parcel receive{1, &arrived, {4}};
-        communicator.exchange(Track::Halo, {}, {&receive, 1}, 0);
+        communicator.exchange(Stream::Halo, {}, {&receive, 1}, 0);
       },
       [](Communicator& communicator) {
         int mine = 0;
         const Parcel send{1, &mine, {4}};
-        communicator.exchange(Track::Halo, {&send, 1}, {}, 0);
+        communicator.exchange(Stream::Halo, {&send, 1}, {}, 0);
       },
   };
   for (const auto& wait : waits)
@@ -213,7 +214,7 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
        [](Communicator& c) {
          int arrived = 0;
          const Parcel receive{1, &arrived, {4}};
-         if (c.rank() == 0) c.exchange(Track::Halo, {}, {&receive, 1}, 3);
+         if (c.rank() == 0) c.exchange(Stream::Halo, {}, {&receive, 1}, 3);
        },
        "wait for each other"},
       {"different tags",
@@ -221,9 +222,9 @@ TEST(Loopback, RanksThatWaitForEachOtherAreTold) {
          int value = 0;
          const Parcel parcel{1 - c.rank(), &value, {4}};
          if (c.rank() == 0)
-           c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+           c.exchange(Stream::Halo, {&parcel, 1}, {}, 1);
          else
-           c.exchange(Track::Halo, {}, {&parcel, 1}, 2);
+           c.exchange(Stream::Halo, {}, {&parcel, 1}, 2);
        },
        "wait for each other"},
       {"a collective that one leaves out",
@@ -249,9 +250,9 @@ TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
          int value = 0;
          const Parcel parcel{1 - c.rank(), &value, {c.rank() == 0 ? 4 : 2}};
          if (c.rank() == 0)
-           c.exchange(Track::Halo, {&parcel, 1}, {}, 1);
+           c.exchange(Stream::Halo, {&parcel, 1}, {}, 1);
          else
-           c.exchange(Track::Halo, {}, {&parcel, 1}, 1);
+           c.exchange(Stream::Halo, {}, {&parcel, 1}, 1);
        },
        "expects 2 bytes with tag 1 from rank 0, which sends 4"},
       {"different collectives",
@@ -260,7 +261,7 @@ TEST_P(CommunicatorOver, RanksThatDisagreeAreTold) {
          if (c.rank() == 0)
            c.barrier();
          else
-           c.all_reduce(Track::Compute, c.group({0, 1}), &value, 1, DataType::F32);
+           c.all_reduce(Stream::Compute, c.group({0, 1}), &value, 1, DataType::F32);
        },
        "another collective"},
   };
@@ -285,12 +286,12 @@ TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
                           in[static_cast<std::size_t>(peer)].data(),
                           {4 * static_cast<std::int64_t>(count)}});
     }
-    communicator.exchange(Track::Halo, sends, receives, 0);
+    communicator.exchange(Stream::Halo, sends, receives, 0);
     for (int peer = 0; peer < 3; ++peer)
       EXPECT_EQ(in[static_cast<std::size_t>(peer)],
                 std::vector<float>(count, static_cast<float>(10 * peer + me)));
     std::vector<float> values(count, static_cast<float>(1 << me));
-    communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2}), values.data(), count,
+    communicator.all_reduce(Stream::Gradient, communicator.group({0, 1, 2}), values.data(), count,
                             DataType::F32);
     EXPECT_EQ(values, std::vector<float>(count, 7));
   });
@@ -298,13 +299,13 @@ TEST_P(CommunicatorOver, MuchInBothDirectionsAtOnce) {
 
 TEST_P(CommunicatorOver, LargeSumsAreThoseOfLoopback) {
   // In single precision the order shows: 5 ranks, 1001 elements, bit by bit.
-  const auto sums = [](const Way& way) {
+  const auto sums = [](const Way& transport) {
     std::vector<float> result;
-    way.run(5, [&](Communicator& communicator) {
+    transport.run(5, [&](Communicator& communicator) {
       std::vector<float> values(1001);
       for (std::size_t i = 0; i < values.size(); ++i)
         values[i] = 1 / static_cast<float>(static_cast<int>(i) + 7 * communicator.rank() + 1);
-      communicator.all_reduce(Track::Gradient, communicator.group({0, 1, 2, 3, 4}), values.data(),
+      communicator.all_reduce(Stream::Gradient, communicator.group({0, 1, 2, 3, 4}), values.data(),
                               1001, DataType::F32);
       if (communicator.rank() == 3) result = values;
     });
@@ -319,13 +320,13 @@ TEST(Sockets, AMessageMayComeBeforeItIsAskedFor) {
     const int peer = 1 - communicator.rank();
     const Parcel one{peer, first.data(), {800000}}, two{peer, second.data(), {12}};
     if (communicator.rank() == 0) {
-      communicator.exchange(Track::Halo, {&two, 1}, {}, 2);
-      communicator.exchange(Track::Halo, {&one, 1}, {}, 1);
+      communicator.exchange(Stream::Halo, {&two, 1}, {}, 2);
+      communicator.exchange(Stream::Halo, {&one, 1}, {}, 1);
     } else {
       first.assign(first.size(), 0);
       second.assign(second.size(), 0);
-      communicator.exchange(Track::Halo, {}, {&one, 1}, 1);
-      communicator.exchange(Track::Halo, {}, {&two, 1}, 2);
+      communicator.exchange(Stream::Halo, {}, {&one, 1}, 1);
+      communicator.exchange(Stream::Halo, {}, {&two, 1}, 2);
       EXPECT_EQ(first, std::vector<int>(200000, 1));
       EXPECT_EQ(second, std::vector<int>(3, 2));
     }
@@ -337,7 +338,7 @@ TEST(Sockets, ALostRankIsNamed) {
   const auto left_alone = [](Communicator& communicator) {
     int value = 0;
     const Parcel receive{1, &value, {4}};
-    if (communicator.rank() == 0) communicator.exchange(Track::Halo, {}, {&receive, 1}, 0);
+    if (communicator.rank() == 0) communicator.exchange(Stream::Halo, {}, {&receive, 1}, 0);
   };
   EXPECT_EQ(failure({"sockets", run_sockets}, 2, left_alone),
             "rank 0 has lost rank 1: it has ended");
@@ -365,7 +366,7 @@ TEST_P(CommunicatorOver, AllToAllOfRandomSizes) {
         sends.push_back({peer, send.data(), {std::ssize(send)}});
         receives.push_back({peer, receive.data(), {std::ssize(receive)}});
       }
-      communicator.exchange(Track::Halo, sends, receives, 0);
+      communicator.exchange(Stream::Halo, sends, receives, 0);
       for (int peer = 0; peer < ranks; ++peer)
         RC_ASSERT(in[static_cast<std::size_t>(peer)] ==
                   std::string(size(peer, me), static_cast<char>('a' + peer * ranks + me)));
@@ -380,14 +381,14 @@ TEST(Counting, CountsWhatPasses) {
     double mine[3] = {}, arrived[3] = {};
     const Parcel sends[] = {{communicator.rank(), mine, {8}}, {peer, mine, {24}}};
     const Parcel receives[] = {{communicator.rank(), arrived, {8}}, {peer, arrived, {24}}};
-    communicator.exchange(Track::Halo, sends, receives, 0);
-    communicator.all_reduce(Track::Gradient, communicator.group(all_ranks(2)), mine, 3,
+    communicator.exchange(Stream::Halo, sends, receives, 0);
+    communicator.all_reduce(Stream::Gradient, communicator.group(all_ranks(2)), mine, 3,
                             DataType::F64);
     const std::vector<std::int64_t> counts{1, 2};
-    communicator.reduce_scatter(Track::Compute, communicator.group(all_ranks(2)), mine, arrived,
+    communicator.reduce_scatter(Stream::Compute, communicator.group(all_ranks(2)), mine, arrived,
                                 counts, DataType::F64);
-    communicator.all_gather(Track::Compute, communicator.group(all_ranks(2)), arrived, mine, counts,
-                            DataType::F64);
+    communicator.all_gather(Stream::Compute, communicator.group(all_ranks(2)), arrived, mine,
+                            counts, DataType::F64);
     const CommunicationCounts expected{.messages = 1,
                                        .message_bytes = 24,
                                        .received_messages = 1,

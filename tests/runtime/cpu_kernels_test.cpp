@@ -132,7 +132,7 @@ TEST_F(CpuKernels, InPlace) {  // element-wise kernels may write over what they 
     std::vector<const void*> from;
     for (Values& values : reads) from.push_back(test::data_of(values));
     void* to = test::data_of(reads[overwritten]);
-    backend->enqueue(Track::Compute, *prepared, from, std::span<void* const>(&to, 1),
+    backend->enqueue(Stream::Compute, *prepared, from, std::span<void* const>(&to, 1),
                      workspace.data(), test::whole_context(kernel));
     expect_equal(kernel, {reads[overwritten]}, expected);
   }

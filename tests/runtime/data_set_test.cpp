@@ -210,7 +210,7 @@ TEST(FileData, ReadsNoMoreThanTheRegion) {
     for (int n = 0; n < 4; ++n) writer->add(x.data(), y.data());
     writer->finish();
     FileData data(std::vector<LoadOp>{{LoadOp::What::Samples, whole(shape), shape, 0},
-                                        {LoadOp::What::Targets, whole(targets), targets, 0}},
+                                      {LoadOp::What::Targets, whole(targets), targets, 0}},
                   {path, {}, 1, true});
     for (const Row& row : rows) {
       LoadOp load{LoadOp::What::Samples, whole(shape), shape, 0};

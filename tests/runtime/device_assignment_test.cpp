@@ -15,10 +15,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(DeviceSeats, RanksOfANodeTakeItsDevicesInTurn) {
+TEST(DeviceAssignments, RanksOfANodeTakeItsDevicesInTurn) {
   struct Row {
     const char* what;
-    std::vector<Seat> seats;  // node, process, devices
+    std::vector<DeviceAssignment> assignments;  // node, process, devices
     std::vector<int> chosen;
     bool shared;
   };
@@ -44,19 +44,19 @@ TEST(DeviceSeats, RanksOfANodeTakeItsDevicesInTurn) {
       {"one alone", {{1, 1, {7, 8}}}, {0}, false},
   };
   for (const Row& row : table) {
-    EXPECT_EQ(choose_devices(row.seats), row.chosen) << row.what;
-    EXPECT_EQ(share_devices(row.seats), row.shared) << row.what;
+    EXPECT_EQ(choose_devices(row.assignments), row.chosen) << row.what;
+    EXPECT_EQ(share_devices(row.assignments), row.shared) << row.what;
   }
 }
 
-TEST(DeviceSeats, NcclWhereEachRankHasADevice) {
-  const std::vector<Seat> apart{{1, 1, {7, 8}}, {1, 2, {7, 8}}},
+TEST(DeviceAssignments, NcclWhereEachRankHasADevice) {
+  const std::vector<DeviceAssignment> apart{{1, 1, {7, 8}}, {1, 2, {7, 8}}},
       processes{{1, 1, {7}}, {1, 2, {7}}}, threads{{1, 1, {7}}, {1, 1, {7}}},
       threads_apart{{1, 1, {7, 8}}, {1, 1, {7, 8}}};
   struct Row {
     const char* wanted;
-    std::vector<Seat> seats;
-    std::string way;
+    std::vector<DeviceAssignment> assignments;
+    std::string transport;
   };
   const Row table[] = {
       {"auto", apart, "nccl"},         {"auto", processes, "staged"},
@@ -67,32 +67,32 @@ TEST(DeviceSeats, NcclWhereEachRankHasADevice) {
       {"mpi", processes, "mpi"},
   };
   for (const Row& row : table)
-    EXPECT_EQ(device_way(row.wanted, row.seats), row.way)
-        << row.wanted << " for " << row.seats.size();
+    EXPECT_EQ(device_transport(row.wanted, row.assignments), row.transport)
+        << row.wanted << " for " << row.assignments.size();
   try {
-    device_way("nccl", threads);
+    device_transport("nccl", threads);
     ADD_FAILURE() << "NCCL refuses threads on one device";
   } catch (const EnvironmentError& error) {
     EXPECT_THAT(error.what(), HasSubstr("ranks 0 and 1 are threads of one process"));
   }
 }
 
-TEST(DeviceSeats, RanksAreToldOfEachOther) {
+TEST(DeviceAssignments, RanksAreToldOfEachOther) {
   run_loopback(3, [](Communicator& communicator) {
     std::vector<std::string> devices(static_cast<std::size_t>(communicator.rank()), "a");
-    const auto seats = gather_seats(this_seat(devices), communicator);
-    ASSERT_EQ(seats.size(), 3U);
-    EXPECT_TRUE(on_one_node(seats));
+    const auto assignments = gather_assignments(this_assignment(devices), communicator);
+    ASSERT_EQ(assignments.size(), 3U);
+    EXPECT_TRUE(on_one_node(assignments));
     for (std::size_t rank = 0; rank < 3; ++rank) {
-      EXPECT_EQ(seats[rank].process, seats[0].process);
-      EXPECT_EQ(seats[rank].devices.size(), rank);
+      EXPECT_EQ(assignments[rank].process, assignments[0].process);
+      EXPECT_EQ(assignments[rank].devices.size(), rank);
     }
-    EXPECT_EQ(seats[1].devices[0], seats[2].devices[1]);
-    EXPECT_NE(this_seat({"a"}).devices, this_seat({"b"}).devices);
+    EXPECT_EQ(assignments[1].devices[0], assignments[2].devices[1]);
+    EXPECT_NE(this_assignment({"a"}).devices, this_assignment({"b"}).devices);
   });
 }
 
-TEST(DeviceSeats, ProcessesThatShareADeviceAreNodesToNccl) {
+TEST(DeviceAssignments, ProcessesThatShareADeviceAreNodesToNccl) {
   const auto variables = [](int rank, bool one_node) {
     const Variables list = shared_device_environment(rank, one_node);
     return std::map<std::string, std::string>(list.begin(), list.end());

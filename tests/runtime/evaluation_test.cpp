@@ -26,9 +26,9 @@ class CountedLabels final : public DataSource {
       for (std::int64_t rest = 0; rest < region.elements() / region[Axis::N].size(); ++rest, ++i) {
         const float sample = 1;
         const std::int32_t label = n + 4 * step < 3 ? 1 : 0;
-        std::memcpy(
-            contents_.data() + 4 * i,
-            load.what == LoadOp::What::Labels ? static_cast<const void*>(&label) : &sample, 4);
+        std::memcpy(contents_.data() + 4 * i,
+                    load.what == LoadOp::What::Labels ? static_cast<const void*>(&label) : &sample,
+                    4);
       }
     return contents_;
   }

@@ -115,18 +115,20 @@ TEST(RecordingCommunicator, WaitsWhileItCommunicates) {
     int rank() const override { return 0; }
     int size() const override { return 1; }
     Group group(const std::vector<int>&) override { return look(); }
-    void exchange(Track, std::span<const Parcel>, std::span<const Parcel>, int) override { look(); }
-    void all_reduce(Track, Group, void*, std::int64_t, DataType) override { look(); }
-    void reduce_scatter(Track, Group, const void*, void*, std::span<const std::int64_t>,
+    void exchange(Stream, std::span<const Parcel>, std::span<const Parcel>, int) override {
+      look();
+    }
+    void all_reduce(Stream, Group, void*, std::int64_t, DataType) override { look(); }
+    void reduce_scatter(Stream, Group, const void*, void*, std::span<const std::int64_t>,
                         DataType) override {
       look();
     }
-    void all_gather(Track, Group, const void*, void*, std::span<const std::int64_t>,
+    void all_gather(Stream, Group, const void*, void*, std::span<const std::int64_t>,
                     DataType) override {
       look();
     }
     void barrier() override { look(); }
-    void synchronize(Track) override { look(); }
+    void synchronize(Stream) override { look(); }
     int waited = 0;
 
    private:
@@ -137,12 +139,12 @@ TEST(RecordingCommunicator, WaitsWhileItCommunicates) {
   Looking inner(recorder.record());
   RecordingCommunicator communicator(inner, recorder);
   communicator.group({0});
-  communicator.exchange(Track::Halo, {}, {}, 0);
-  communicator.all_reduce(Track::Compute, 0, nullptr, 0, DataType::F32);
-  communicator.reduce_scatter(Track::Compute, 0, nullptr, nullptr, {}, DataType::F32);
-  communicator.all_gather(Track::Compute, 0, nullptr, nullptr, {}, DataType::F32);
+  communicator.exchange(Stream::Halo, {}, {}, 0);
+  communicator.all_reduce(Stream::Compute, 0, nullptr, 0, DataType::F32);
+  communicator.reduce_scatter(Stream::Compute, 0, nullptr, nullptr, {}, DataType::F32);
+  communicator.all_gather(Stream::Compute, 0, nullptr, nullptr, {}, DataType::F32);
   communicator.barrier();
-  communicator.synchronize(Track::Compute);
+  communicator.synchronize(Stream::Compute);
   EXPECT_EQ(inner.waited, 7);
   EXPECT_FALSE(recorder.record().waiting);
 }

@@ -63,9 +63,10 @@ std::vector<LayerDecompositions> plans(const Network& network) {
   int number = 0;
   for (const Topology& topology : std::vector<Topology>{{1}, {2}, {3}, {4}, {6}})
     for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
-      for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+      for (const OutputLayout output_layout :
+           {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
         if (topology.front() > 3 && ++number % 5 != 0) continue;
-        LayerDecompositions layers = uniform_plan(network, {grid, landing}).layers;
+        LayerDecompositions layers = uniform_plan(network, {grid, output_layout}).layers;
         if (seen.insert(layers).second) found.push_back(std::move(layers));
       }
   return found;

@@ -71,10 +71,11 @@ TEST(GuardCases, ConvolutionsHaveEvenKernelsDilationUnevenPaddingAndGroupsIn2DAn
 std::vector<Decomposition> legal_decompositions(const Layer& layer, const Topology& topology) {
   std::vector<Decomposition> legal;
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()}))
-    for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
-      const Decomposition decomposition{grid, landing};
+    for (const OutputLayout output_layout :
+         {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
+      const Decomposition decomposition{grid, output_layout};
       const bool lands = layer.mixes_channels() && grid.parts(Dim::C) > 1;
-      if ((landing == Landing::ReduceScatter || lands) && !check(layer, decomposition))
+      if ((output_layout == OutputLayout::ReduceScatter || lands) && !check(layer, decomposition))
         legal.push_back(decomposition);
     }
   return legal;
@@ -117,7 +118,7 @@ class IntegerData final : public DataSource {
           }
         });
     return load.what == LoadOp::What::Labels ? std::as_bytes(std::span(labels_))
-                                               : std::as_bytes(std::span(values_));
+                                             : std::as_bytes(std::span(values_));
   }
 
  private:
@@ -496,13 +497,13 @@ const Option options[] = {
     {"fused", [](auto&, auto&, Execution&) {}},
     {"small buckets", [](auto&, auto&, Execution& e) { e.bucket_bytes = {64}; }},
     {"one bucket", [](auto&, auto&, Execution& e) { e.bucket_bytes = {1 << 30}; }},
-    {"tracks", [](auto&, auto&, Execution& e) { e.concurrent_tracks = true; }},
+    {"tracks", [](auto&, auto&, Execution& e) { e.concurrent_streams = true; }},
     {"slabs", [](const Network& network, const LayerDecompositions& layers,
-                 Execution& e) { e.slabs = layers_for_slabs(network, layers); }},
+                 Execution& e) { e.overlapped_halos = layers_with_interior(network, layers); }},
     {"slabs on tracks",
      [](const Network& network, const LayerDecompositions& layers, Execution& e) {
-       e.slabs = layers_for_slabs(network, layers);
-       e.concurrent_tracks = true;
+       e.overlapped_halos = layers_with_interior(network, layers);
+       e.concurrent_streams = true;
      }},
     {"recomputed",
      [](const Network& network, auto&, Execution& e) { e.recompute = all_names(network); }},
@@ -630,7 +631,7 @@ bool fails(const std::function<void()>& check) {
 }
 
 bool same_ops(const Program& a, const Program& b) {
-  return a.steps.size() == b.steps.size() && a.buffers.size() == b.buffers.size();
+  return a.ops.size() == b.ops.size() && a.buffers.size() == b.buffers.size();
 }
 
 /// Numbers, bytes or an assertion show that a pass is missing, unless it does nothing here.

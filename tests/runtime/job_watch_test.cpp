@@ -24,9 +24,7 @@ using testing::StartsWith;
 
 constexpr JobWatch::Seconds patience{0.6};
 
-std::string op_text(int rank, std::size_t step) {
-  return fmt::format("step {} of {}", step, rank);
-}
+std::string op_text(int rank, std::size_t step) { return fmt::format("step {} of {}", step, rank); }
 
 /// Where a watch has told its ranks to write.
 std::string records() { return std::getenv(flight_records_variable); }

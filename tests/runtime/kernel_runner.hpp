@@ -94,8 +94,8 @@ inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vect
   std::vector<void*> to;
   for (Values& values : reads) from.push_back(data_of(values));
   for (Values& values : writes) to.push_back(data_of(values));
-  backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
-  backend.synchronize(Track::Compute);
+  backend.enqueue(Stream::Compute, *prepared, from, to, workspace, context);
+  backend.synchronize(Stream::Compute);
   backend.release(workspace);
   return writes;
 }

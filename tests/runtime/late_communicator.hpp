@@ -18,45 +18,45 @@ class LateCommunicator final : public CommunicatorDecorator {
   std::size_t waiting() const { return calls_.size(); }
   int polls() const { return polls_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
-    call(track, [=, this] { inner_.exchange(track, sends, receives, tag); });
+    call(stream, [=, this] { inner_.exchange(stream, sends, receives, tag); });
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                   DataType type) override {
-    call(track, [=, this] { inner_.all_reduce(track, group, data, count, type); });
+    call(stream, [=, this] { inner_.all_reduce(stream, group, data, count, type); });
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override {
-    call(track, [=, this] { inner_.reduce_scatter(track, group, input, output, counts, type); });
+    call(stream, [=, this] { inner_.reduce_scatter(stream, group, input, output, counts, type); });
   }
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override {
-    call(track, [=, this] { inner_.all_gather(track, group, input, output, counts, type); });
+    call(stream, [=, this] { inner_.all_gather(stream, group, input, output, counts, type); });
   }
   void overlap(bool wanted) override { late_ = wanted; }
-  bool poll(Track) override {
+  bool poll(Stream) override {
     ++polls_;
     return false;
   }
-  void synchronize(Track track) override {
+  void synchronize(Stream stream) override {
     const auto last = std::find_if(calls_.rbegin(), calls_.rend(), [&](const auto& call) {
-                        return call.first == track;
+                        return call.first == stream;
                       }).base();
     for (auto call = calls_.begin(); call != last; ++call) call->second();
     calls_.erase(calls_.begin(), last);
-    inner_.synchronize(track);
+    inner_.synchronize(stream);
   }
 
  private:
-  void call(Track track, std::function<void()> what) {
-    calls_.emplace_back(track, std::move(what));
-    if (!late_) synchronize(track);
+  void call(Stream stream, std::function<void()> what) {
+    calls_.emplace_back(stream, std::move(what));
+    if (!late_) synchronize(stream);
     most_waiting_ = std::max(most_waiting_, calls_.size());
   }
 
   bool late_ = false;
-  std::vector<std::pair<Track, std::function<void()>>> calls_;
+  std::vector<std::pair<Stream, std::function<void()>>> calls_;
   std::size_t most_waiting_ = 0;
   int polls_ = 0;
 };

@@ -24,7 +24,7 @@ struct Outcome {
 Outcome train(const Network& network, const LayerDecompositions& decompositions, bool concurrent) {
   Execution execution;
   execution.bucket_bytes = {256};
-  execution.concurrent_tracks = concurrent;
+  execution.concurrent_streams = concurrent;
   Outcome outcome;
   run_loopback(decompositions.back().grid.ranks(), [&](Communicator& loopback) {
     LateCommunicator communicator(loopback);

@@ -15,7 +15,7 @@
 #include "support/networks.hpp"
 #include "support/training.hpp"
 
-namespace stratplan::slabs_test {
+namespace stratplan::overlapped_halo_test {
 namespace {
 
 using test::NetworkBuilder;
@@ -89,17 +89,17 @@ std::vector<Row> rows() {
   };
 }
 
-TEST(Slabs, AreTheSameNumbersBitForBit) {
+TEST(InteriorSplit, AreTheSameNumbersBitForBit) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.what);
     const LayerDecompositions decompositions =
         uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
     Execution execution{.bucket_bytes = {512}, .precision = {}};
     const Trained expected = train(row.network, decompositions, execution, "reference");
-    execution.slabs = layers_for_slabs(row.network, decompositions);
-    EXPECT_EQ(execution.slabs.size(), row.layers);
+    execution.overlapped_halos = layers_with_interior(row.network, decompositions);
+    EXPECT_EQ(execution.overlapped_halos.size(), row.layers);
     for (const bool concurrent : {false, true}) {
-      execution.concurrent_tracks = concurrent;
+      execution.concurrent_streams = concurrent;
       const Trained found = train(row.network, decompositions, execution, "reference");
       ASSERT_EQ(expected.gradients.size(), found.gradients.size());
       for (std::size_t i = 0; i < expected.gradients.size(); ++i)
@@ -112,14 +112,14 @@ TEST(Slabs, AreTheSameNumbersBitForBit) {
   }
 }
 
-TEST(Slabs, AreTheSameNumbersOnTheCpuBackend) {
+TEST(InteriorSplit, AreTheSameNumbersOnTheCpuBackend) {
   if (!cpu_part().built) GTEST_SKIP() << "built without oneDNN";
   for (const Row& row : rows()) {
     const LayerDecompositions decompositions =
         uniform_plan(row.network, Decomposition::parse(row.grid)).layers;
-    Execution execution{.concurrent_tracks = true, .precision = {}};
+    Execution execution{.concurrent_streams = true, .precision = {}};
     const Trained expected = train(row.network, decompositions, execution, "cpu");
-    execution.slabs = layers_for_slabs(row.network, decompositions);
+    execution.overlapped_halos = layers_with_interior(row.network, decompositions);
     const Trained found = train(row.network, decompositions, execution, "cpu");
     EXPECT_LE(difference(expected.parameters, found.parameters),
               verification_tolerance(row.network))
@@ -128,13 +128,13 @@ TEST(Slabs, AreTheSameNumbersOnTheCpuBackend) {
 }
 
 /// Messages that nobody moves before somebody waits: what is computed before that needs none of them.
-TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
+TEST(InteriorSplit, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
   const Network network = planes();
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse("N2 H2")).layers;
-  const Execution execution{.concurrent_tracks = true,
+  const Execution execution{.concurrent_streams = true,
                             .precision = {},
-                            .slabs = layers_for_slabs(network, decompositions)};
+                            .overlapped_halos = layers_with_interior(network, decompositions)};
   run_loopback(4, [&](Communicator& loopback) {
     test::LateCommunicator communicator(loopback);
     const Program program = lower(network, decompositions, execution, communicator.rank());
@@ -143,7 +143,7 @@ TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
     int before = 0, after = 0;
     backend.before_kernel = [&](const Op& op) {
       if (op.phase == Phase::Forward &&
-          execution.slabs.contains(network.layer(op.layer).name) &&
+          execution.overlapped_halos.contains(network.layer(op.layer).name) &&
           std::get<ComputeOp>(op.body).kernel.kind == KernelKind::ConvolutionForward)
         ++(communicator.waiting() > 0 ? before : after);
     };
@@ -159,13 +159,13 @@ TEST(Slabs, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
 }
 
 /// A verified step takes how a layer decided with the last of its slabs.
-TEST(Slabs, AreVerified) {
+TEST(InteriorSplit, AreVerified) {
   const Network network = planes();
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse("H2")).layers;
-  const Execution execution{.concurrent_tracks = true,
+  const Execution execution{.concurrent_streams = true,
                             .precision = {},
-                            .slabs = layers_for_slabs(network, decompositions)};
+                            .overlapped_halos = layers_with_interior(network, decompositions)};
   const TrainingSettings settings{.seed = 5};
   const auto judge = make_reference_backend();
   SyntheticData judged(5);
@@ -192,4 +192,4 @@ TEST(Slabs, AreVerified) {
 }
 
 }  // namespace
-}  // namespace stratplan::slabs_test
+}  // namespace stratplan::overlapped_halo_test

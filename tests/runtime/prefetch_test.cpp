@@ -37,7 +37,7 @@ class NamedData final : public DataSource {
 };
 
 const std::vector<LoadOp> loads{{LoadOp::What::Samples, {}, {}, 0},
-                                  {LoadOp::What::Labels, {}, {}, 3}};
+                                {LoadOp::What::Labels, {}, {}, 3}};
 
 std::int64_t value_of(std::span<const std::byte> contents) {
   std::int64_t value = -1;

@@ -77,7 +77,7 @@ TEST(Recomputation, GivesTheSameNumbersBitForBit) {
       for (const bool fuse : {true, false}) {
         SCOPED_TRACE(fmt::format("{}: {}, fused {}", row.what, fmt::join(names, " "), fuse));
         const Execution execution{
-            .concurrent_tracks = !fuse, .precision = {}, .fuse = fuse, .recompute = names};
+            .concurrent_streams = !fuse, .precision = {}, .fuse = fuse, .recompute = names};
         EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution,
                                                              "reference")),
                   "");
@@ -86,14 +86,14 @@ TEST(Recomputation, GivesTheSameNumbersBitForBit) {
   }
 }
 
-TEST(Recomputation, OfLayersInSlabsToo) {
+TEST(Recomputation, OfLayersWithAnInteriorSplitToo) {
   const Network network = all_kinds();
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse("H2")).layers;
-  Execution execution{.concurrent_tracks = true,
+  Execution execution{.concurrent_streams = true,
                       .precision = {},
-                      .slabs = layers_for_slabs(network, decompositions)};
-  ASSERT_FALSE(execution.slabs.empty());
+                      .overlapped_halos = layers_with_interior(network, decompositions)};
+  ASSERT_FALSE(execution.overlapped_halos.empty());
   const test::Trained expected = train_two_steps(network, decompositions, execution, "reference");
   execution.recompute = all_names(network);
   EXPECT_EQ(

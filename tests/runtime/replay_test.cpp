@@ -263,10 +263,9 @@ TEST(Replay, LoadsNothingWhereARankHasNoData) {
     Buffer& empty = program.buffers.emplace_back();
     empty.region = whole(Shape{{0, 1, 1, 1, 1}});
     empty.persistent = true;
-    const Op load{
-        .reads = {},
-        .writes = {0},
-        .body = LoadOp{LoadOp::What::Samples, empty.region, empty.region.shape(), 0}};
+    const Op load{.reads = {},
+                  .writes = {0},
+                  .body = LoadOp{LoadOp::What::Samples, empty.region, empty.region.shape(), 0}};
     program.ops = {load, load};
     plan_buffers(program);
     const Network network;

@@ -57,9 +57,9 @@ struct Outcome {
 inline Outcome train(const Network& network, const LayerDecompositions& decompositions,
                      const Execution& execution, Backend& backend, Communicator& communicator,
                      Communicator& gathering, bool replays,
-                     const std::function<void(Program&)>& choose_ways = {}) {
+                     const std::function<void(Program&)>& choose_transports_by_size = {}) {
   Program program = lower(network, decompositions, execution, communicator.rank());
-  if (choose_ways) choose_ways(program);
+  if (choose_transports_by_size) choose_transports_by_size(program);
   MovingData data;
   Executor executor(network, program, backend, communicator, data, settings());
   if (replays) executor.replay_steps();
@@ -98,7 +98,7 @@ inline void expect_same(const Outcome& actual, const Outcome& expected, const st
 inline Execution in_pieces(bool concurrent, int sharding = 0) {
   Execution execution;
   execution.bucket_bytes = {256};
-  execution.concurrent_tracks = concurrent;
+  execution.concurrent_streams = concurrent;
   execution.sharding = sharding;
   return execution;
 }

@@ -1,4 +1,4 @@
-// Which runs of ops are replayed, and which tracks an op waits for.
+// Which runs of ops are replayed, and which streams an op waits for.
 #include "runtime/exec/segments.hpp"
 
 #include <gmock/gmock.h>
@@ -12,11 +12,11 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// k: a kernel, l: a load, x: an exchange on Track::Halo, r: an all-reduce on Track::Gradient; each writes a buffer of its own, and reads the one that the op
+/// k: a kernel, l: a load, x: an exchange on Stream::Halo, r: an all-reduce on Stream::Gradient; each writes a buffer of its own, and reads the one that the op
 /// before has written, or with a digit behind it the one of so many ops before.
 Program program_of(const std::string& text, bool concurrent = false) {
   Program program;
-  program.concurrent_tracks = concurrent;
+  program.concurrent_streams = concurrent;
   for (std::size_t at = 0; at < text.size(); ++at) {
     Buffer& buffer = program.buffers.emplace_back();
     buffer.region = whole(Shape{{1, 1, 1, 1, 1}});
@@ -28,10 +28,10 @@ Program program_of(const std::string& text, bool concurrent = false) {
     if (index >= back) op.reads = {index - back};
     op.writes = {index};
     if (kind == 'l') op.body = LoadOp{};
-    if (kind == 'x') op.body = ExchangeOp{}, op.track = Track::Halo;
+    if (kind == 'x') op.body = ExchangeOp{}, op.stream = Stream::Halo;
     if (kind == 'r')
       op.body = CollectiveOp{Collective::AllReduce, {}, DataType::F32, 0, 1, {}},
-      op.track = Track::Gradient;
+      op.stream = Stream::Gradient;
   }
   plan_buffers(program);
   return program;
@@ -53,7 +53,7 @@ std::string text_of(const std::vector<Segment>& segments) {
 bool all(const Op&) { return true; }
 bool none(const Op&) { return false; }
 /// Sums are, exchanges are not.
-bool sums(const Op& op) { return op.track == Track::Gradient; }
+bool sums(const Op& op) { return op.stream == Stream::Gradient; }
 
 TEST(Segments, AreAsLongAsTheHostAllows) {
   struct Row {
@@ -76,18 +76,18 @@ TEST(Segments, AreAsLongAsTheHostAllows) {
 
 TEST(
     Segments,
-    BeginWhereTheHostWaitsForATrack) {  // the fourth kernel reads what was exchanged beside the others
+    BeginWhereTheHostWaitsForAStream) {  // the fourth kernel reads what was exchanged beside the others
   const Program program = program_of("kkxk2kk3kk", true);
   EXPECT_EQ(text_of(segments_of(program, none)), "2 1~! 2 3");
   EXPECT_EQ(text_of(segments_of(program, all)), "8!");
 }
 
-TEST(AwaitedTracks, AreWaitedForOnceAndOnlyBesideKernels) {
-  EXPECT_THAT(awaited_tracks(program_of("xkk2")), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
-  EXPECT_THAT(awaited_tracks(program_of("xkk2", true)),
-              ElementsAre(IsEmpty(), ElementsAre(Track::Halo), IsEmpty()));
-  EXPECT_THAT(awaited_tracks(program_of("krkk2", true)),
-              ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(Track::Gradient), IsEmpty()));
+TEST(AwaitedStreams, AreWaitedForOnceAndOnlyBesideKernels) {
+  EXPECT_THAT(awaited_streams(program_of("xkk2")), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+  EXPECT_THAT(awaited_streams(program_of("xkk2", true)),
+              ElementsAre(IsEmpty(), ElementsAre(Stream::Halo), IsEmpty()));
+  EXPECT_THAT(awaited_streams(program_of("krkk2", true)),
+              ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(Stream::Gradient), IsEmpty()));
 }
 
 }  // namespace

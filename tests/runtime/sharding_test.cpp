@@ -56,7 +56,7 @@ TEST(Sharding, GivesTheSameNumbersBitForBit) {
       for (const std::int64_t bucket : {1, 700, 4 << 20}) {
         SCOPED_TRACE(fmt::format("{}: sharding {} in buckets of {}", row.what, sharding, bucket));
         Execution execution{.bucket_bytes = {bucket},
-                            .concurrent_tracks = bucket == 700,
+                            .concurrent_streams = bucket == 700,
                             .precision = {},
                             .sharding = sharding};
         EXPECT_EQ(first_difference(expected, train_two_steps(row.network, decompositions, execution,
@@ -80,7 +80,7 @@ TEST(Sharding, HoweverLateMessagesAre) {
   const test::Trained expected = train_two_steps(network, decompositions, {}, "reference");
   for (const int sharding : {0, 1, 2, 3}) {
     const Execution execution{.bucket_bytes = {700},
-                              .concurrent_tracks = true,
+                              .concurrent_streams = true,
                               .precision = {},
                               .recompute = layers_to_recompute(network),
                               .sharding = sharding};

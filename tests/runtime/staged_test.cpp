@@ -32,13 +32,13 @@ class Numbers {
   float* at(std::size_t element) const { return address_ + element; }
   Bytes bytes() const { return {static_cast<std::int64_t>(4 * count_)}; }
   void set(const std::vector<float>& values) {
-    device_.upload(Track::Compute, address_, values.data(), bytes());
-    device_.synchronize(Track::Compute);
+    device_.upload(Stream::Compute, address_, values.data(), bytes());
+    device_.synchronize(Stream::Compute);
   }
   std::vector<float> get() const {
     std::vector<float> values(count_);
-    device_.download(Track::Compute, values.data(), address_, bytes());
-    device_.synchronize(Track::Compute);
+    device_.download(Stream::Compute, values.data(), address_, bytes());
+    device_.synchronize(Stream::Compute);
     return values;
   }
 
@@ -60,7 +60,7 @@ class Adding {
   void operator()(const Numbers& terms, const Numbers& sums) {
     const void* read = terms.at(0);
     void* write = sums.at(0);
-    device_.enqueue(Track::Compute, *kernel_, {&read, 1}, {&write, 1}, nullptr, {});
+    device_.enqueue(Stream::Compute, *kernel_, {&read, 1}, {&write, 1}, nullptr, {});
   }
 
  private:
@@ -85,7 +85,7 @@ TEST(Staged, SendsWhatTheKernelsBeforeHaveWritten) {
     add(terms, mine);  // is still to be run when the exchange is called
     const Parcel send{peer, mine.at(0), mine.bytes()},
         receive{peer, arrived.at(0), arrived.bytes()};
-    communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+    communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
     add(arrived, terms);  // and runs behind what has arrived
     const auto other = static_cast<float>(peer);
     EXPECT_THAT(arrived.get(), ElementsAre(10 * other + 1, 10 * other + 2));
@@ -100,7 +100,7 @@ TEST(Staged, KernelsBeforeReadWhatWasThereBefore) {
     Numbers mine(device, {5}), into(device, {7}), kept(device, {0});
     add(into, kept);
     const Parcel send{peer, mine.at(0), mine.bytes()}, receive{peer, into.at(0), into.bytes()};
-    communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+    communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
     EXPECT_THAT(into.get(), ElementsAre(5));
     EXPECT_THAT(kept.get(), ElementsAre(7));
   });
@@ -116,14 +116,14 @@ TEST(Staged, CollectivesOfUnevenPieces) {
     Numbers terms(device, {k, 2 * k, 3 * k}),
         mine(device, std::vector<float>(static_cast<std::size_t>(counts[rank]))),
         all(device, {0, 0, 0});
-    communicator.reduce_scatter(Track::Gradient, group, terms.at(0), mine.at(0), counts,
+    communicator.reduce_scatter(Stream::Gradient, group, terms.at(0), mine.at(0), counts,
                                 DataType::F32);
-    communicator.all_gather(Track::Gradient, group, mine.at(0), all.at(0), counts, DataType::F32);
+    communicator.all_gather(Stream::Gradient, group, mine.at(0), all.at(0), counts, DataType::F32);
     EXPECT_THAT(all.get(), ElementsAre(273, 546, 819));
-    communicator.all_gather(Track::Gradient, group, terms.at(begin[rank]), terms.at(0), counts,
+    communicator.all_gather(Stream::Gradient, group, terms.at(begin[rank]), terms.at(0), counts,
                             DataType::F32);
     EXPECT_THAT(terms.get(), ElementsAre(1, 2, 768));
-    communicator.all_reduce(Track::Gradient, group, all.at(1), 2, DataType::F32);
+    communicator.all_reduce(Stream::Gradient, group, all.at(1), 2, DataType::F32);
     EXPECT_THAT(all.get(), ElementsAre(273, 3 * 546, 3 * 819));
   });
 }
@@ -139,11 +139,11 @@ TEST(Staged, WhatIsUnderWayArrivesWhenItIsWaitedFor) {
     const Parcel sends[] = {{peer, first.at(0), {4}}, {peer, second.at(0), {4}}};
     const Parcel receives[] = {{peer, one.at(0), {4}}, {peer, two.at(0), {4}}};
     for (std::size_t i = 0; i < 2; ++i)
-      communicator.exchange(Track::Halo, {&sends[i], 1}, {&receives[i], 1}, static_cast<int>(i));
+      communicator.exchange(Stream::Halo, {&sends[i], 1}, {&receives[i], 1}, static_cast<int>(i));
     first.set({-1});  // has been sent
-    EXPECT_FALSE(communicator.poll(Track::Halo));
+    EXPECT_FALSE(communicator.poll(Stream::Halo));
     EXPECT_THAT(one.get(), ElementsAre(0));
-    communicator.synchronize(Track::Halo);
+    communicator.synchronize(Stream::Halo);
     EXPECT_THAT(one.get(), ElementsAre(1));
     EXPECT_THAT(two.get(), ElementsAre(2));
   });
@@ -180,7 +180,7 @@ TEST(Staged, TrainingGivesTheNumbersOfTheHost) {
             uniform_plan(network, Decomposition::parse(grid)).layers;
         Execution execution;
         execution.bucket_bytes = {256};
-        execution.concurrent_tracks = concurrent;
+        execution.concurrent_streams = concurrent;
         execution.sharding = sharding;
         const test::Trained host =
             test::train_two_steps(network, decompositions, execution, "reference");

@@ -15,43 +15,44 @@ class StreamCommunicator final : public CommunicatorDecorator {
       : CommunicatorDecorator(inner), device_(device) {}
   int replays() const { return replays_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
-    enqueue(track, [=, this, out = real(sends), in = real(receives)] {
-      inner_.exchange(track, out, in, tag);
+    enqueue(stream, [=, this, out = real(sends), in = real(receives)] {
+      inner_.exchange(stream, out, in, tag);
     });
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                   DataType type) override {
-    enqueue(track, [=, this, at = device_.real(data)] {
-      inner_.all_reduce(track, group, at, count, type);
+    enqueue(stream, [=, this, at = device_.real(data)] {
+      inner_.all_reduce(stream, group, at, count, type);
     });
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override {
-    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output),
-                    pieces = std::vector(counts.begin(), counts.end())] {
-      inner_.reduce_scatter(track, group, from, to, pieces, type);
+    enqueue(stream, [=, this, from = device_.real(input), to = device_.real(output),
+                     pieces = std::vector(counts.begin(), counts.end())] {
+      inner_.reduce_scatter(stream, group, from, to, pieces, type);
     });
   }
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override {
-    enqueue(track, [=, this, from = device_.real(input), to = device_.real(output),
-                    pieces = std::vector(counts.begin(), counts.end())] {
-      inner_.all_gather(track, group, from, to, pieces, type);
+    enqueue(stream, [=, this, from = device_.real(input), to = device_.real(output),
+                     pieces = std::vector(counts.begin(), counts.end())] {
+      inner_.all_gather(stream, group, from, to, pieces, type);
     });
   }
-  void synchronize(Track track) override { device_.synchronize(track); }
-  bool poll(Track) override { return false; }
+  void synchronize(Stream stream) override { device_.synchronize(stream); }
+  bool poll(Stream) override { return false; }
   bool captured() const override { return true; }
   void replayed() override { ++replays_; }
 
  private:
-  void enqueue(Track track, const std::function<void()>& verb) {
-    if (track != Track::Compute) device_.wait(track, device_.record(Track::Compute, Backend::none));
-    device_.later(track, [=, this] {
+  void enqueue(Stream stream, const std::function<void()>& verb) {
+    if (stream != Stream::Compute)
+      device_.wait(stream, device_.record(Stream::Compute, Backend::none));
+    device_.later(stream, [=, this] {
       verb();
-      inner_.synchronize(track);
+      inner_.synchronize(stream);
     });
   }
   std::vector<Parcel> real(std::span<const Parcel> parcels) const {

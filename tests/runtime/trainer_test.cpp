@@ -138,7 +138,7 @@ TEST(Trainer, TimesEveryOpOfEveryRank) {
   ASSERT_EQ(timing.op_medians.size(), 2U);
   for (int rank = 0; rank < 2; ++rank) {
     const auto& medians = timing.op_medians[static_cast<std::size_t>(rank)];
-    EXPECT_EQ(medians.size(), lower(network, decompositions, Execution{}, rank).steps.size());
+    EXPECT_EQ(medians.size(), lower(network, decompositions, Execution{}, rank).ops.size());
     for (const Seconds median : medians) EXPECT_GT(median, Seconds{0});
   }
 }

@@ -11,7 +11,7 @@
 #include "runtime/replayed_training.hpp"
 #include "runtime/stream_communicator.hpp"
 
-namespace stratplan::ways_test {
+namespace stratplan::transports_test {
 namespace {
 
 namespace replayed = test::replayed;
@@ -24,20 +24,20 @@ class DeviceAware final : public CommunicatorDecorator {
       : CommunicatorDecorator(inner), device_(device) {}
   int verbs() const { return verbs_; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
     ++verbs_;
-    inner_.exchange(track, real(sends), real(receives), tag);
+    inner_.exchange(stream, real(sends), real(receives), tag);
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                   DataType type) override {
     ++verbs_;
-    inner_.all_reduce(track, group, real(data), count, type);
+    inner_.all_reduce(stream, group, real(data), count, type);
   }
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override {
     ++verbs_;
-    inner_.all_gather(track, group, real(input), real(output), counts, type);
+    inner_.all_gather(stream, group, real(input), real(output), counts, type);
   }
 
  private:
@@ -58,21 +58,21 @@ class DeviceAware final : public CommunicatorDecorator {
 
 /// By size: by way of the host, by a communicator that takes addresses, along streams, and the first way.
 void choose_by_size(Program& program) {
-  program.ways = {"", "mpi", "nccl", "staged"};
-  const auto way = [](Bytes bytes) -> WayId {
+  program.transports = {"", "mpi", "nccl", "staged"};
+  const auto transport = [](Bytes bytes) -> TransportId {
     return bytes < Bytes{64} ? 3 : bytes < Bytes{128} ? 1 : bytes < Bytes{512} ? 2 : 0;
   };
   for (Op& op : program.ops) {
     if (auto* collective = std::get_if<CollectiveOp>(&op.body))
-      collective->way = way(collective->bytes());
+      collective->transport = transport(collective->bytes());
     if (auto* exchange = std::get_if<ExchangeOp>(&op.body))
       for (auto* messages : {&exchange->sends, &exchange->receives})
-        for (Message& message : *messages) message.way = way(message.bytes);
+        for (Message& message : *messages) message.transport = transport(message.bytes);
   }
 }
 
-replayed::Outcome train_along_ways(const Network& network, const char* grid,
-                                   const Execution& execution, bool replays) {
+replayed::Outcome train_along_transports(const Network& network, const char* grid,
+                                         const Execution& execution, bool replays) {
   const LayerDecompositions decompositions =
       uniform_plan(network, Decomposition::parse(grid)).layers;
   replayed::Outcome outcome;
@@ -82,7 +82,7 @@ replayed::Outcome train_along_ways(const Network& network, const char* grid,
     StagedCommunicator staged(loopback, device);
     DirectCommunicator direct(aware, device);
     test::StreamCommunicator streams(loopback, device);
-    WaysCommunicator all(staged);
+    TransportsCommunicator all(staged);
     all.add("staged", staged);
     all.add("mpi", direct);
     all.add("nccl", streams);
@@ -93,7 +93,7 @@ replayed::Outcome train_along_ways(const Network& network, const char* grid,
   return outcome;
 }
 
-TEST(WaysCommunicator, TrainingAlongSeveralWaysGivesTheNumbersOfTheHost) {
+TEST(TransportsCommunicator, TrainingOverSeveralTransportsGivesTheNumbersOfTheHost) {
   const Network network = replayed::changing_network();
   for (const char* grid : {"N2", "N3", "H2", "H3", "C2 F2", "F2", "N2 H2", "H2 W2"})
     for (const bool concurrent : {false, true})
@@ -104,24 +104,25 @@ TEST(WaysCommunicator, TrainingAlongSeveralWaysGivesTheNumbersOfTheHost) {
         const auto host = replayed::launched(network, decompositions, execution);
         const std::string what =
             fmt::format("{}{}, sharding {}", grid, concurrent ? ", concurrent" : "", sharding);
-        expect_same(train_along_ways(network, grid, execution, false), host, what);
-        expect_same(train_along_ways(network, grid, execution, true), host, what + ", replayed");
+        expect_same(train_along_transports(network, grid, execution, false), host, what);
+        expect_same(train_along_transports(network, grid, execution, true), host,
+                    what + ", replayed");
       }
 }
 
-TEST(WaysCommunicator, ReplaysWhatGoesByStreams) {
+TEST(TransportsCommunicator, ReplaysWhatGoesByStreams) {
   const Network network = replayed::changing_network();
-  const auto outcome = train_along_ways(network, "H2", replayed::in_pieces(false), true);
+  const auto outcome = train_along_transports(network, "H2", replayed::in_pieces(false), true);
   EXPECT_GT(outcome.count.segments, 1) << "the host has a part in some";
   EXPECT_GT(outcome.count.steps, outcome.count.all_steps / 2);
 }
 
-TEST(WaysCommunicator, NamesTheWayThatIsNotThere) {
+TEST(TransportsCommunicator, NamesTheTransportThatIsNotThere) {
   run_loopback(1, [](Communicator& loopback) {
-    WaysCommunicator ways(loopback);
-    EXPECT_EQ(&ways.way(""), &loopback);
-    EXPECT_THROW(ways.way("nccl"), EnvironmentError);
-    EXPECT_EQ(&loopback.way("nccl"), &loopback) << "who has one way only does not ask";
+    TransportsCommunicator transports(loopback);
+    EXPECT_EQ(&transports.transport(""), &loopback);
+    EXPECT_THROW(transports.transport("nccl"), EnvironmentError);
+    EXPECT_EQ(&loopback.transport("nccl"), &loopback) << "who has one way only does not ask";
   });
 }
 
@@ -132,21 +133,21 @@ TEST(DirectCommunicator, HandsAddressesOfTheDeviceOn) {
     DirectCommunicator direct(aware, device);
     const std::vector<float> mine{1, 2};
     auto* at = static_cast<float*>(device.allocate({16}));
-    device.upload(Track::Compute, at, mine.data(), {8});
+    device.upload(Stream::Compute, at, mine.data(), {8});
     const auto group = direct.group({0, 1});
-    direct.all_reduce(Track::Halo, group, at, 2, DataType::F32);
+    direct.all_reduce(Stream::Halo, group, at, 2, DataType::F32);
     const std::vector<std::int64_t> counts{1, 1};
-    direct.all_gather(Track::Halo, group, at + direct.rank(), at + 2, counts, DataType::F32);
-    direct.synchronize(Track::Halo);
+    direct.all_gather(Stream::Halo, group, at + direct.rank(), at + 2, counts, DataType::F32);
+    direct.synchronize(Stream::Halo);
     EXPECT_EQ(aware.verbs(), 2);
-    direct.reduce_scatter(Track::Halo, group, at + 2, at, counts, DataType::F32);
-    direct.synchronize(Track::Halo);
+    direct.reduce_scatter(Stream::Halo, group, at + 2, at, counts, DataType::F32);
+    direct.synchronize(Stream::Halo);
     std::vector<float> found(4);
-    device.download(Track::Compute, found.data(), at, {16});
-    device.synchronize(Track::Compute);
+    device.download(Stream::Compute, found.data(), at, {16});
+    device.synchronize(Stream::Compute);
     EXPECT_THAT(found, testing::ElementsAre(direct.rank() == 0 ? 4 : 8, 4, 2, 4));
   });
 }
 
 }  // namespace
-}  // namespace stratplan::ways_test
+}  // namespace stratplan::transports_test

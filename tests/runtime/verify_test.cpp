@@ -74,27 +74,27 @@ class FaultyCommunicator final : public CommunicatorDecorator {
   enum class Fault { None, LostMessage, MissedReduction, Rounding };
   FaultyCommunicator(Communicator& inner, Fault fault)
       : CommunicatorDecorator(inner), fault_(fault) {}
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
-    inner_.exchange(track, sends, receives, tag);
+    inner_.exchange(stream, sends, receives, tag);
     if (fault_ == Fault::LostMessage && rank() == 1 && !receives.empty()) {
       std::memset(receives[0].data, 0, static_cast<std::size_t>(receives[0].bytes.value));
       fault_ = Fault::None;
     }
   }
-  void all_reduce(Track track, Group group, void* data, std::int64_t count,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                   DataType type) override {
     std::vector<std::byte> before(static_cast<std::size_t>(count * size_of(type)));
     std::memcpy(before.data(), data, before.size());
-    inner_.all_reduce(track, group, data, count, type);
-    if (fault_ == Fault::MissedReduction && track == Track::Gradient) {
+    inner_.all_reduce(stream, group, data, count, type);
+    if (fault_ == Fault::MissedReduction && stream == Stream::Gradient) {
       std::memcpy(data, before.data(), before.size());
       fault_ = Fault::None;
     }
   }
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override {
-    inner_.reduce_scatter(track, group, input, output, counts, type);
+    inner_.reduce_scatter(stream, group, input, output, counts, type);
     if (fault_ != Fault::Rounding || type != DataType::F32) return;
     float* const sums = static_cast<float*>(output);
     for (std::int64_t i = 0; i < counts[static_cast<std::size_t>(rank())]; ++i)

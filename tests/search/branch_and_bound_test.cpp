@@ -16,7 +16,7 @@ namespace stratplan {
 namespace {
 
 /// A wide table over a dense one. Every other edge leads against the order of the nodes.
-class Widened final : public WideTable {
+class Widened final : public LargeTable {
  public:
   explicit Widened(const DenseTable& table) : table_(table) {
     for (int node = 0; node < table.nodes(); ++node) {
@@ -82,11 +82,11 @@ class Widened final : public WideTable {
   std::vector<Edge> edges_;
 };
 
-RC_GTEST_PROP(Bracket, HoldsTheOptimum, ()) {
+RC_GTEST_PROP(BoundedSolution, HoldsTheOptimum, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
   const Widened table(dense);
   const double optimum = search_exhaustively(dense)->cost.value;
-  const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 1});
+  const auto found = branch_and_bound(table, {}, {.tolerance = 0, .most_candidates = 1});
   RC_ASSERT(found);
   RC_ASSERT(found->lower_bound <= optimum + 1e-9);
   RC_ASSERT(found->cost >= optimum - 1e-9);
@@ -94,7 +94,7 @@ RC_GTEST_PROP(Bracket, HoldsTheOptimum, ()) {
 }
 
 /// Edges seem to cost a part of what they do until they are asked for.
-class Underrated final : public WideTable {
+class Underrated final : public LargeTable {
  public:
   Underrated(const Widened& exact, double share) : exact_(exact), share_(share) {}
   int nodes() const override { return exact_.nodes(); }
@@ -130,16 +130,16 @@ class Underrated final : public WideTable {
   mutable std::set<std::array<int, 3>> asked_;
 };
 
-RC_GTEST_PROP(Bracket, PricesEdgesThatSeemCheap, ()) {
+RC_GTEST_PROP(BoundedSolution, PricesEdgesThatSeemCheap, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
   const Widened exact(dense);
   const Underrated table(exact, *rc::gen::elementOf(std::vector{0.0, 0.5, 0.9}));
   const double optimum = search_exhaustively(dense)->cost.value;
   std::vector<std::vector<int>> known;
-  Bracket best{{}, std::numeric_limits<double>::infinity()};
+  BoundedSolution best{{}, std::numeric_limits<double>::infinity()};
   // Each round prices more edges; there are few.
   for (int round = 0; round < 200 && best.cost > best.lower_bound + 1e-9; ++round) {
-    const auto found = bracket(table, known, {.tolerance = 0, .most_candidates = 64});
+    const auto found = branch_and_bound(table, known, {.tolerance = 0, .most_candidates = 64});
     RC_ASSERT(found);
     RC_ASSERT(found->lower_bound <= optimum + 1e-9);
     RC_ASSERT(std::abs(cost_of(table, found->assignment) - found->cost) < 1e-9);
@@ -149,10 +149,10 @@ RC_GTEST_PROP(Bracket, PricesEdgesThatSeemCheap, ()) {
   RC_ASSERT(std::abs(best.cost - optimum) < 1e-9);
 }
 
-RC_GTEST_PROP(Bracket, WithRoomForAllCandidatesItCloses, ()) {
+RC_GTEST_PROP(BoundedSolution, WithRoomForAllCandidatesItCloses, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
   const Widened table(dense);
-  const auto found = bracket(table, {}, {.tolerance = 0, .most_candidates = 64});
+  const auto found = branch_and_bound(table, {}, {.tolerance = 0, .most_candidates = 64});
   RC_ASSERT(found);
   RC_ASSERT(std::abs(found->cost - search_exhaustively(dense)->cost.value) < 1e-9);
   RC_ASSERT(found->gap() < 1e-9);
@@ -200,13 +200,13 @@ RC_GTEST_PROP(DualBound, IsExactOnChains, ()) {
   RC_ASSERT(std::abs(cost_of(table, dual.follow()) - optimum) < 1e-9);
 }
 
-RC_GTEST_PROP(Bracket, AMemoryLimitHolds, ()) {
+RC_GTEST_PROP(BoundedSolution, AMemoryLimitHolds, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 6), 5);
   const Widened table(dense);
   const Bytes limit{*rc::gen::inRange(0, 20)};
   const auto truth = search_exhaustively(dense, limit);
   const auto found =
-      bracket(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
+      branch_and_bound(table, {}, {.tolerance = 0, .most_candidates = 64, .memory_limit = limit});
   RC_ASSERT(found.has_value() == truth.has_value());
   if (found) RC_ASSERT(std::abs(found->cost - truth->cost.value) < 1e-9);
 }
@@ -232,13 +232,13 @@ DenseTable doubled(const DenseTable& table) {
   return result;
 }
 
-RC_GTEST_PROP(Bracket, DoublingAllCostsDoublesIt, ()) {
+RC_GTEST_PROP(BoundedSolution, DoublingAllCostsDoublesIt, ()) {
   const DenseTable once = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 6),
                    twice = doubled(once);
-  const BracketOptions options{.tolerance = 0,
-                               .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
-  const auto found = bracket(Widened(once), {}, options),
-             larger = bracket(Widened(twice), {}, options);
+  const BranchAndBoundOptions options{.tolerance = 0,
+                                      .most_candidates = *rc::gen::element<std::size_t>(1, 4, 64)};
+  const auto found = branch_and_bound(Widened(once), {}, options),
+             larger = branch_and_bound(Widened(twice), {}, options);
   RC_ASSERT(found && larger);
   RC_ASSERT(larger->assignment == found->assignment);
   RC_ASSERT(larger->cost == 2 * found->cost);
@@ -246,23 +246,23 @@ RC_GTEST_PROP(Bracket, DoublingAllCostsDoublesIt, ()) {
 }
 
 // The edges' directions fall differently, too.
-RC_GTEST_PROP(Bracket, OrderAndNamesDoNotMatter, ()) {
+RC_GTEST_PROP(BoundedSolution, OrderAndNamesDoNotMatter, ()) {
   const DenseTable dense = test::random_table(test::random_family(), *rc::gen::inRange(1, 8), 5);
   const DenseTable other = test::shuffled(dense).table;
-  const BracketOptions options{.tolerance = 0, .most_candidates = 64};
-  const auto found = bracket(Widened(dense), {}, options),
-             after = bracket(Widened(other), {}, options);
+  const BranchAndBoundOptions options{.tolerance = 0, .most_candidates = 64};
+  const auto found = branch_and_bound(Widened(dense), {}, options),
+             after = branch_and_bound(Widened(other), {}, options);
   RC_ASSERT(found && after);
   RC_ASSERT(std::abs(found->cost - after->cost) < 1e-9);
 }
 
-TEST(Bracket, IsNoWorseThanWhatIsKnown) {
+TEST(BoundedSolution, IsNoWorseThanWhatIsKnown) {
   DenseTable dense;
   dense.add_node({"a", {1, 2}, {}});
   dense.add_node({"b", {2, 1}, {}});
   dense.add_edge(0, 1, {{0, 9}, {9, 0}});
   const Widened table(dense);
-  const auto found = bracket(table, {{0, 0}, {1, 1}}, {});
+  const auto found = branch_and_bound(table, {{0, 0}, {1, 1}}, {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->cost, 3);
 }

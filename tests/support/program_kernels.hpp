@@ -47,7 +47,7 @@ inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fu
 }
 
 /// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
-inline void ProgramRun::run_slab(int rank, const Op& op, const Kernel& kernel) {
+inline void ProgramRun::run_piece(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   const Layer& layer = network_.layer(op.layer);
   const Region output = buffer(rank, op.writes.at(0)).region;
@@ -80,7 +80,7 @@ inline void ProgramRun::run_convolution(int rank, const Op& op, const Kernel& ke
   const KernelKind forward =
       transposed ? KernelKind::ConvolutionBackwardData : KernelKind::ConvolutionForward;
   if (kernel.kind == forward && buffer(rank, op.writes.at(0)).inside >= 0)
-    return run_slab(rank, op, kernel);
+    return run_piece(rank, op, kernel);
   if (kernel.kind == forward) {
     BufferId x = op.reads.at(0), y = op.writes.at(0);
     if (transposed) std::swap(x, y);
@@ -258,8 +258,7 @@ inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) 
   if (kernel.kind == KernelKind::PreluGradient)
     return write(rank, op.writes.at(0), channels, [&](const Element&) { return rank + 1.0; });
   expect_parameter(rank, op.reads.back(), channels);
-  if (kernel.kind == KernelKind::PreluForward)
-    return write_output(rank, op.layer, op.writes.at(0));
+  if (kernel.kind == KernelKind::PreluForward) return write_output(rank, op.layer, op.writes.at(0));
   write_contribution(rank, op.layer, op.writes.at(0));
 }
 

@@ -18,7 +18,7 @@
 
 namespace stratplan::test {
 
-enum class Order { Program, ConcurrentTracks };
+enum class Order { Program, ConcurrentStreams };
 
 class ProgramRun {
  public:
@@ -35,7 +35,7 @@ class ProgramRun {
 
   const std::vector<Program>& programs() const { return programs_; }
 
-  /// The first problem, or nothing. `seed` decides which rank and track goes next.
+  /// The first problem, or nothing. `seed` decides which rank and stream goes next.
   std::string run(Order order = Order::Program, unsigned seed = 1) {
     try {
       start(order);
@@ -78,15 +78,15 @@ class ProgramRun {
       const Program& program = programs_[static_cast<std::size_t>(rank)];
       memories_.emplace_back(program);
       done_.emplace_back(program.ops.size(), false);
-      dependences_.push_back(order == Order::ConcurrentTracks
+      dependences_.push_back(order == Order::ConcurrentStreams
                                  ? dependences(program)
                                  : std::vector<std::vector<int>>(program.ops.size()));
-      std::array<Queue, 3> tracks;
+      std::array<Queue, 3> streams;
       for (std::size_t i = 0; i < program.ops.size(); ++i)
-        tracks[order == Order::ConcurrentTracks ? static_cast<std::size_t>(program.ops[i].track)
-                                                : 0]
+        streams[order == Order::ConcurrentStreams ? static_cast<std::size_t>(program.ops[i].stream)
+                                                  : 0]
             .ops.push_back(i);
-      for (Queue& queue : tracks) {
+      for (Queue& queue : streams) {
         queue.rank = rank;
         if (!queue.ops.empty()) queues_.push_back(queue);
       }
@@ -185,7 +185,7 @@ class ProgramRun {
   }
 
   bool run_collective(Queue& queue, const Op& op, const CollectiveOp& call) {
-    const std::pair<Track, std::vector<int>> channel{op.track, call.group};
+    const std::pair<Stream, std::vector<int>> channel{op.stream, call.group};
     int& calls = calls_[{queue.rank, channel}];
     Meeting& meeting = meetings_[{channel, calls}];
     if (!queue.posted) {
@@ -339,7 +339,7 @@ class ProgramRun {
   void run_dropout(int rank, const Op& op, const ComputeOp& compute);
   void run_add(int rank, const Op& op, const Kernel& kernel);
   void run_convolution(int rank, const Op& op, const Kernel& kernel);
-  void run_slab(int rank, const Op& op, const Kernel& kernel);
+  void run_piece(int rank, const Op& op, const Kernel& kernel);
   void expect_activation(const Kernel& kernel, const Fusion& fusion);
   void run_normalization(int rank, const Op& op, const Kernel& kernel);
   void run_prelu(int rank, const Op& op, const Kernel& kernel);
@@ -364,8 +364,8 @@ class ProgramRun {
   std::vector<std::vector<bool>> done_;
   std::vector<std::vector<std::vector<int>>> dependences_;
   std::map<std::tuple<int, int, int>, std::vector<double>> mail_;  ///< from, to, tag
-  std::map<std::pair<std::pair<Track, std::vector<int>>, int>, Meeting> meetings_;
-  std::map<std::pair<int, std::pair<Track, std::vector<int>>>, int> calls_;
+  std::map<std::pair<std::pair<Stream, std::vector<int>>, int>, Meeting> meetings_;
+  std::map<std::pair<int, std::pair<Stream, std::vector<int>>>, int> calls_;
 };
 
 }  // namespace stratplan::test
@@ -384,12 +384,12 @@ inline LayerDecompositions everywhere(const Network& network, const Decompositio
   return decompositions;
 }
 
-/// The first problem in program order, then on concurrent tracks in a random order; or nothing.
+/// The first problem in program order, then on concurrent streams in a random order; or nothing.
 inline std::string problem_with(const Network& network, const LayerDecompositions& decompositions,
                                 const Execution& execution = {}) {
   ProgramRun run(network, decompositions, execution);
   if (std::string problem = run.run(); !problem.empty()) return problem;
-  const std::string problem = run.run(Order::ConcurrentTracks);
+  const std::string problem = run.run(Order::ConcurrentStreams);
   return problem.empty() ? problem : "on concurrent tracks: " + problem;
 }
 

@@ -172,9 +172,9 @@ void print(const Plan& plan, const Network& network, const PlanningResult* resul
   if (!plan.adjustments.empty()) fmt::print("\n");
   if (const std::string overlap = overlap_text(plan.execution); !overlap.empty())
     fmt::print("{}\n\n", overlap);
-  for (const auto& [transfer, ways] : plan.execution.ways.transfers)
-    fmt::print("{} go by {}\n", transfer, to_text(ways));
-  if (!plan.execution.ways.transfers.empty()) fmt::print("\n");
+  for (const auto& [transfer, transports] : plan.execution.transports.transfers)
+    fmt::print("{} go by {}\n", transfer, to_text(transports));
+  if (!plan.execution.transports.transfers.empty()) fmt::print("\n");
   if (network.training.micro_batches > 1)
     fmt::print("{} micro-batches of {} samples\n\n", network.training.micro_batches,
                network.micro_batch());

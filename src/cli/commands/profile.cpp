@@ -42,7 +42,7 @@ struct ProfileOptions {
 Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
   Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;
-  provenance["between_hosts"] = way_between_hosts();
+  provenance["between_hosts"] = transport_between_hosts();
   return Provenance(provenance);
 }
 
@@ -54,7 +54,7 @@ void measure(const ProfileOptions& options, const CommandLine& command_line,
   Console console;
   RankDevice device({.backend = options.backend}, request.threads_per_rank, communicator, {},
                     console);
-  const Team team(communicator, device.ways(groups_to_measure(request, communicator.rank())));
+  const Team team(communicator, device.transports(groups_to_measure(request, communicator.rank())));
   const bool links = request.largest_message.value > 0 || !request.collectives.empty();
   console.phase(
       fmt::format("measuring {} kernels{}", request.kernels.size(),
@@ -64,7 +64,7 @@ void measure(const ProfileOptions& options, const CommandLine& command_line,
   };
   MachineProfile base = read_machine("local", request.ranks, request.threads_per_rank);
   base.name = this_machine();
-  forget_other_ways(base, way_between_hosts());
+  forget_other_transports(base, transport_between_hosts());
   const MachineProfile machine = run_profile(request, device.backend(), team, base,
                                              provenance_of(device, command_line), progress);
   if (communicator.rank() == 0) write_document(options.output, "machine", to_json(machine));
@@ -114,7 +114,7 @@ void measure_links(const ProfileOptions& options, const CommandLine& command_lin
   base.name = this_machine();
   const ClusterLayout layout{communicator.size(), options.job.ranks_per_node};
   RankDevice device({.backend = options.backend}, 1, communicator, {}, console);
-  const Team team(communicator, device.ways(groups_to_measure(layout, communicator.rank())));
+  const Team team(communicator, device.transports(groups_to_measure(layout, communicator.rank())));
   const MachineProfile machine = profile_cluster(
       layout, parse_bytes(options.largest), device.backend(), team, base,
       provenance_of(device, command_line), [&](const std::string& what) { console.update(what); });

@@ -17,7 +17,7 @@ bool kept_by_consumers(const Network& network, const Recomputation& recomputatio
                        LayerIndex layer) {
   const std::vector<LayerIndex> consumers = network.consumers(layer);
   return std::any_of(consumers.begin(), consumers.end(), [&](LayerIndex consumer) {
-    return backward_reads(network, consumer).inputs || recomputation.remade(consumer);
+    return backward_reads(network, consumer).inputs || recomputation.recomputed(consumer);
   });
 }
 
@@ -81,7 +81,7 @@ std::string describe(const Network& network, const Recomputation& recomputation,
     text += fmt::format(" {}{}", network.layer(input).is_data() ? "data" : "layer",
                         recomputation.dropped(input) ? " again" : "");
   text += fmt::format(" {}{}", recomputation.dropped(index) ? "dropped " : "",
-                      recomputation.remade(index) ? "remade" : "");
+                      recomputation.recomputed(index) ? "remade" : "");
   return text + fmt::format(" to {}{}", network.consumers(index).size(),
                             kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
@@ -145,7 +145,7 @@ std::vector<Program> block_programs(const Network& network, const Block& block,
   return lower_block(network, block, root, execution, rank).programs;
 }
 
-std::vector<int> telling_ranks(const ProcessGrid& grid) {
+std::vector<int> representative_ranks(const ProcessGrid& grid) {
   constexpr int small_grid = 8;
   std::set<int> ranks;
   if (grid.ranks() <= small_grid) {
@@ -153,11 +153,11 @@ std::vector<int> telling_ranks(const ProcessGrid& grid) {
     return {ranks.begin(), ranks.end()};
   }
   for (int rank = 0; rank < grid.ranks(); ++rank) {
-    const bool telling = std::all_of(all_dims.begin(), all_dims.end(), [&](Dim dim) {
+    const bool representatives = std::all_of(all_dims.begin(), all_dims.end(), [&](Dim dim) {
       const int index = grid.index(dim, rank);
       return index == 0 || (dim != Dim::R && (index == 1 || index + 1 == grid.parts(dim)));
     });
-    if (telling) ranks.insert(rank);
+    if (representatives) ranks.insert(rank);
   }
   return {ranks.begin(), ranks.end()};
 }
@@ -208,10 +208,10 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
       const Seconds seconds = priced.seconds + machine_.step_overhead.median;
       const bool communicates = std::holds_alternative<ExchangeOp>(op.body) ||
                                 std::holds_alternative<CollectiveOp>(op.body);
-      (communicates                    ? cost.communication
+      (communicates                  ? cost.communication
        : op.phase == Phase::Forward  ? cost.forward
        : op.phase == Phase::Backward ? cost.backward
-                                       : cost.update) += seconds;
+                                     : cost.update) += seconds;
       cost.tier = std::max(cost.tier, priced.tier);
     }
     if (i >= fusions.size()) continue;  // edges keep nothing of their own
@@ -229,7 +229,7 @@ const LayerCost& LayerCosts::block(const Block& block, const Decomposition& root
   const auto [found, fresh] =
       blocks_.try_emplace({class_of(network_, layer_classes_, block), root});
   if (!fresh) return found->second;
-  for (const int rank : telling_ranks(root.grid)) {
+  for (const int rank : representative_ranks(root.grid)) {
     const LayerCost cost = price_block(block, root, rank);
     const Bytes persistent = std::max(cost.persistent, found->second.persistent),
                 saved = std::max(cost.saved, found->second.saved);
@@ -247,7 +247,7 @@ Seconds LayerCosts::edge(LayerIndex producer, const Decomposition& from, LayerIn
   if (!fresh) return found->second;
   std::set<int> ranks;
   for (const ProcessGrid* grid : {&from.grid, &to.grid})
-    for (const int rank : telling_ranks(*grid)) ranks.insert(rank);
+    for (const int rank : representative_ranks(*grid)) ranks.insert(rank);
   for (const int rank : ranks) {
     const Program program =
         lower_edge(network_, producer, from, consumer, input, to, execution_, rank);

@@ -31,7 +31,7 @@ std::vector<Program> block_programs(const Network& network, const Block& block,
 
 /// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each
 /// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
-std::vector<int> telling_ranks(const ProcessGrid& grid);
+std::vector<int> representative_ranks(const ProcessGrid& grid);
 
 /// Whether some consumer's backward phase reads the layer's output: then that consumer counts it.
 bool kept_by_consumers(const Network& network, const Recomputation& recomputation,

@@ -15,9 +15,8 @@ struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
   Bytes arena{};       ///< everything that comes and goes within an op
   BytesByClass persistent_by_class{};
-  BytesByClass
-      arena_by_class{};  ///< what lives at the program's fullest op; adds up to `fullest`
-  Bytes fullest{};       ///< at most `arena`: the rest are gaps between lifetimes
+  BytesByClass arena_by_class{};  ///< what lives at the program's fullest op; adds up to `fullest`
+  Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
   Bytes
       workspace{};  ///< scratch memory: of the kernel that takes most, for they run one after the other
   Bytes

@@ -13,11 +13,12 @@ OpCost cost_of(const Kernel& kernel, const MachineProfile& machine) {
   if (!machine.kernels.empty()) {
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end()) {
-      const double pace = machine.pace() / measured->second.pace;
-      return {measured->second.mean() * pace, Tier::Measured, measured->second.deviation() * pace};
+      const double factor = machine.drift_factor() / measured->second.drift;
+      return {measured->second.mean() * factor, Tier::Measured,
+              measured->second.deviation() * factor};
     }
   }
-  return {estimate_kernel(kernel, machine.device) * machine.pace(), Tier::Estimated, {}};
+  return {estimate_kernel(kernel, machine.device) * machine.drift_factor(), Tier::Estimated, {}};
 }
 
 Kernel load_kernel(const LoadOp& load) {
@@ -46,7 +47,7 @@ bool measured_between(std::size_t level, const MachineProfile& machine) {
 }  // namespace
 
 OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
-                       const MachineProfile& machine) {
+                     const MachineProfile& machine) {
   const Bytes both = std::min(out, in), most = std::max(out, in);
   const std::size_t meeting = machine.meeting_level({rank, peer}, ranks);
   const SizeTable& table = both.value > 0 ? machine.both_ways : machine.one_way;

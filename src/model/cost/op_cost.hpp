@@ -39,6 +39,6 @@ Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const 
 /// Messages of `out` and `in` bytes between two ranks at once: the part that both send at the price of both_ways, what one sends beyond it at
 /// the further price of one_way. `ranks`: of the job, which decides the level at which the two meet.
 OpCost exchange_cost(int rank, int peer, Bytes out, Bytes in, int ranks,
-                       const MachineProfile& machine);
+                     const MachineProfile& machine);
 
 }  // namespace stratplan

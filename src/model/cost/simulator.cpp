@@ -49,7 +49,7 @@ class Simulation {
  public:
   Simulation(const std::vector<Program>& programs, const MachineProfile& machine)
       : programs_(programs),
-        concurrent_(programs.front().concurrent_tracks),
+        concurrent_(programs.front().concurrent_streams),
         machine_(machine),
         states_(programs.size()) {
     for (std::size_t place = 0; place < programs.size(); ++place)
@@ -107,8 +107,7 @@ class Simulation {
     return states_[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.op)];
   }
   const Op& op(Place place) const {
-    return programs_[static_cast<std::size_t>(place.rank)]
-        .ops[static_cast<std::size_t>(place.op)];
+    return programs_[static_cast<std::size_t>(place.rank)].ops[static_cast<std::size_t>(place.op)];
   }
 
   void add_rank(int rank);
@@ -199,7 +198,7 @@ void Simulation::charge_reductions(int rank) {
   for (int index = 0; index < static_cast<int>(program.ops.size()); ++index) {
     const Op& charged = program.ops[static_cast<std::size_t>(index)];
     if (communicates(charged)) {
-      if (charged.track == Track::Gradient)
+      if (charged.stream == Stream::Gradient)
         charge += node({rank, index}).cost.seconds * (1 - machine_.hidden.value_or(1));
     } else {
       node({rank, index}).cost.seconds += std::exchange(charge, {});

@@ -1,8 +1,8 @@
 #pragma once
 // One training iteration as discrete events over all ranks. Each rank has a host that issues ops in program order, and compute, halo and gradient
-// tracks that run them. An op starts when the host has issued it, its track is free, what it depends on is done and, if it communicates, its
-// partners have come. Without concurrent tracks each op simply follows the one before.
-// With them a rank's messages still leave one after the other, whatever track they are on: they share its way out. And what a processor has to do itself for
+// streams that run them. An op starts when the host has issued it, its stream is free, what it depends on is done and, if it communicates, its
+// partners have come. Without concurrent streams each op simply follows the one before.
+// With them a rank's messages still leave one after the other, whatever stream they are on: they share its way out. And what a processor has to do itself for
 // a sum of gradients, MachineProfile::hidden says how much that is, it does at the expense of the kernel behind.
 //
 //   exchange    ends on a rank when the partners of that rank have come and its own bytes have moved

@@ -52,18 +52,18 @@ namespace {
 /// All members in one go: at the outermost level's latency, and as fast as a ring passes the narrowest level.
 Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement,
              const MachineProfile& machine) {
-  Level way;
+  Level transport;
   int inside = 1;
   for (std::size_t level = placement.size(); level-- > 0;) {
     if (shape.members[level] == 1) continue;
     const double bandwidth = shared_bandwidth(machine.levels[level],
                                               std::max(1, ranks_within(placement, level) / inside));
-    way.bandwidth_bytes_per_s =
-        inside == 1 ? bandwidth : std::min(way.bandwidth_bytes_per_s, bandwidth);
-    way.latency = machine.levels[level].latency;
+    transport.bandwidth_bytes_per_s =
+        inside == 1 ? bandwidth : std::min(transport.bandwidth_bytes_per_s, bandwidth);
+    transport.latency = machine.levels[level].latency;
     inside *= shape.members[level];
   }
-  return estimate_collective(op, bytes, shape.size(), way, machine.device);
+  return estimate_collective(op, bytes, shape.size(), transport, machine.device);
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
 }
 
 OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
-                         const Topology& placement, const MachineProfile& machine) {
+                       const Topology& placement, const MachineProfile& machine) {
   if (!machine.collectives.empty()) {
     const auto table = machine.collectives.find(collective_key(op, type, shape, placement.size()));
     if (table != machine.collectives.end()) {
@@ -104,8 +104,8 @@ OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupSha
 
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine) {
   const Topology placement = machine.placement(ranks);
-  return collective_cost(op.op, op.type, op.bytes(), shape_of(op.group, placement),
-                         placement, machine);
+  return collective_cost(op.op, op.type, op.bytes(), shape_of(op.group, placement), placement,
+                         machine);
 }
 
 }  // namespace stratplan

@@ -32,7 +32,7 @@ Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
 
 /// Measured where there is a table of such groups, estimated otherwise.
 OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
-                         const Topology& placement, const MachineProfile& machine);
+                       const Topology& placement, const MachineProfile& machine);
 /// `ranks`: of the job, which decides where its ranks lie.
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 

@@ -131,9 +131,10 @@ Json to_json(const Measurement& measurement) {
   }
   if (!measurement.implementation.empty()) json["implementation"] = measurement.implementation;
   if (!measurement.choice.empty()) json["choice"] = measurement.choice;
-  for (const auto& [way, median] : measurement.others) json["others"][way] = median.value;
+  for (const auto& [transport, median] : measurement.others)
+    json["others"][transport] = median.value;
   if (measurement.workspace) json["workspace_bytes"] = measurement.workspace->value;
-  if (measurement.pace != 1) json["pace"] = measurement.pace;
+  if (measurement.drift != 1) json["pace"] = measurement.drift;
   return json;
 }
 
@@ -146,11 +147,11 @@ Measurement measurement_from(const Json& json) {
   measurement.implementation = json.value("implementation", std::string());
   measurement.choice = json.value("choice", std::string());
   if (const auto others = json.find("others"); others != json.end())
-    for (const auto& [way, median] : others->items())
-      measurement.others[way] = {median.get<double>()};
+    for (const auto& [transport, median] : others->items())
+      measurement.others[transport] = {median.get<double>()};
   if (json.contains("workspace_bytes"))
     measurement.workspace = Bytes{json.at("workspace_bytes").get<std::int64_t>()};
-  measurement.pace = json.value("pace", 1.0);
+  measurement.drift = json.value("pace", 1.0);
   return measurement;
 }
 

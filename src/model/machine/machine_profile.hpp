@@ -29,7 +29,7 @@ struct Measurement {
   std::map<std::string, Seconds> others{};  ///< medians of the ways that took longer
   std::optional<Bytes> workspace{};  ///< scratch memory that it takes; nothing for communication
   /// Drift::ratio while a kernel was measured: times / pace belong to the pace of the profile.
-  double pace = 1;
+  double drift = 1;
   /// Expectation and standard deviation by Swanson's rule: 30, 40 and 30 % of the 10th, 50th and 90th percentile (Hurst, Brown and Swanson, "Swanson's
   /// 30-40-30 rule", AAPG Bulletin 84(12), 2000). A program's time is a sum, so it is expectations that add up, and durations are skewed.
   Seconds mean() const;
@@ -129,8 +129,8 @@ struct MachineProfile {
   /// none.
   std::function<Bytes(const Kernel&)> unmeasured_workspace{};
 
-  /// Factor on kernels' times at the pace of the profile: the drift's ratio, if it is even.
-  double pace() const { return drift && drift->even ? drift->ratio : 1; }
+  /// Factor on kernels' times as profiled: the drift's ratio, if all kernels agree on it.
+  double drift_factor() const { return drift && drift->even ? drift->ratio : 1; }
   /// Ranks per group at each level for `ranks` ranks, filled evenly from the innermost level; levels with one group are left out. Throws
   /// InfeasibleError if the machine has fewer ranks.
   ///   levels 4 nodes x 4 cores:   2 -> {2}   4 -> {4}   6 -> {2, 3}   8 -> {2, 4}   7 -> {7} (across nodes)

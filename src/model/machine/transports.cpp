@@ -25,21 +25,23 @@ const SizeTable* table_of(const std::string& key, const MachineProfile& machine)
 
 }  // namespace
 
-Ways::BySize ways_of(const SizeTable& table) {
-  Ways::BySize ways;
+Transports::BySize transports_of(const SizeTable& table) {
+  Transports::BySize transports;
   Bytes before{};
   for (const auto& [bytes, measured] : table.points) {
-    if (!measured.choice.empty() && (ways.empty() || ways.back().second != measured.choice)) {
+    if (!measured.choice.empty() &&
+        (transports.empty() || transports.back().second != measured.choice)) {
       const double middle =
           std::sqrt(static_cast<double>(before.value) * static_cast<double>(bytes.value));
-      ways.emplace_back(ways.empty() ? Bytes{0} : Bytes{std::llround(middle)}, measured.choice);
+      transports.emplace_back(transports.empty() ? Bytes{0} : Bytes{std::llround(middle)},
+                              measured.choice);
     }
     before = bytes;
   }
-  return ways;
+  return transports;
 }
 
-Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machine) {
+Transports fastest_transports(std::span<const Program> programs, const MachineProfile& machine) {
   if (programs.empty()) return {};
   const Topology placement = machine.placement(programs.front().ranks);
   std::set<std::string> keys;
@@ -52,15 +54,15 @@ Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machi
           keys.insert(message_key(program.rank, peer, bytes, placement));
     }
   }
-  Ways ways;
+  Transports transports;
   for (const std::string& key : keys) {
     const SizeTable* table = table_of(key, machine);
     if (table == nullptr) continue;
-    if (Ways::BySize by_size = ways_of(*table); !by_size.empty())
-      ways.transfers[key] = std::move(by_size);
+    if (Transports::BySize by_size = transports_of(*table); !by_size.empty())
+      transports.transfers[key] = std::move(by_size);
   }
-  if (!ways.transfers.empty()) ways.placement = placement;
-  return ways;
+  if (!transports.transfers.empty()) transports.placement = placement;
+  return transports;
 }
 
 }  // namespace stratplan

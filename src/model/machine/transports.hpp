@@ -9,9 +9,9 @@
 namespace stratplan {
 
 /// The ways of a table's points; from one to another it goes in the geometric middle between two points. Nothing if the points name none.
-Ways::BySize ways_of(const SizeTable& table);
+Transports::BySize transports_of(const SizeTable& table);
 
 /// Of the tables that these programs' transfers are priced by. Empty for machines that have one way only.
-Ways fastest_ways(std::span<const Program> programs, const MachineProfile& machine);
+Transports fastest_transports(std::span<const Program> programs, const MachineProfile& machine);
 
 }  // namespace stratplan

@@ -52,9 +52,10 @@ Candidates candidates(const Network& network, const Block& block, const Topology
   std::set<Decomposition> seen;
   const bool lands = network.layer(block.root()).mixes_channels();
   for (const ProcessGrid& grid : all_grids(topology, {all_dims.begin(), all_dims.end()})) {
-    for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
-      if (landing == Landing::AllReduce && !(lands && grid.parts(Dim::C) > 1)) continue;
-      const Decomposition decomposition{grid, landing};
+    for (const OutputLayout output_layout :
+         {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
+      if (output_layout == OutputLayout::AllReduce && !(lands && grid.parts(Dim::C) > 1)) continue;
+      const Decomposition decomposition{grid, output_layout};
       if (!seen.insert(decomposition).second) continue;
       if (auto rejection = check(network, block, decomposition))
         found.rejected.push_back(std::move(*rejection));

@@ -12,7 +12,7 @@ namespace stratplan {
 
 std::string Decomposition::text() const {
   return grid.text() +
-         (landing == Landing::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "") +
+         (output_layout == OutputLayout::AllReduce && grid.parts(Dim::C) > 1 ? " all-reduce" : "") +
          ranks.text();
 }
 
@@ -23,7 +23,7 @@ Decomposition Decomposition::parse(std::string_view text) {
   std::string_view rest = text.substr(0, place);
   if (rest.ends_with(all_reduce)) {
     rest.remove_suffix(all_reduce.size());
-    parsed.landing = Landing::AllReduce;
+    parsed.output_layout = OutputLayout::AllReduce;
   }
   parsed.grid = ProcessGrid::parse(rest);
   if (place == std::string_view::npos) return parsed;
@@ -116,12 +116,12 @@ std::optional<Rejection> check(const Layer& layer, const Decomposition& decompos
 
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition) {
   if (layer.kind == LayerKind::GlobalAveragePool)
-    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R), decomposition.landing,
+    return {decomposition.grid.relabelled({Dim::D, Dim::H, Dim::W}, Dim::R),
+            decomposition.output_layout, decomposition.ranks};
+  if (layer.mixes_channels() && decomposition.output_layout == OutputLayout::AllReduce)
+    return {decomposition.grid.relabelled({Dim::C}, Dim::R), OutputLayout::ReduceScatter,
             decomposition.ranks};
-  if (layer.mixes_channels() && decomposition.landing == Landing::AllReduce)
-    return {decomposition.grid.relabelled({Dim::C}, Dim::R), Landing::ReduceScatter,
-            decomposition.ranks};
-  return {decomposition.grid, Landing::ReduceScatter, decomposition.ranks};
+  return {decomposition.grid, OutputLayout::ReduceScatter, decomposition.ranks};
 }
 
 Nearest nearest_legal(const Layer& layer, const Decomposition& wanted) {

@@ -11,13 +11,13 @@
 namespace stratplan {
 
 /// Where the sum over the C axis of a contraction lands. No tensor leaves its layer as Partial.
-enum class Landing : int { ReduceScatter, AllReduce };
+enum class OutputLayout : int { ReduceScatter, AllReduce };
 
 struct Decomposition {
   ProcessGrid grid;
-  Landing landing =
-      Landing::ReduceScatter;  ///< matters only for a contraction of one group with C parts
-  Ranks ranks{};               ///< of the job, on which the grid lies
+  OutputLayout output_layout =
+      OutputLayout::ReduceScatter;  ///< matters only for a contraction of one group with C parts
+  Ranks ranks{};                    ///< of the job, on which the grid lies
 
   /// "C2 F2", "C2 F2 all-reduce", or "H3 on 3,1,4".
   std::string text() const;

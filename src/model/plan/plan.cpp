@@ -23,26 +23,26 @@ namespace fs = std::filesystem;
 
 // ---------------------------------------------------------------- writing
 
-Json to_json(const Ways& ways) {
+Json to_json(const Transports& transports) {
   Json transfers = Json::object();
-  for (const auto& [transfer, by_size] : ways.transfers)
-    for (const auto& [bytes, way] : by_size)
-      transfers[transfer].push_back({{"from_bytes", bytes.value}, {"way", way}});
-  return {{"placement", ways.placement}, {"transfers", std::move(transfers)}};
+  for (const auto& [transfer, by_size] : transports.transfers)
+    for (const auto& [bytes, transport] : by_size)
+      transfers[transfer].push_back({{"from_bytes", bytes.value}, {"way", transport}});
+  return {{"placement", transports.placement}, {"transfers", std::move(transfers)}};
 }
 
 Json to_json(const Execution& execution) {
   Json json{{"bucket_bytes", execution.bucket_bytes.value},
             {"threads_per_rank", execution.threads_per_rank},
-            {"concurrent_tracks", execution.concurrent_tracks},
+            {"concurrent_tracks", execution.concurrent_streams},
             {"fuse", execution.fuse},
             {"precision",
              {{"activations", name_of(execution.precision.activations)},
               {"weights", name_of(execution.precision.weights)},
               {"gradients", name_of(execution.precision.gradients)}}}};
   if (!execution.implementations.empty()) json["implementations"] = execution.implementations;
-  if (!execution.ways.transfers.empty()) json["ways"] = to_json(execution.ways);
-  if (!execution.slabs.empty()) json["slabs"] = execution.slabs;
+  if (!execution.transports.transfers.empty()) json["ways"] = to_json(execution.transports);
+  if (!execution.overlapped_halos.empty()) json["slabs"] = execution.overlapped_halos;
   if (!execution.recompute.empty()) json["recompute"] = execution.recompute;
   if (execution.sharding > 0) json["sharding"] = execution.sharding;
   return json;
@@ -62,7 +62,7 @@ namespace {
 
 Json to_json(const Decomposition& decomposition) {
   Json json{{"grid", decomposition.grid.text()}};
-  if (decomposition.landing == Landing::AllReduce) {
+  if (decomposition.output_layout == OutputLayout::AllReduce) {
     json["landing"] = "all_reduce";
   }
   return json;
@@ -87,7 +87,7 @@ class Reader {
     }
     read_execution();
     read_layers();
-    read_slabs();
+    read_overlapped_halos();
     read_recompute();
     check_stages();
     return {std::move(plan_), std::move(network_)};
@@ -161,11 +161,12 @@ class Reader {
         execution.value("bucket_bytes", plan_.execution.bucket_bytes.value)};
     plan_.execution.threads_per_rank =
         execution.value("threads_per_rank", plan_.execution.threads_per_rank);
-    plan_.execution.concurrent_tracks =
-        execution.value("concurrent_tracks", plan_.execution.concurrent_tracks);
+    plan_.execution.concurrent_streams =
+        execution.value("concurrent_tracks", plan_.execution.concurrent_streams);
     plan_.execution.implementations =
         execution.value("implementations", plan_.execution.implementations);
-    if (const auto ways = execution.find("ways"); ways != execution.end()) read_ways(*ways);
+    if (const auto transports = execution.find("ways"); transports != execution.end())
+      read_transports(*transports);
     plan_.execution.fuse = execution.value("fuse", plan_.execution.fuse);
     plan_.execution.sharding = execution.value("sharding", plan_.execution.sharding);
     const std::string activations = execution.value("precision", Json::object())
@@ -176,16 +177,16 @@ class Reader {
       fail("/execution/sharding", rejection->reason);
   }
 
-  void read_ways(const Json& json) {
-    Ways& ways = plan_.execution.ways;
-    ways.placement = json.at("placement").get<Topology>();
-    const auto ranks = std::accumulate(ways.placement.begin(), ways.placement.end(),
+  void read_transports(const Json& json) {
+    Transports& transports = plan_.execution.transports;
+    transports.placement = json.at("placement").get<Topology>();
+    const auto ranks = std::accumulate(transports.placement.begin(), transports.placement.end(),
                                        std::int64_t{1}, std::multiplies<>());
     if (ranks != plan_.ranks)
       fail("/execution/ways/placement",
            fmt::format("expected a product of {} ranks, found {}", plan_.ranks, ranks));
     for (const auto& [transfer, entries] : json.at("transfers").items()) {
-      Ways::BySize& by_size = ways.transfers[transfer];
+      Transports::BySize& by_size = transports.transfers[transfer];
       for (const Json& entry : entries) {
         const Bytes bytes{entry.at("from_bytes").get<std::int64_t>()};
         if (by_size.empty() ? bytes.value != 0 : bytes <= by_size.back().first)
@@ -196,14 +197,15 @@ class Reader {
     }
   }
 
-  void read_slabs() {
+  void read_overlapped_halos() {
     const auto names =
         document_.value("execution", Json::object()).value("slabs", std::vector<std::string>());
     for (std::size_t i = 0; i < names.size(); ++i) {
       const std::string pointer = fmt::format("/execution/slabs/{}", i);
-      if (const auto rejection = check_slabs(network_, plan_.layers, find_layer(pointer, names[i])))
+      if (const auto rejection =
+              check_interior_split(network_, plan_.layers, find_layer(pointer, names[i])))
         fail(pointer, rejection->reason);
-      plan_.execution.slabs.insert(names[i]);
+      plan_.execution.overlapped_halos.insert(names[i]);
     }
   }
 
@@ -258,7 +260,7 @@ class Reader {
     }
     Decomposition decomposition = parse(pointer + "/grid", json["grid"].get<std::string>());
     if (json.value("landing", std::string()) == "all_reduce") {
-      decomposition.landing = Landing::AllReduce;
+      decomposition.output_layout = OutputLayout::AllReduce;
     }
     if (const auto rejection = check(layer, decomposition)) {
       fail(pointer, rejection->reason);

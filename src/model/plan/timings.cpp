@@ -12,7 +12,7 @@ namespace stratplan {
 namespace {
 
 constexpr const char* phase_names[] = {"forward", "backward", "update"};
-constexpr const char* track_names[] = {"compute", "halo", "gradient"};
+constexpr const char* stream_names[] = {"compute", "halo", "gradient"};
 
 struct OpLabel {
   const char* kind;
@@ -22,8 +22,7 @@ struct OpLabel {
 OpLabel label_of(const Op& op, const Program& program) {
   if (const auto* compute = std::get_if<ComputeOp>(&op.body))
     return {"compute", compute->kernel.key()};
-  if (const auto* load = std::get_if<LoadOp>(&op.body))
-    return {"load", to_string(load->region)};
+  if (const auto* load = std::get_if<LoadOp>(&op.body)) return {"load", to_string(load->region)};
   if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
     return {"collective",
             fmt::format("{} {} {} of {}", name_of(collective->op), collective->bytes().value,
@@ -36,13 +35,12 @@ OpLabel label_of(const Op& op, const Program& program) {
           fmt::format("{} of {} sends {} bytes", program.rank, program.ranks, sent.value)};
 }
 
-Json op_to_json(const Op& op, const Program& program, const Network& network,
-                  Seconds median) {
+Json op_to_json(const Op& op, const Program& program, const Network& network, Seconds median) {
   const OpLabel label = label_of(op, program);
   Json document = {{"layer", op.layer >= 0 ? network.layer(op.layer).name : ""}};
   if (op.producer >= 0) document["producer"] = network.layer(op.producer).name;
   document["phase"] = phase_names[static_cast<int>(op.phase)];
-  document["track"] = track_names[static_cast<int>(op.track)];
+  document["track"] = stream_names[static_cast<int>(op.stream)];
   document["kind"] = label.kind;
   document["label"] = label.label;
   document["median_seconds"] = median.value;
@@ -54,9 +52,9 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
   Json ranks = Json::array();
   for (std::size_t rank = 0; rank < timing.op_medians.size(); ++rank) {
     Json steps = Json::array();
-    for (std::size_t s = 0; s < programs[rank].steps.size(); ++s)
-      steps.push_back(op_to_json(programs[rank].steps[s], programs[rank], network,
-                                   timing.op_medians[rank][s]));
+    for (std::size_t s = 0; s < programs[rank].ops.size(); ++s)
+      steps.push_back(
+          op_to_json(programs[rank].ops[s], programs[rank], network, timing.op_medians[rank][s]));
     ranks.push_back({{"rank", rank}, {"steps", steps}});
   }
   return ranks;

@@ -108,19 +108,19 @@ void Noise::write(void* device, Bytes bytes, DataType type) const {
   const Bytes piece{std::ssize(numbers_) *
                     (is_narrow(type) ? size_of(type) : size_of(DataType::F32))};
   for (Bytes done{}; done < bytes; done += piece)
-    backend_.upload(Track::Compute, static_cast<std::byte*>(device) + done.value, numbers,
+    backend_.upload(Stream::Compute, static_cast<std::byte*>(device) + done.value, numbers,
                     std::min(piece, bytes - done));
-  backend_.synchronize(Track::Compute);
+  backend_.synchronize(Stream::Compute);
 }
 
 void Noise::read(const void* device, Bytes bytes) const {
   std::vector<float> scratch(numbers_.size());
   const Bytes piece{static_cast<std::int64_t>(scratch.size() * sizeof(float))};
   for (Bytes done{}; done < bytes; done += piece)
-    backend_.download(Track::Compute, scratch.data(),
+    backend_.download(Stream::Compute, scratch.data(),
                       static_cast<const std::byte*>(device) + done.value,
                       std::min(piece, bytes - done));
-  backend_.synchronize(Track::Compute);
+  backend_.synchronize(Stream::Compute);
 }
 
 std::vector<RecentUse> recent_uses(const Kernel& kernel) {
@@ -162,8 +162,8 @@ KernelBuffers::KernelBuffers(Backend& backend, Bytes largest, Bytes arena)
   noise_.write(reads_.get(), arena_);
   noise_.write(writes_.get(), arena_);
   const StepNumbers numbers{.learning_rate = 1e-3, .mean_bias = 0.1, .square_bias = 1e-3};
-  backend.upload(Track::Compute, step_.get(), &numbers, {sizeof numbers});
-  backend.synchronize(Track::Compute);
+  backend.upload(Stream::Compute, step_.get(), &numbers, {sizeof numbers});
+  backend.synchronize(Stream::Compute);
 }
 
 void KernelBuffers::arrange(const Kernel& kernel) {
@@ -231,11 +231,11 @@ void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const 
             contents.size(), operand.bytes().value);
   for (std::size_t i = 0; i < copies; ++i) {
     special_.push_back(allocate(backend_, operand.bytes()));
-    backend_.upload(Track::Compute, special_.back().get(), contents.data(), operand.bytes());
+    backend_.upload(Stream::Compute, special_.back().get(), contents.data(), operand.bytes());
   }
   for (std::size_t i = 0; i < sets_.size(); ++i)
     sets_[i].reads[read] = special_[first + i % copies].get();
-  backend_.synchronize(Track::Compute);
+  backend_.synchronize(Stream::Compute);
 }
 
 /// Where the maxima of noise are: what the forward kernel says.
@@ -250,10 +250,10 @@ std::vector<std::byte> KernelBuffers::pool_indices(const Kernel& kernel) {
   const auto prepared = backend_.prepare(forward);
   const std::array<const void*, 1> reads{x.get()};
   const std::array<void*, 2> writes{y.get(), index.get()};
-  backend_.enqueue(Track::Compute, *prepared, reads, writes, workspace(prepared->workspace()), {});
+  backend_.enqueue(Stream::Compute, *prepared, reads, writes, workspace(prepared->workspace()), {});
   std::vector<std::byte> contents(static_cast<std::size_t>(operands.writes[1].bytes().value));
-  backend_.download(Track::Compute, contents.data(), index.get(), operands.writes[1].bytes());
-  backend_.synchronize(Track::Compute);
+  backend_.download(Stream::Compute, contents.data(), index.get(), operands.writes[1].bytes());
+  backend_.synchronize(Stream::Compute);
   return contents;
 }
 

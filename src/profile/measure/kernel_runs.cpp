@@ -23,7 +23,7 @@ KernelRuns::KernelRuns(const Kernel& kernel, PreparedKernel& prepared, Backend& 
 
 void KernelRuns::launch(int run) {
   const KernelBuffers::Set& set = buffers_.set(run);
-  backend_.enqueue(Track::Compute, prepared_, set.reads, set.writes, workspace_, context_);
+  backend_.enqueue(Stream::Compute, prepared_, set.reads, set.writes, workspace_, context_);
 }
 
 void KernelRuns::batch(int most) {

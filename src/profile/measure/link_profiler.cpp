@@ -51,7 +51,7 @@ Measurement LinkProfiler::one_way(int partner, Bytes bytes) {
     };
   });
   for (Seconds* value : {&time.median, &time.p10, &time.p90}) *value = *value / 2;
-  for (auto& [way, median] : time.others) median = median / 2;
+  for (auto& [transport, median] : time.others) median = median / 2;
   return time;
 }
 
@@ -66,7 +66,7 @@ Measurement LinkProfiler::exchange(std::vector<int> peers, Bytes bytes) {
         out[i] = {peers[i], static_cast<std::byte*>(buffers_.sent(run, all)) + place, bytes};
         in[i] = {peers[i], static_cast<std::byte*>(buffers_.received(run, all)) + place, bytes};
       }
-      communicator.exchange(Track::Halo, out, in, 0);
+      communicator.exchange(Stream::Halo, out, in, 0);
     };
   });
 }
@@ -82,12 +82,12 @@ Measurement LinkProfiler::collective(const CollectiveRequest& request, int strid
       void *sent = buffers_.sent(run, bytes), *received = buffers_.received(run, bytes);
       switch (request.op) {
         case Collective::AllReduce:
-          return communicator.all_reduce(Track::Halo, group, sent, elements, request.type);
+          return communicator.all_reduce(Stream::Halo, group, sent, elements, request.type);
         case Collective::ReduceScatter:
-          return communicator.reduce_scatter(Track::Halo, group, sent, received, counts,
+          return communicator.reduce_scatter(Stream::Halo, group, sent, received, counts,
                                              request.type);
         case Collective::AllGather:
-          return communicator.all_gather(Track::Halo, group, sent, received, counts, request.type);
+          return communicator.all_gather(Stream::Halo, group, sent, received, counts, request.type);
       }
     };
   });
@@ -98,7 +98,7 @@ void LinkProfiler::send(Communicator& communicator, int partner, bool mine, int 
   const Communicator::Parcel parcel{
       partner, mine ? buffers_.sent(run, bytes) : buffers_.received(run, bytes), bytes};
   const std::span<const Communicator::Parcel> one(&parcel, 1), none;
-  communicator.exchange(Track::Halo, mine ? one : none, mine ? none : one, 0);
+  communicator.exchange(Stream::Halo, mine ? one : none, mine ? none : one, 0);
 }
 
 /// Along all ways, one after the other.
@@ -106,7 +106,7 @@ Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
                                   const std::function<Run(Communicator&)>& along) {
   Measurement best;
   std::map<std::string, Seconds> medians;
-  for (const auto& [name, communicator] : team_.ways()) {
+  for (const auto& [name, communicator] : team_.transports()) {
     Measurement time = measure(communicator, bytes, takes_part, along(communicator));
     time.choice = name;
     medians[name] = time.median;
@@ -127,7 +127,7 @@ Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool 
   const auto communicate = [&](int i) {
     if (!takes_part) return;
     for (int j = 0; j < at_once; ++j) run(i * at_once + j);
-    communicator.synchronize(Track::Halo);
+    communicator.synchronize(Stream::Halo);
   };
   Measurement time = sample(clock_, team_, rule_, takes_part, pack, communicate);
   for (Seconds* value : {&time.median, &time.p10, &time.p90}) *value = *value / at_once;

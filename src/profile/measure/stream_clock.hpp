@@ -17,18 +17,18 @@ class StreamClock {
  public:
   /// `backend` must outlive this.
   explicit StreamClock(Backend& backend)
-      : backend_(backend), last_(backend.record(Track::Compute)) {}
+      : backend_(backend), last_(backend.record(Stream::Compute)) {}
 
   Seconds now() {
-    const Backend::Event event = backend_.record(Track::Compute, spare_);
-    backend_.synchronize(Track::Compute);
+    const Backend::Event event = backend_.record(Stream::Compute, spare_);
+    backend_.synchronize(Stream::Compute);
     since_start_ += backend_.elapsed(last_, event);  // a device tells short times best
     spare_ = std::exchange(last_, event);
     return since_start_;
   }
 
   /// What was enqueued since the time was last asked for does not count; nothing waits.
-  void leave_out() { last_ = backend_.record(Track::Compute, last_); }
+  void leave_out() { last_ = backend_.record(Stream::Compute, last_); }
 
  private:
   Backend& backend_;

@@ -9,7 +9,7 @@
 namespace stratplan {
 
 /// One of several ways between the memory of the ranks' backends, by the name that plans give it; a single one has none.
-struct Way {
+struct Transport {
   std::string name;
   Communicator& communicator;
 };
@@ -18,11 +18,11 @@ class Team {
  public:
   /// Called by all ranks. `communicator`: between memory of the host. `ways`: between that of backends, the first being the one that is taken where nothing is known;
   /// none: the communicator itself.
-  explicit Team(Communicator& communicator, std::vector<Way> ways = {});
+  explicit Team(Communicator& communicator, std::vector<Transport> transports = {});
 
-  const std::vector<Way>& ways() const { return ways_; }
+  const std::vector<Transport>& transports() const { return transports_; }
   /// Between memory of backends, for programs.
-  Communicator& between_backends() const { return ways_.front().communicator; }
+  Communicator& between_backends() const { return transports_.front().communicator; }
   int rank() const { return communicator_.rank(); }
   int size() const { return communicator_.size(); }
   /// Everybody's numbers, by rank; the same count on all.
@@ -33,7 +33,7 @@ class Team {
 
  private:
   Communicator& communicator_;
-  std::vector<Way> ways_;
+  std::vector<Transport> transports_;
   Communicator::Group all_;
 };
 

@@ -23,12 +23,13 @@ class CountingCommunicator final : public CommunicatorDecorator {
   const CommunicationCounts& counts() const { return counts_; }
   void reset() { counts_ = {}; }
 
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Track::Compute so far is done; the host waits for that. Messages, gathers, and sums of the types that
+/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the host waits for that. Messages, gathers, and sums of the types that
 /// MPI knows are handed on as they are; what adds up on the host (reduce-scatter, sums of narrow types) goes by way of it.
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
@@ -13,16 +13,17 @@ class DirectCommunicator final : public CommunicatorDecorator {
       : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
-  void synchronize(Track track) override { staged_.synchronize(track); }
+  void synchronize(Stream stream) override { staged_.synchronize(stream); }
   void overlap(bool wanted) override { staged_.overlap(wanted); }
-  bool poll(Track track) override { return staged_.poll(track); }
+  bool poll(Stream stream) override { return staged_.poll(stream); }
   bool captured() const override { return false; }  // the host calls MPI
 
  private:

@@ -264,23 +264,23 @@ class LoopbackCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return world_.ranks(); }
   Group group(const std::vector<int>& ranks) override { return world_.group(ranks); }
-  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
     world_.exchange(rank_, sends, receives, tag);
   }
-  void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Stream, Group group, void* data, std::int64_t count, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::AllReduce, {&count, 1}, type}, data, data);
   }
-  void reduce_scatter(Track, Group group, const void* input, void* output,
+  void reduce_scatter(Stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::ReduceScatter, counts, type}, input, output);
   }
-  void all_gather(Track, Group group, const void* input, void* output,
+  void all_gather(Stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override {
     world_.meet(rank_, group, {Call::Verb::AllGather, counts, type}, input, output);
   }
   void barrier() override { world_.meet(rank_, 0, {}, nullptr, nullptr); }
-  void synchronize(Track) override {}
+  void synchronize(Stream) override {}
 
  private:
   World& world_;

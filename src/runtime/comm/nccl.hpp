@@ -16,8 +16,8 @@ struct NcclOptions {
       16;  ///< of a kernel of NCCL's, each of which takes a multiprocessor away from the kernels beside it
 };
 
-/// Verbs on the addresses of `backend`, on its streams (Backend::native_stream): a verb follows what is enqueued on Track::Compute, the host waits for nothing,
-/// and what needs the result waits for the track's stream, by an event or by synchronize. `bootstrap` brings the ranks together, and is their barrier; `groups`
+/// Verbs on the addresses of `backend`, on its streams (Backend::native_stream): a verb follows what is enqueued on Stream::Compute, the host waits for nothing,
+/// and what needs the result waits for the stream's stream, by an event or by synchronize. `bootstrap` brings the ranks together, and is their barrier; `groups`
 /// are those of this rank's program: collectives of others are not possible. Called by all ranks; the arguments must outlive what is made. Sums are added in
 /// whatever order NCCL chooses; they come out equal on all members, and equal each time on the same machine.
 ///

@@ -21,29 +21,29 @@ Communicator::Group RecordingCommunicator::group(const std::vector<int>& ranks) 
   return inner_.group(ranks);
 }
 
-void RecordingCommunicator::exchange(Track track, std::span<const Parcel> sends,
+void RecordingCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
                                      std::span<const Parcel> receives, int tag) {
   const Waiting waiting(recorder_);
-  inner_.exchange(track, sends, receives, tag);
+  inner_.exchange(stream, sends, receives, tag);
 }
 
-void RecordingCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+void RecordingCommunicator::all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                                        DataType type) {
   const Waiting waiting(recorder_);
-  inner_.all_reduce(track, group, data, count, type);
+  inner_.all_reduce(stream, group, data, count, type);
 }
 
-void RecordingCommunicator::reduce_scatter(Track track, Group group, const void* input,
+void RecordingCommunicator::reduce_scatter(Stream stream, Group group, const void* input,
                                            void* output, std::span<const std::int64_t> counts,
                                            DataType type) {
   const Waiting waiting(recorder_);
-  inner_.reduce_scatter(track, group, input, output, counts, type);
+  inner_.reduce_scatter(stream, group, input, output, counts, type);
 }
 
-void RecordingCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+void RecordingCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                        std::span<const std::int64_t> counts, DataType type) {
   const Waiting waiting(recorder_);
-  inner_.all_gather(track, group, input, output, counts, type);
+  inner_.all_gather(stream, group, input, output, counts, type);
 }
 
 void RecordingCommunicator::barrier() {
@@ -51,9 +51,9 @@ void RecordingCommunicator::barrier() {
   inner_.barrier();
 }
 
-void RecordingCommunicator::synchronize(Track track) {
+void RecordingCommunicator::synchronize(Stream stream) {
   const Waiting waiting(recorder_);
-  inner_.synchronize(track);
+  inner_.synchronize(stream);
 }
 
 }  // namespace stratplan

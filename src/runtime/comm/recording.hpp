@@ -12,15 +12,16 @@ class RecordingCommunicator final : public CommunicatorDecorator {
       : CommunicatorDecorator(inner), recorder_(std::move(recorder)) {}
 
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override;
-  void synchronize(Track track) override;
+  void synchronize(Stream stream) override;
 
  private:
   FlightRecorder recorder_;

@@ -86,7 +86,7 @@ class SocketCommunicator final : public Communicator {
     return place->second;
   }
 
-  void exchange(Track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override {
     const auto header = [&](const Parcel& parcel) {
       return Connection::Header{static_cast<std::uint32_t>(tag), 0, parcel.bytes.value};
@@ -99,7 +99,7 @@ class SocketCommunicator final : public Communicator {
     finish();
   }
 
-  void all_reduce(Track, Group group, void* data, std::int64_t count, DataType type) override {
+  void all_reduce(Stream, Group group, void* data, std::int64_t count, DataType type) override {
     const Members& members = groups_[static_cast<std::size_t>(group)];
     const auto parts = static_cast<std::int64_t>(members.ranks.size());
     counts_.clear();
@@ -110,14 +110,14 @@ class SocketCommunicator final : public Communicator {
     collect_pieces(members, values, counts_, type, call);
   }
 
-  void reduce_scatter(Track, Group group, const void* input, void* output,
+  void reduce_scatter(Stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override {
     const Members& members = groups_[static_cast<std::size_t>(group)];
     add_pieces(members, static_cast<const std::byte*>(input), static_cast<std::byte*>(output),
                counts, type, call_of(Verb::ReduceScatter, type, counts));
   }
 
-  void all_gather(Track, Group group, const void* input, void* output,
+  void all_gather(Stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override {
     const Members& members = groups_[static_cast<std::size_t>(group)];
     const std::int64_t bytes = counts[members.index] * size_of(type);
@@ -132,7 +132,7 @@ class SocketCommunicator final : public Communicator {
     collect_pieces(groups_[0], nullptr, counts_, DataType::I32,
                    call_of(Verb::Barrier, DataType::I32, {}));
   }
-  void synchronize(Track) override {}
+  void synchronize(Stream) override {}
 
  private:
   struct Members {

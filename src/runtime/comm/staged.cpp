@@ -41,11 +41,11 @@ Communicator::Group StagedCommunicator::group(const std::vector<int>& ranks) {
   return handle;
 }
 
-/// A call with that much host memory, on a track that has been told to wait for the kernels so far.
-StagedCommunicator::Call& StagedCommunicator::begin(Track track, Bytes bytes) {
-  Calls& of_track = calls(track);
-  if (of_track.used == of_track.all.size()) of_track.all.push_back(std::make_unique<Call>());
-  Call& call = *of_track.all[of_track.used++];
+/// A call with that much host memory, on a stream that has been told to wait for the kernels so far.
+StagedCommunicator::Call& StagedCommunicator::begin(Stream stream, Bytes bytes) {
+  Calls& of_stream = calls(stream);
+  if (of_stream.used == of_stream.all.size()) of_stream.all.push_back(std::make_unique<Call>());
+  Call& call = *of_stream.all[of_stream.used++];
   call.taken = {};
   call.sends.clear(), call.receives.clear(), call.uploads.clear();
   if (call.capacity < bytes) {
@@ -53,14 +53,15 @@ StagedCommunicator::Call& StagedCommunicator::begin(Track track, Bytes bytes) {
     call.memory = {static_cast<std::byte*>(backend_.allocate_host(bytes)), Release{&backend_}};
     call.capacity = bytes;
   }
-  if (track != Track::Compute)
-    backend_.wait(track, of_track.ready = backend_.record(Track::Compute, of_track.ready));
+  if (stream != Stream::Compute)
+    backend_.wait(stream, of_stream.ready = backend_.record(Stream::Compute, of_stream.ready));
   return call;
 }
 
-std::byte* StagedCommunicator::download(Track track, Call& call, const void* device, Bytes bytes) {
+std::byte* StagedCommunicator::download(Stream stream, Call& call, const void* device,
+                                        Bytes bytes) {
   std::byte* host = take(call, bytes);
-  if (bytes.value > 0) backend_.download(track, host, device, bytes);
+  if (bytes.value > 0) backend_.download(stream, host, device, bytes);
   return host;
 }
 
@@ -69,71 +70,71 @@ void StagedCommunicator::upload_later(Call& call, void* device, const std::byte*
   if (bytes.value > 0) call.uploads.push_back({device, host, bytes});
 }
 
-void StagedCommunicator::end(Track track) {
-  if (!overlap_) synchronize(track);
+void StagedCommunicator::end(Stream stream) {
+  if (!overlap_) synchronize(stream);
 }
 
-void StagedCommunicator::exchange(Track track, std::span<const Parcel> sends,
+void StagedCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
                                   std::span<const Parcel> receives, int tag) {
-  Call& call = begin(track, room_for(sends) + room_for(receives));
+  Call& call = begin(stream, room_for(sends) + room_for(receives));
   for (const auto& [peer, device, bytes] : sends)
-    call.sends.push_back({peer, download(track, call, device, bytes), bytes});
+    call.sends.push_back({peer, download(stream, call, device, bytes), bytes});
   for (const auto& [peer, device, bytes] : receives) {
     std::byte* host = take(call, bytes);
     call.receives.push_back({peer, host, bytes});
     upload_later(call, device, host, bytes);
   }
-  backend_.synchronize(track);
-  inner_.exchange(track, call.sends, call.receives, tag);
-  end(track);
+  backend_.synchronize(stream);
+  inner_.exchange(stream, call.sends, call.receives, tag);
+  end(stream);
 }
 
-void StagedCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+void StagedCommunicator::all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                                     DataType type) {
   const Bytes bytes{count * size_of(type)};
-  Call& call = begin(track, aligned(bytes));
-  std::byte* host = download(track, call, data, bytes);
+  Call& call = begin(stream, aligned(bytes));
+  std::byte* host = download(stream, call, data, bytes);
   upload_later(call, data, host, bytes);
-  backend_.synchronize(track);
-  inner_.all_reduce(track, group, host, count, type);
-  end(track);
+  backend_.synchronize(stream);
+  inner_.all_reduce(stream, group, host, count, type);
+  end(stream);
 }
 
-void StagedCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output,
+void StagedCommunicator::reduce_scatter(Stream stream, Group group, const void* input, void* output,
                                         std::span<const std::int64_t> counts, DataType type) {
   const Bytes whole{total(counts) * size_of(type)}, mine{counts[index_in(group)] * size_of(type)};
-  Call& call = begin(track, aligned(whole) + aligned(mine));
-  const std::byte* terms = download(track, call, input, whole);
+  Call& call = begin(stream, aligned(whole) + aligned(mine));
+  const std::byte* terms = download(stream, call, input, whole);
   std::byte* sums = take(call, mine);
   upload_later(call, output, sums, mine);
-  backend_.synchronize(track);
-  inner_.reduce_scatter(track, group, terms, sums, counts, type);
-  end(track);
+  backend_.synchronize(stream);
+  inner_.reduce_scatter(stream, group, terms, sums, counts, type);
+  end(stream);
 }
 
 /// In place on the host, whether or not it is on the device.
-void StagedCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+void StagedCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                     std::span<const std::int64_t> counts, DataType type) {
   const std::size_t index = index_in(group);
   const Bytes whole{total(counts) * size_of(type)}, mine{counts[index] * size_of(type)};
-  Call& call = begin(track, aligned(whole));
+  Call& call = begin(stream, aligned(whole));
   std::byte* host = take(call, whole);
   std::byte* own = host + total(counts.first(index)) * size_of(type);
-  if (mine.value > 0) backend_.download(track, own, input, mine);
+  if (mine.value > 0) backend_.download(stream, own, input, mine);
   upload_later(call, output, host, whole);
-  backend_.synchronize(track);
-  inner_.all_gather(track, group, own, host, counts, type);
-  end(track);
+  backend_.synchronize(stream);
+  inner_.all_gather(stream, group, own, host, counts, type);
+  end(stream);
 }
 
-void StagedCommunicator::synchronize(Track track) {
-  inner_.synchronize(track);
-  Calls& of_track = calls(track);
-  for (std::size_t i = 0; i < of_track.used; ++i)
-    for (const auto& [device, host, bytes] : of_track.all[i]->uploads)
-      backend_.upload(track, device, host, bytes);
-  of_track.used = 0;
-  backend_.synchronize(track);
+void StagedCommunicator::synchronize(Stream stream) {
+  inner_.synchronize(stream);
+  Calls& of_stream = calls(stream);
+  for (std::size_t i = 0; i < of_stream.used; ++i)
+    for (const auto& [device, host, bytes] : of_stream.all[i]->uploads)
+      backend_.upload(stream, device, host, bytes);
+  of_stream.used = 0;
+  backend_.synchronize(stream);
 }
 
 void StagedCommunicator::overlap(bool wanted) {
@@ -141,9 +142,9 @@ void StagedCommunicator::overlap(bool wanted) {
   inner_.overlap(wanted);
 }
 
-bool StagedCommunicator::poll(Track track) {
-  if (!inner_.poll(track)) return false;
-  if (calls(track).used > 0) synchronize(track);
+bool StagedCommunicator::poll(Stream stream) {
+  if (!inner_.poll(stream)) return false;
+  if (calls(stream).used > 0) synchronize(stream);
   return true;
 }
 

@@ -11,7 +11,7 @@
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Track::Compute so far is done; the host waits for that, and for the download. Without overlap it
+/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the host waits for that, and for the download. Without overlap it
 /// returns when what arrived is on the device; with overlap, that is seen to by the poll or synchronize that finds it arrived. Host buffers are kept.
 class StagedCommunicator final : public CommunicatorDecorator {
  public:
@@ -23,16 +23,17 @@ class StagedCommunicator final : public CommunicatorDecorator {
   Communicator& inner() { return inner_; }
 
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
-  void synchronize(Track track) override;
+  void synchronize(Stream stream) override;
   void overlap(bool wanted) override;
-  bool poll(Track track) override;
+  bool poll(Stream stream) override;
   bool captured() const override { return false; }  // the host moves the data
 
  private:
@@ -59,17 +60,17 @@ class StagedCommunicator final : public CommunicatorDecorator {
     Backend::Event ready = Backend::none;  ///< of the kernels before the last
   };
 
-  Calls& calls(Track track) { return calls_[static_cast<std::size_t>(track)]; }
-  Call& begin(Track track, Bytes bytes);
-  std::byte* download(Track track, Call& call, const void* device, Bytes bytes);
+  Calls& calls(Stream stream) { return calls_[static_cast<std::size_t>(stream)]; }
+  Call& begin(Stream stream, Bytes bytes);
+  std::byte* download(Stream stream, Call& call, const void* device, Bytes bytes);
   /// For the first `bytes` of a place in host memory, once they have arrived there.
   static void upload_later(Call& call, void* device, const std::byte* host, Bytes bytes);
-  void end(Track track);
+  void end(Stream stream);
   std::size_t index_in(Group group) const { return indices_.at(static_cast<std::size_t>(group)); }
 
   Backend& backend_;
   std::vector<std::size_t> indices_;  ///< by group: this rank's place among its members
-  std::array<Calls, 3> calls_;        ///< by track
+  std::array<Calls, 3> calls_;        ///< by stream
   bool overlap_ = false;
 };
 

@@ -8,37 +8,37 @@ namespace stratplan {
 
 /// Each communicator once.
 template <class Call>
-void WaysCommunicator::each(const Call& call) {
+void TransportsCommunicator::each(const Call& call) {
   call(inner_);
-  for (const auto& [name, communicator] : ways_)
+  for (const auto& [name, communicator] : transports_)
     if (communicator != &inner_) call(*communicator);
 }
 
-Communicator& WaysCommunicator::way(const std::string& name) {
+Communicator& TransportsCommunicator::transport(const std::string& name) {
   if (name.empty()) return inner_;
-  const auto known = ways_.find(name);
-  if (known == ways_.end())
+  const auto known = transports_.find(name);
+  if (known == transports_.end())
     throw EnvironmentError(fmt::format(
         "the plan sends by {}, which is not to be had here; --communicator decides for all", name));
   return *known->second;
 }
 
-void WaysCommunicator::synchronize(Track track) {
-  each([&](Communicator& way) { way.synchronize(track); });
+void TransportsCommunicator::synchronize(Stream stream) {
+  each([&](Communicator& transport) { transport.synchronize(stream); });
 }
 
-void WaysCommunicator::overlap(bool wanted) {
-  each([&](Communicator& way) { way.overlap(wanted); });
+void TransportsCommunicator::overlap(bool wanted) {
+  each([&](Communicator& transport) { transport.overlap(wanted); });
 }
 
-bool WaysCommunicator::poll(Track track) {
+bool TransportsCommunicator::poll(Stream stream) {
   bool done = true;
-  each([&](Communicator& way) { done = way.poll(track) && done; });
+  each([&](Communicator& transport) { done = transport.poll(stream) && done; });
   return done;
 }
 
-void WaysCommunicator::replayed() {
-  each([](Communicator& way) { way.replayed(); });
+void TransportsCommunicator::replayed() {
+  each([](Communicator& transport) { transport.replayed(); });
 }
 
 }  // namespace stratplan

@@ -7,25 +7,27 @@
 
 namespace stratplan {
 
-/// Exchanges and collectives that name no way are the first one's. Waiting for a track waits for what is under way on it along all of them.
-class WaysCommunicator final : public CommunicatorDecorator {
+/// Exchanges and collectives that name no way are the first one's. Waiting for a stream waits for what is under way on it along all of them.
+class TransportsCommunicator final : public CommunicatorDecorator {
  public:
   /// Nothing is known of ways beyond the first yet; it must outlive this.
-  explicit WaysCommunicator(Communicator& first) : CommunicatorDecorator(first) {}
+  explicit TransportsCommunicator(Communicator& first) : CommunicatorDecorator(first) {}
   /// `communicator` must outlive this; it may be the first.
-  void add(const std::string& name, Communicator& communicator) { ways_[name] = &communicator; }
+  void add(const std::string& name, Communicator& communicator) {
+    transports_[name] = &communicator;
+  }
 
   /// The first one if `name` is empty. Throws EnvironmentError if there is none of that name.
-  Communicator& way(const std::string& name) override;
-  void synchronize(Track track) override;
+  Communicator& transport(const std::string& name) override;
+  void synchronize(Stream stream) override;
   void overlap(bool wanted) override;
-  bool poll(Track track) override;
+  bool poll(Stream stream) override;
   void replayed() override;
 
  private:
   template <class Call>
   void each(const Call& call);
-  std::map<std::string, Communicator*> ways_;
+  std::map<std::string, Communicator*> transports_;
 };
 
 }  // namespace stratplan

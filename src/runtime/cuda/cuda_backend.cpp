@@ -1,4 +1,4 @@
-// One CUDA device, the one that is current when the backend is made: a stream for each track, those of communication first where both could run.
+// One CUDA device, the one that is current when the backend is made: a stream for each stream, those of communication first where both could run.
 #include <cuda_runtime_api.h>
 
 #include <array>
@@ -27,9 +27,9 @@ class CudaBackend final : public Backend {
     if (devices == 0) throw EnvironmentError("CUDA: no device");
     int least = 0, greatest = 0;
     check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
-    for (std::size_t track = 0; track < streams_.size(); ++track)
-      check_cuda(cudaStreamCreateWithPriority(&streams_[track], cudaStreamNonBlocking,
-                                              track == index(Track::Compute) ? least : greatest),
+    for (std::size_t stream = 0; stream < streams_.size(); ++stream)
+      check_cuda(cudaStreamCreateWithPriority(&streams_[stream], cudaStreamNonBlocking,
+                                              stream == index(Stream::Compute) ? least : greatest),
                  "making a stream");
   }
   ~CudaBackend() override {
@@ -109,15 +109,17 @@ class CudaBackend final : public Backend {
   bool captures() const override { return true; }
   /// All streams are in it from its beginning to its end, whoever uses them.
   std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue) override {
-    return std::make_unique<Graph>(of(Track::Compute), [&] {
-      fork_ = record(Track::Compute, fork_);
-      for (const Stream beside : {Track::Halo, Track::Gradient}) wait(beside, fork_);
+    return std::make_unique<Graph>(of(Stream::Compute), [&] {
+      fork_ = record(Stream::Compute, fork_);
+      for (const Stream beside : {Stream::Halo, Stream::Gradient}) wait(beside, fork_);
       enqueue();
-      for (const Stream beside : {Track::Halo, Track::Gradient})
-        wait(Track::Compute, join_ = record(beside, join_));
+      for (const Stream beside : {Stream::Halo, Stream::Gradient})
+        wait(Stream::Compute, join_ = record(beside, join_));
     });
   }
-  void replay(CapturedWork& work) override { static_cast<Graph&>(work).launch(of(Track::Compute)); }
+  void replay(CapturedWork& work) override {
+    static_cast<Graph&>(work).launch(of(Stream::Compute));
+  }
 
   std::optional<DeviceInfo> device() const override {
     int current = 0;
@@ -133,7 +135,7 @@ class CudaBackend final : public Backend {
   }
   double clock() override {
     if (!clock_) clock_.emplace();
-    return cycles_per_s_ = clock_->read(of(Track::Compute));
+    return cycles_per_s_ = clock_->read(of(Stream::Compute));
   }
   bool emulates_traffic() const override { return true; }
   /// By the clock as it was read last.

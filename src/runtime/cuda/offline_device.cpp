@@ -40,13 +40,13 @@ class Workspaces {
 
 }  // namespace
 
-std::optional<DescribedDevice> described_device(const std::string& name, bool tf32) {
+std::optional<OfflineDevice> offline_device(const std::string& name, bool tf32) {
   const std::optional<cudnn::DeviceProperties> properties = properties_of(name);
   if (!properties) return {};
   const auto workspaces = std::make_shared<Workspaces>(
       *properties, tf32 ? cudnn::Arithmetic::TF32 : cudnn::Arithmetic::F32);
   const std::size_t version = cudnnGetVersion();  // major * 10000 + minor * 100 + patch
-  return DescribedDevice{
+  return OfflineDevice{
       fmt::format("cuDNN {}.{}.{}", version / 10000, version / 100 % 100, version % 100),
       [workspaces](const Kernel& kernel) { return workspaces->of(kernel); }};
 }

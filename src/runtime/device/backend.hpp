@@ -118,13 +118,13 @@ class Backend {
   /// Calls `enqueue`, and keeps what it puts on the streams, and how they wait for each other, instead of doing it. In there the host may not wait or allocate, and
   /// no kernel may be run that was never run before. Throws what `enqueue` throws; EnvironmentError: the device cannot. Requires captures().
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
-  /// Does it as one piece of work on the stream of Track::Compute.
+  /// Does it as one piece of work on the stream of Stream::Compute.
   virtual void replay(CapturedWork& work);
   /// Nothing where the host is the device.
   virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
   /// Of the device's memory, by all who use it, just now. Nothing where the host is the device.
   virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
-  /// Cycles per second of the device's processors, measured as this is called, on the stream of Track::Compute, which is waited for; 0 if there is no way to know.
+  /// Cycles per second of the device's processors, measured as this is called, on the stream of Stream::Compute, which is waited for; 0 if there is no way to know.
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }

@@ -15,11 +15,11 @@ bool disjoint(const CollectiveGroup& a, const CollectiveGroup& b) {
   return std::none_of(a.ranks.begin(), a.ranks.end(), [&](int rank) { return holds(b, rank); });
 }
 
-/// Track, number of ranks, ranks; one group after the other.
+/// Stream, number of ranks, ranks; one group after the other.
 std::vector<std::int32_t> encode(const std::vector<CollectiveGroup>& groups) {
   std::vector<std::int32_t> text;
   for (const CollectiveGroup& group : groups) {
-    text.push_back(static_cast<std::int32_t>(group.track));
+    text.push_back(static_cast<std::int32_t>(group.stream));
     text.push_back(static_cast<std::int32_t>(group.ranks.size()));
     text.insert(text.end(), group.ranks.begin(), group.ranks.end());
   }
@@ -28,9 +28,9 @@ std::vector<std::int32_t> encode(const std::vector<CollectiveGroup>& groups) {
 
 void decode(const std::vector<std::int32_t>& text, std::set<CollectiveGroup>& groups) {
   for (auto at = text.begin(); at != text.end();) {
-    const auto track = static_cast<Track>(*at++);
+    const auto stream = static_cast<Stream>(*at++);
     const auto ranks = *at++;
-    groups.insert({track, {at, at + ranks}});
+    groups.insert({stream, {at, at + ranks}});
     at += ranks;
   }
 }
@@ -42,7 +42,7 @@ std::vector<CollectiveGroup> groups_of(const Program& program) {
   for (const Op& op : program.ops)
     if (const auto* collective = std::get_if<CollectiveOp>(&op.body);
         collective && collective->group.size() > 1)
-      groups.insert({op.track, collective->group});
+      groups.insert({op.stream, collective->group});
   return {groups.begin(), groups.end()};
 }
 

@@ -8,9 +8,9 @@
 
 namespace stratplan {
 
-/// Collectives of the same ranks on two tracks do not wait for each other if each track has a communicator of its own.
+/// Collectives of the same ranks on two streams do not wait for each other if each stream has a communicator of its own.
 struct CollectiveGroup {
-  Track track = Track::Compute;
+  Stream stream = Stream::Compute;
   std::vector<int> ranks;  ///< ascending
   friend auto operator<=>(const CollectiveGroup&, const CollectiveGroup&) = default;
 };

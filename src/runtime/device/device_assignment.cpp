@@ -22,10 +22,11 @@ std::int32_t number_of(const std::string& name) {
 
 /// Two ranks that are threads of one process.
 std::optional<std::pair<std::size_t, std::size_t>> threads_of_one_process(
-    const std::vector<Seat>& seats) {
+    const std::vector<DeviceAssignment>& assignments) {
   std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> first;
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    const auto [place, fresh] = first.try_emplace({seats[rank].node, seats[rank].process}, rank);
+  for (std::size_t rank = 0; rank < assignments.size(); ++rank) {
+    const auto [place, fresh] =
+        first.try_emplace({assignments[rank].node, assignments[rank].process}, rank);
     if (!fresh) return std::pair{place->second, rank};
   }
   return std::nullopt;
@@ -33,54 +34,58 @@ std::optional<std::pair<std::size_t, std::size_t>> threads_of_one_process(
 
 }  // namespace
 
-Seat this_seat(const std::vector<std::string>& devices) {
-  Seat seat{number_of(host_name()), static_cast<std::int32_t>(getpid()), {}};
-  std::ranges::transform(devices, std::back_inserter(seat.devices), number_of);
-  return seat;
+DeviceAssignment this_assignment(const std::vector<std::string>& devices) {
+  DeviceAssignment assignment{number_of(host_name()), static_cast<std::int32_t>(getpid()), {}};
+  std::ranges::transform(devices, std::back_inserter(assignment.devices), number_of);
+  return assignment;
 }
 
-std::vector<Seat> gather_seats(const Seat& mine, Communicator& communicator) {
+std::vector<DeviceAssignment> gather_assignments(const DeviceAssignment& mine,
+                                                 Communicator& communicator) {
   std::vector<std::int32_t> numbers{mine.node, mine.process};
   numbers.insert(numbers.end(), mine.devices.begin(), mine.devices.end());
-  std::vector<Seat> seats;
+  std::vector<DeviceAssignment> assignments;
   for (const auto& of_rank : gather(numbers, communicator))
-    seats.push_back({of_rank[0], of_rank[1], {of_rank.begin() + 2, of_rank.end()}});
-  return seats;
+    assignments.push_back({of_rank[0], of_rank[1], {of_rank.begin() + 2, of_rank.end()}});
+  return assignments;
 }
 
-std::vector<int> choose_devices(const std::vector<Seat>& seats) {
-  std::map<std::int32_t, int> seated;  // by node
+std::vector<int> choose_devices(const std::vector<DeviceAssignment>& assignments) {
+  std::map<std::int32_t, int> assigned;  // by node
   std::vector<int> chosen;
-  for (const Seat& seat : seats) {
-    const int place = seated[seat.node]++;
-    chosen.push_back(seat.devices.empty() ? -1 : place % static_cast<int>(seat.devices.size()));
+  for (const DeviceAssignment& assignment : assignments) {
+    const int place = assigned[assignment.node]++;
+    chosen.push_back(
+        assignment.devices.empty() ? -1 : place % static_cast<int>(assignment.devices.size()));
   }
   return chosen;
 }
 
-bool share_devices(const std::vector<Seat>& seats) {
-  const std::vector<int> chosen = choose_devices(seats);
+bool share_devices(const std::vector<DeviceAssignment>& assignments) {
+  const std::vector<int> chosen = choose_devices(assignments);
   std::set<std::pair<std::int32_t, std::int32_t>> taken;  // node and device
-  for (std::size_t rank = 0; rank < seats.size(); ++rank)
+  for (std::size_t rank = 0; rank < assignments.size(); ++rank)
     if (chosen[rank] >= 0 &&
         !taken
-             .insert(
-                 {seats[rank].node, seats[rank].devices[static_cast<std::size_t>(chosen[rank])]})
+             .insert({assignments[rank].node,
+                      assignments[rank].devices[static_cast<std::size_t>(chosen[rank])]})
              .second)
       return true;
   return false;
 }
 
-bool on_one_node(const std::vector<Seat>& seats) {
-  return std::ranges::all_of(seats,
-                             [&](const Seat& seat) { return seat.node == seats.front().node; });
+bool on_one_node(const std::vector<DeviceAssignment>& assignments) {
+  return std::ranges::all_of(assignments, [&](const DeviceAssignment& assignment) {
+    return assignment.node == assignments.front().node;
+  });
 }
 
-std::string device_way(const std::string& wanted, const std::vector<Seat>& seats) {
-  const bool shared = share_devices(seats);
+std::string device_transport(const std::string& wanted,
+                             const std::vector<DeviceAssignment>& assignments) {
+  const bool shared = share_devices(assignments);
   if (wanted == "auto") return shared ? "staged" : "nccl";
   if (wanted != "nccl") return wanted;
-  if (const auto threads = threads_of_one_process(seats); shared && threads)
+  if (const auto threads = threads_of_one_process(assignments); shared && threads)
     throw EnvironmentError(
         fmt::format("--communicator nccl: ranks {} and {} are threads of one process, which need a "
                     "device each; there are fewer devices than ranks: use "

@@ -11,28 +11,30 @@
 namespace stratplan {
 
 /// Where a rank runs. Nodes, processes and devices are told apart by numbers that mean nothing else.
-struct Seat {
+struct DeviceAssignment {
   std::int32_t node = 0;
   std::int32_t process = 0;  ///< on its node
   std::vector<std::int32_t>
       devices;  ///< that its process sees: those of the node, or some of them, in its own order
-  friend bool operator==(const Seat&, const Seat&) = default;
+  friend bool operator==(const DeviceAssignment&, const DeviceAssignment&) = default;
 };
 
 /// This process on this machine, with devices of these names.
-Seat this_seat(const std::vector<std::string>& devices);
+DeviceAssignment this_assignment(const std::vector<std::string>& devices);
 /// Everybody's, by rank. Called by all ranks.
-std::vector<Seat> gather_seats(const Seat& mine, Communicator& communicator);
+std::vector<DeviceAssignment> gather_assignments(const DeviceAssignment& mine,
+                                                 Communicator& communicator);
 
 /// By rank, its place among those that its process sees: the ranks of a node take them in turn. -1: it sees none.
-std::vector<int> choose_devices(const std::vector<Seat>& seats);
+std::vector<int> choose_devices(const std::vector<DeviceAssignment>& assignments);
 /// Whether two ranks work on one device.
-bool share_devices(const std::vector<Seat>& seats);
-bool on_one_node(const std::vector<Seat>& seats);
+bool share_devices(const std::vector<DeviceAssignment>& assignments);
+bool on_one_node(const std::vector<DeviceAssignment>& assignments);
 
 /// How transfers between devices go that the plan says nothing of: as `wanted` ("nccl", "mpi", "staged"), or, if that is "auto", by NCCL if each rank has a device of
 /// its own, else staged. Throws EnvironmentError if NCCL is wanted by threads of one process that share a device, which it refuses.
-std::string device_way(const std::string& wanted, const std::vector<Seat>& seats);
+std::string device_transport(const std::string& wanted,
+                             const std::vector<DeviceAssignment>& assignments);
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 

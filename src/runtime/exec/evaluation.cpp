@@ -33,9 +33,9 @@ class Hits {
   /// Over all ranks; nothing if there were no labels.
   std::optional<double> share(Communicator& communicator) const {
     std::array<double, 2> sums{static_cast<double>(hits_), static_cast<double>(positions_)};
-    communicator.all_reduce(Track::Compute, all_ranks(communicator), sums.data(), sums.size(),
+    communicator.all_reduce(Stream::Compute, all_ranks(communicator), sums.data(), sums.size(),
                             DataType::F64);
-    communicator.synchronize(Track::Compute);
+    communicator.synchronize(Stream::Compute);
     return sums[1] > 0 ? std::optional(sums[0] / sums[1]) : std::nullopt;
   }
 

@@ -13,9 +13,9 @@ namespace stratplan {
 namespace {
 
 /// One stream keeps program order on any device; a processor's is an inline queue that has always finished.
-constexpr Track compute_stream = Track::Compute;
+constexpr Stream compute_stream = Stream::Compute;
 
-constexpr std::array tracks{Track::Compute, Track::Halo, Track::Gradient};
+constexpr std::array streams{Stream::Compute, Stream::Halo, Stream::Gradient};
 
 Seconds now() {
   return {
@@ -57,12 +57,12 @@ Executor::Executor(const Network& network, const Program& program, Backend& back
     spans_.push_back({static_cast<int>(i), {}, {}});
   begins_.assign(program.ops.size(), Backend::none);
   ends_ = begins_;
-  std::vector<std::vector<Track>> awaited = awaited_tracks(program);
+  std::vector<std::vector<Stream>> awaited = awaited_streams(program);
   for (std::size_t i = 0; i < awaited.size(); ++i) prepared_[i].awaits = std::move(awaited[i]);
-  if (program.concurrent_tracks)
-    for (const Track track : tracks)
-      under_way_[static_cast<std::size_t>(track)].reserve(program.ops.size());
-  communicator.overlap(program.concurrent_tracks);
+  if (program.concurrent_streams)
+    for (const Stream stream : streams)
+      under_way_[static_cast<std::size_t>(stream)].reserve(program.ops.size());
+  communicator.overlap(program.concurrent_streams);
 }
 
 Executor::DeviceMemory Executor::allocate(Bytes bytes) {
@@ -102,8 +102,8 @@ Executor::Prepared Executor::prepare(const Op& op) {
   } else if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
     prepared.parts = parts(*exchange);
   } else if (const auto* collective = std::get_if<CollectiveOp>(&op.body)) {
-    prepared.way = &way(collective->way);
-    prepared.group = prepared.way->group(collective->group);
+    prepared.transport = &transport(collective->transport);
+    prepared.group = prepared.transport->group(collective->group);
   }
   return prepared;
 }
@@ -120,9 +120,11 @@ PreparedKernel* Executor::prepare(const Kernel& kernel) {
 
 /// In the order of the ways, which is the same on all ranks: each of them may wait for the others.
 std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeOp& exchange) const {
-  std::map<WayId, PartOfExchange> parts;
+  std::map<TransportId, PartOfExchange> parts;
   const auto part = [&](const Message& message) -> PartOfExchange& {
-    return parts.try_emplace(message.way, PartOfExchange{&way(message.way), {}, {}}).first->second;
+    return parts
+        .try_emplace(message.transport, PartOfExchange{&transport(message.transport), {}, {}})
+        .first->second;
   };
   const auto parcel = [&](const Message& message) {
     return Communicator::Parcel{message.peer, address(message.buffer), message.bytes};
@@ -131,14 +133,16 @@ std::vector<Executor::PartOfExchange> Executor::parts(const ExchangeOp& exchange
   for (const Message& message : exchange.receives)
     part(message).receives.push_back(parcel(message));
   std::vector<PartOfExchange> in_order;
-  for (auto& [id, of_way] : parts) in_order.push_back(std::move(of_way));
+  for (auto& [id, of_transport] : parts) in_order.push_back(std::move(of_transport));
   return in_order;
 }
 
 bool Executor::captured(const Op& op) const {
   if (const auto* collective = std::get_if<CollectiveOp>(&op.body))
-    return way(collective->way).captured();
-  const auto by_stream = [&](const Message& message) { return way(message.way).captured(); };
+    return transport(collective->transport).captured();
+  const auto by_stream = [&](const Message& message) {
+    return transport(message.transport).captured();
+  };
   const auto& exchange = std::get<ExchangeOp>(op.body);
   return std::ranges::all_of(exchange.sends, by_stream) &&
          std::ranges::all_of(exchange.receives, by_stream);
@@ -150,8 +154,8 @@ void Executor::fill(const DeviceMemory& memory, Bytes bytes, int value) {
       static_cast<std::size_t>(std::min<std::int64_t>(bytes.value, 1 << 20)),
       static_cast<unsigned char>(value));
   for (Bytes begin{}; begin < bytes; begin += {std::ssize(piece)})
-    backend_.upload(compute_stream, static_cast<std::byte*>(memory.get()) + begin.value, piece.data(),
-                    std::min(bytes - begin, Bytes{std::ssize(piece)}));
+    backend_.upload(compute_stream, static_cast<std::byte*>(memory.get()) + begin.value,
+                    piece.data(), std::min(bytes - begin, Bytes{std::ssize(piece)}));
   backend_.synchronize(compute_stream);
 }
 
@@ -174,7 +178,7 @@ void Executor::run(std::int64_t iteration, const AfterStep& after_step) {
     run({0, program_.ops.size()}, iteration, start, after_step);
   }
   ran_ = true;
-  for (const Track track : tracks) finish(track, start);
+  for (const Stream stream : streams) finish(stream, start);
   backend_.synchronize(compute_stream);
   if (!replays()) note_spans();
   recorder_.begin({iteration});
@@ -185,7 +189,7 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
   const bool times = !replays();
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     recorder_.begin({iteration, static_cast<std::int64_t>(i)});
-    for (const Track track : prepared_[i].awaits) finish(track, start);
+    for (const Stream stream : prepared_[i].awaits) finish(stream, start);
     // What need not wait begins where the step before it ended.
     if (times && prepared_[i].awaits.empty())
       begins_[i] = i == 0 ? start_ : ends_[i - 1];
@@ -193,9 +197,9 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
       begins_[i] = backend_.record(compute_stream, begins_[i]);
     execute(program_.ops[i], prepared_[i], iteration);
     if (times) ends_[i] = backend_.record(compute_stream, ends_[i]);
-    if (program_.concurrent_tracks) follow(i, start);
+    if (program_.concurrent_streams) follow(i, start);
     if (after_step) {
-      finish(program_.ops[i].track, start);
+      finish(program_.ops[i].stream, start);
       backend_.synchronize(compute_stream);
       after_step(i);
     }
@@ -205,16 +209,16 @@ void Executor::run(const Segment& segment, std::int64_t iteration, Seconds start
 void Executor::note_spans() {
   for (std::size_t i = 0; i < spans_.size(); ++i) {
     spans_[i].start = backend_.elapsed(start_, begins_[i]);
-    if (!program_.concurrent_tracks || !communicates(program_.ops[i]))
+    if (!program_.concurrent_streams || !communicates(program_.ops[i]))
       spans_[i].end = backend_.elapsed(start_, ends_[i]);
   }
 }
 
-/// Waits for what is under way on a track.
-void Executor::finish(Track track, Seconds start) {
-  std::vector<std::size_t>& steps = under_way_[static_cast<std::size_t>(track)];
+/// Waits for what is under way on a stream.
+void Executor::finish(Stream stream, Seconds start) {
+  std::vector<std::size_t>& steps = under_way_[static_cast<std::size_t>(stream)];
   if (steps.empty()) return;
-  communicator_.synchronize(track);
+  communicator_.synchronize(stream);
   const Seconds end = now() - start;
   for (const std::size_t step : steps) spans_[step].end = end;
   steps.clear();
@@ -223,10 +227,10 @@ void Executor::finish(Track track, Seconds start) {
 /// Between two steps: notes what is now under way, and moves it on.
 void Executor::follow(std::size_t index, Seconds start) {
   const Op& op = program_.ops[index];
-  if (communicates(op)) under_way_[static_cast<std::size_t>(op.track)].push_back(index);
-  for (const Track track : tracks)
-    if (!under_way_[static_cast<std::size_t>(track)].empty() && communicator_.poll(track))
-      finish(track, start);
+  if (communicates(op)) under_way_[static_cast<std::size_t>(op.stream)].push_back(index);
+  for (const Stream stream : streams)
+    if (!under_way_[static_cast<std::size_t>(stream)].empty() && communicator_.poll(stream))
+      finish(stream, start);
 }
 
 void Executor::execute(const Op& op, Prepared& prepared, std::int64_t iteration) {
@@ -239,13 +243,13 @@ void Executor::execute(const Op& op, Prepared& prepared, std::int64_t iteration)
     backend_.synchronize(compute_stream);
   } else {
     communicate(op, prepared);
-    if (!program_.concurrent_tracks) communicator_.synchronize(op.track);
+    if (!program_.concurrent_streams) communicator_.synchronize(op.stream);
   }
 }
 
 void Executor::compute(Prepared& prepared) {
-  backend_.enqueue(compute_stream, *prepared.kernel, prepared.reads, prepared.writes, workspace_.get(),
-                   prepared.context);
+  backend_.enqueue(compute_stream, *prepared.kernel, prepared.reads, prepared.writes,
+                   workspace_.get(), prepared.context);
 }
 
 /// Of a load.
@@ -259,27 +263,28 @@ std::span<const std::byte> Executor::contents(const Op& op, std::int64_t iterati
 
 void Executor::communicate(const Op& op, const Prepared& prepared) {
   if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
-    for (const auto& [way, sends, receives] : prepared.parts)
-      way->exchange(op.track, sends, receives, exchange->tag);
+    for (const auto& [transport, sends, receives] : prepared.parts)
+      transport->exchange(op.stream, sends, receives, exchange->tag);
   else
-    communicate(std::get<CollectiveOp>(op.body), op.track, prepared);
+    communicate(std::get<CollectiveOp>(op.body), op.stream, prepared);
 }
 
-void Executor::communicate(const CollectiveOp& collective, Track track,
+void Executor::communicate(const CollectiveOp& collective, Stream stream,
                            const Prepared& prepared) {
   switch (collective.op) {
     case Collective::AllReduce: {
       std::byte* data =
           static_cast<std::byte*>(prepared.writes[0]) + collective.begin * size_of(collective.type);
-      return prepared.way->all_reduce(track, prepared.group, data, collective.count,
-                                      collective.type);
+      return prepared.transport->all_reduce(stream, prepared.group, data, collective.count,
+                                            collective.type);
     }
     case Collective::ReduceScatter:
-      return prepared.way->reduce_scatter(track, prepared.group, prepared.reads[0],
-                                          prepared.writes[0], collective.counts, collective.type);
+      return prepared.transport->reduce_scatter(stream, prepared.group, prepared.reads[0],
+                                                prepared.writes[0], collective.counts,
+                                                collective.type);
     case Collective::AllGather:
-      return prepared.way->all_gather(track, prepared.group, prepared.reads[0], prepared.writes[0],
-                                      collective.counts, collective.type);
+      return prepared.transport->all_gather(stream, prepared.group, prepared.reads[0],
+                                            prepared.writes[0], collective.counts, collective.type);
   }
 }
 
@@ -313,7 +318,7 @@ void Executor::replay(std::size_t index, std::int64_t iteration, Seconds start) 
   recorder_.begin({iteration, static_cast<std::int64_t>(segment.first)});
   const bool first = !work_[index];
   if (first) capture(index);
-  for (const Track track : prepared_[segment.first].awaits) finish(track, start);
+  for (const Stream stream : prepared_[segment.first].awaits) finish(stream, start);
   for (std::size_t i = segment.first; i < segment.end; ++i)
     if (prepared_[i].staged && (first || !data_.fixed()))
       std::ranges::copy(contents(program_.ops[i], iteration),
@@ -347,12 +352,12 @@ void Executor::enqueue(const Segment& segment) {
   for (std::size_t i = segment.first; i < segment.end; ++i) {
     const Op& op = program_.ops[i];
     Prepared& prepared = prepared_[i];
-    for (const Track track : prepared.awaits) follow_track(track);
+    for (const Stream stream : prepared.awaits) follow_stream(stream);
     if (prepared.kernel) {
       compute(prepared);
     } else if (communicates(op)) {
       communicate(op, prepared);
-      if (!program_.concurrent_tracks) follow_track(op.track);
+      if (!program_.concurrent_streams) follow_stream(op.stream);
     } else if (prepared.staged) {
       backend_.upload(compute_stream, prepared.writes[0], prepared.staged.get(),
                       program_.buffer(op.writes[0]).bytes());
@@ -360,11 +365,11 @@ void Executor::enqueue(const Segment& segment) {
   }
 }
 
-/// What is enqueued next is behind all that is on the track so far.
-void Executor::follow_track(Track track) {
-  if (track == compute_stream) return;
-  Backend::Event& passed = passed_[static_cast<std::size_t>(track)];
-  backend_.wait(compute_stream, passed = backend_.record(track, passed));
+/// What is enqueued next is behind all that is on the stream so far.
+void Executor::follow_stream(Stream stream) {
+  if (stream == compute_stream) return;
+  Backend::Event& passed = passed_[static_cast<std::size_t>(stream)];
+  backend_.wait(compute_stream, passed = backend_.record(stream, passed));
 }
 
 // ---------------------------------------------------------------- numbers in and out

@@ -55,7 +55,7 @@ class Executor {
   /// Called with the index of a step that has just finished.
   using AfterStep = std::function<void(std::size_t step)>;
 
-  /// One training iteration. Without concurrent tracks each step is finished before the next begins; with them communication goes on beside the kernels, up
+  /// One training iteration. Without concurrent streams each step is finished before the next begins; with them communication goes on beside the kernels, up
   /// to a step that depends on it. `after_step` has each step finished first. Throws CommunicationError.
   void run(std::int64_t iteration, const AfterStep& after_step = {});
   /// Of the last iteration, one per step; none where steps are replayed.
@@ -105,7 +105,7 @@ class Executor {
   using HostMemory = std::unique_ptr<void, Release<&Backend::release_host>>;
 
   struct PartOfExchange {
-    Communicator* way;
+    Communicator* transport;
     std::vector<Communicator::Parcel> sends, receives;
   };
   /// A step with everything looked up that does not change from iteration to iteration.
@@ -116,9 +116,9 @@ class Executor {
     KernelContext context;
     HostMemory staged;                  ///< what a replay loads, filled before it; null: nothing
     std::vector<PartOfExchange> parts;  ///< of an exchange: one for each way that its messages go
-    Communicator* way = nullptr;        ///< of a collective
+    Communicator* transport = nullptr;  ///< of a collective
     Communicator::Group group = 0;      ///< of it
-    std::vector<Track> awaits;  ///< on which something is under way that this step depends on
+    std::vector<Stream> awaits;  ///< on which something is under way that this step depends on
   };
 
   DeviceMemory allocate(Bytes bytes);
@@ -126,7 +126,9 @@ class Executor {
   std::byte* address(BufferId buffer) const;
   Prepared prepare(const Op& op);
   PreparedKernel* prepare(const Kernel& kernel);
-  Communicator& way(WayId id) const { return communicator_.way(program_.ways[id]); }
+  Communicator& transport(TransportId id) const {
+    return communicator_.transport(program_.transports[id]);
+  }
   std::vector<PartOfExchange> parts(const ExchangeOp& exchange) const;
   bool captured(const Op& op) const;
   void fill(const DeviceMemory& memory, Bytes bytes, int value);
@@ -136,18 +138,18 @@ class Executor {
   void run(const Segment& segment, std::int64_t iteration, Seconds start,
            const AfterStep& after_step);
   void note_spans();
-  void finish(Track track, Seconds start);
+  void finish(Stream stream, Seconds start);
   void follow(std::size_t index, Seconds start);
   void execute(const Op& op, Prepared& prepared, std::int64_t iteration);
   void compute(Prepared& prepared);
   std::span<const std::byte> contents(const Op& op, std::int64_t iteration);
   void communicate(const Op& op, const Prepared& prepared);
-  void communicate(const CollectiveOp& collective, Track track, const Prepared& prepared);
+  void communicate(const CollectiveOp& collective, Stream stream, const Prepared& prepared);
 
   void replay(std::size_t segment, std::int64_t iteration, Seconds start);
   void capture(std::size_t segment);
   void enqueue(const Segment& segment);
-  void follow_track(Track track);
+  void follow_stream(Stream stream);
 
   const Network& network_;
   const Program& program_;
@@ -169,11 +171,11 @@ class Executor {
   std::vector<Backend::Event> begins_, ends_;  ///< by step, as the device sees them
   std::vector<std::uint16_t> stored_;          ///< narrow numbers on their way to floats
   std::array<std::vector<std::size_t>, 3>
-      under_way_;                  ///< by track: steps whose end has not been seen
+      under_way_;                  ///< by stream: steps whose end has not been seen
   std::vector<Segment> segments_;  ///< none: no steps are replayed
   std::vector<std::unique_ptr<CapturedWork>> work_;  ///< by segment; null where it is not replayed
   std::array<Backend::Event, 3> passed_{
-      Backend::none, Backend::none, Backend::none};  ///< by track: behind what is captured so far
+      Backend::none, Backend::none, Backend::none};  ///< by stream: behind what is captured so far
   bool ran_ = false;  ///< once, at least: what is made at first use is made
 };
 

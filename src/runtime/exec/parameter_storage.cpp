@@ -44,9 +44,9 @@ std::vector<float> download_block(const Program& program, const ParameterSlice& 
   }
   std::vector<float> mine(static_cast<std::size_t>(held(program, slice, part).size()));
   executor.download(buffer_of(slice, part), mine.data());
-  communicator.all_gather(Track::Compute, communicator.group(slice.sharers), mine.data(),
+  communicator.all_gather(Stream::Compute, communicator.group(slice.sharers), mine.data(),
                           block.data(), slice.shares, DataType::F32);
-  communicator.synchronize(Track::Compute);
+  communicator.synchronize(Stream::Compute);
   return block;
 }
 

@@ -9,7 +9,7 @@ namespace {
 /// As long as may be.
 std::vector<Segment> runs_of(const Program& program,
                              const std::function<bool(const Op&)>& captured) {
-  const std::vector<std::vector<Track>> awaited = awaited_tracks(program);
+  const std::vector<std::vector<Stream>> awaited = awaited_streams(program);
   const bool all_captured = std::ranges::all_of(
       program.ops, [&](const Op& op) { return !communicates(op) || captured(op); });
   std::vector<Segment> runs;
@@ -27,18 +27,18 @@ std::vector<Segment> runs_of(const Program& program,
 
 }  // namespace
 
-std::vector<std::vector<Track>> awaited_tracks(const Program& program) {
-  std::vector<std::vector<Track>> awaited(program.ops.size());
-  if (!program.concurrent_tracks) return awaited;
+std::vector<std::vector<Stream>> awaited_streams(const Program& program) {
+  std::vector<std::vector<Stream>> awaited(program.ops.size());
+  if (!program.concurrent_streams) return awaited;
   const std::vector<std::vector<int>> before = dependences(program);
-  std::array<int, 3> finished{-1, -1, -1};  ///< by track: the last op that has been waited for
+  std::array<int, 3> finished{-1, -1, -1};  ///< by stream: the last op that has been waited for
   for (int i = 0; i < static_cast<int>(program.ops.size()); ++i) {
     for (const int earlier : before[static_cast<std::size_t>(i)]) {
       const Op& op = program.ops[static_cast<std::size_t>(earlier)];
-      int& last = finished[static_cast<std::size_t>(op.track)];
+      int& last = finished[static_cast<std::size_t>(op.stream)];
       if (!communicates(op) || earlier <= last) continue;
       last = i - 1;
-      awaited[static_cast<std::size_t>(i)].push_back(op.track);
+      awaited[static_cast<std::size_t>(i)].push_back(op.stream);
     }
   }
   return awaited;

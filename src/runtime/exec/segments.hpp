@@ -1,5 +1,5 @@
 #pragma once
-// How the ops of a program hang together for whoever runs them: on which tracks each waits, and which runs of them the host has no part in.
+// How the ops of a program hang together for whoever runs them: on which streams each waits, and which runs of them the host has no part in.
 #include <cstddef>
 #include <functional>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace stratplan {
 
-/// By op: the tracks on which something may be under way that it depends on; nothing where communication does not go on beside the kernels. Waiting for a track
+/// By op: the streams on which something may be under way that it depends on; nothing where communication does not go on beside the kernels. Waiting for a stream
 /// waits for all that is under way on it, so later ops need not wait for that again.
-std::vector<std::vector<Track>> awaited_tracks(const Program& program);
+std::vector<std::vector<Stream>> awaited_streams(const Program& program);
 
 /// Ops [first, end).
 struct Segment {

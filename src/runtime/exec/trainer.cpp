@@ -81,13 +81,13 @@ std::vector<std::vector<double>> gather(Communicator& communicator,
   const Communicator::Group group = all_ranks(communicator);
   const double length = static_cast<double>(mine.size());
   std::vector<double> lengths(ranks);
-  communicator.all_gather(Track::Compute, group, &length, lengths.data(),
+  communicator.all_gather(Stream::Compute, group, &length, lengths.data(),
                           std::vector<std::int64_t>(ranks, 1), DataType::F64);
   const std::vector<std::int64_t> counts(lengths.begin(), lengths.end());
   std::vector<double> all(
       static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
-  communicator.all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F64);
-  communicator.synchronize(Track::Compute);
+  communicator.all_gather(Stream::Compute, group, mine.data(), all.data(), counts, DataType::F64);
+  communicator.synchronize(Stream::Compute);
   std::vector<std::vector<double>> lists;
   auto begin = all.begin();
   for (const std::int64_t count : counts) {
@@ -185,7 +185,7 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
 }
 
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
-                Timing& timing) {
+              Timing& timing) {
   executor.launch_ops();
   OpDurations durations(executor.spans().size(), iterations);
   for (std::int64_t iteration = first; iteration <= first + iterations; ++iteration) {

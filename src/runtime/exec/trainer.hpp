@@ -31,6 +31,6 @@ Timing train(Executor& executor, Communicator& communicator, const TrainingRun& 
 /// `first` on, after one that is not timed. They train on, so whatever is to be kept of the training must have been. Adds to `timing` on every rank; called by all.
 /// Nothing replays any more then.
 void time_ops(Executor& executor, Communicator& communicator, std::int64_t first, int iterations,
-                Timing& timing);
+              Timing& timing);
 
 }  // namespace stratplan

@@ -268,8 +268,8 @@ Restored Checkpoints::restore(Purpose purpose) {
   if (communicator_.rank() == keeper)
     if (const auto file = newest_whole(restored.notes))
       step = static_cast<double>(*step_of(file->filename().string()));
-  communicator_.all_reduce(Track::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
-  communicator_.synchronize(Track::Compute);
+  communicator_.all_reduce(Stream::Compute, all_ranks(communicator_), &step, 1, DataType::F64);
+  communicator_.synchronize(Stream::Compute);
   restored.step = static_cast<std::int64_t>(step);
   if (restored.step > 0) load(file_of(folder_, restored.step), purpose);
   return restored;

@@ -21,6 +21,6 @@ PartInfo cuda_part() {
   return {false, "not built: -DSTRATPLAN_WITH_CUDA=ON (CUDA toolkit, cuDNN and NCCL)"};
 }
 
-std::optional<DescribedDevice> described_device(const std::string&, bool) { return {}; }
+std::optional<OfflineDevice> offline_device(const std::string&, bool) { return {}; }
 
 }  // namespace stratplan

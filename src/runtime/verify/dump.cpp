@@ -23,9 +23,9 @@ std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
   const auto ranks = static_cast<std::size_t>(communicator.size());
   std::vector<double> all(mine.size() * ranks);
   const std::vector<std::int64_t> counts(ranks, std::ssize(mine));
-  communicator.all_gather(Track::Compute, all_ranks(communicator), mine.data(), all.data(), counts,
+  communicator.all_gather(Stream::Compute, all_ranks(communicator), mine.data(), all.data(), counts,
                           DataType::F64);
-  communicator.synchronize(Track::Compute);
+  communicator.synchronize(Stream::Compute);
 
   std::vector<std::vector<Region>> regions(ranks, std::vector<Region>(own.size()));
   auto number = all.begin();
@@ -76,8 +76,8 @@ class Assembly {
           receives.push_back({static_cast<int>(owner), blocks[owner].data(), bytes(blocks[owner])});
         }
     }
-    communicator_.exchange(Track::Compute, sends, receives, 0);
-    communicator_.synchronize(Track::Compute);
+    communicator_.exchange(Stream::Compute, sends, receives, 0);
+    communicator_.synchronize(Stream::Compute);
     if (rank != collector) return std::nullopt;
     blocks[collector] = mine;
     return put_together(blocks);

@@ -25,7 +25,7 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 
 /// A buffer that holds how a layer decided: outputs of a ReLU, whose signs its gradient asks for; places of maxima.
 struct Decision {
-  std::size_t step = 0;
+  std::size_t op = 0;
   BufferId buffer = -1;
   TensorBlock block;  ///< places as floats: they are small integers
   bool places = false;
@@ -103,9 +103,9 @@ void write(const Decision& decision, const std::vector<float>& values, Executor&
 
 /// Calls each(index) for the decisions that fall in a step.
 template <class Each>
-void for_decisions_of(std::size_t step, const std::vector<Decision>& decisions, Each each) {
+void for_decisions_of(std::size_t op, const std::vector<Decision>& decisions, Each each) {
   for (std::size_t i = 0; i < decisions.size(); ++i)
-    if (decisions[i].step == step) each(i);
+    if (decisions[i].op == op) each(i);
 }
 
 /// Runs the first step again. On rank 0 how each layer decided, whole tensors; empty elsewhere.
@@ -115,8 +115,8 @@ std::vector<std::vector<float>> decide_again(const Network& network, const Progr
   std::vector<Decision> decisions = decisions_of(program, network);
   std::vector<TensorBlock> blocks;
   initialize_parameters(network, program, settings.seed, executor);
-  executor.run(0, [&](std::size_t step) {
-    for_decisions_of(step, decisions, [&](std::size_t i) {
+  executor.run(0, [&](std::size_t op) {
+    for_decisions_of(op, decisions, [&](std::size_t i) {
       decisions[i].block.values = read(decisions[i], executor);
       blocks.push_back(std::move(decisions[i].block));
     });
@@ -169,11 +169,11 @@ Undivided run_undivided(const Network& network, const Execution& execution, Back
     Executor executor(network, program, backend, communicator, data, settings);
     VanishingGradients vanishing(network, program);
     initialize_parameters(network, program, settings.seed, executor);
-    executor.run(0, [&](std::size_t step) {
-      for_decisions_of(step, decisions, [&](std::size_t i) {
+    executor.run(0, [&](std::size_t op) {
+      for_decisions_of(op, decisions, [&](std::size_t i) {
         each(i, decisions[i], program.buffer(decisions[i].buffer).layer, executor);
       });
-      vanishing.after(step, executor);
+      vanishing.after(op, executor);
     });
     found = {gather_iteration(network, program, executor, communicator), vanishing.scales()};
   });
@@ -205,8 +205,8 @@ VerificationResult compare_on_the_same_side(const Network& network, const Execut
 /// What rank 0 found, on all ranks.
 bool agreed(bool mine, Communicator& communicator) {
   double found = communicator.rank() == 0 && mine ? 1 : 0;
-  communicator.all_reduce(Track::Compute, all_ranks(communicator), &found, 1, DataType::F64);
-  communicator.synchronize(Track::Compute);
+  communicator.all_reduce(Stream::Compute, all_ranks(communicator), &found, 1, DataType::F64);
+  communicator.synchronize(Stream::Compute);
   return found > 0;
 }
 

@@ -38,14 +38,14 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
     for (const Op& op : program.ops) {
       const double seconds = cost_of(op, program, machine).seconds.value;
       const auto* collective = std::get_if<CollectiveOp>(&op.body);
-      if (collective && op.track == Track::Gradient)
+      if (collective && op.stream == Stream::Gradient)
         sum.gradients += static_cast<double>(collective->bytes().value);
       else if (collective)
         sum.communication += seconds;
       else
         (op.phase == Phase::Forward    ? sum.forward
          : op.phase == Phase::Backward ? sum.backward
-                                         : sum.update) += seconds;
+                                       : sum.update) += seconds;
     }
   }
   return sum;
@@ -53,7 +53,7 @@ Priced lowered(const Network& network, const Block& block, const Decomposition& 
 
 Priced closed(const Network& network, const Block& block, const Decomposition& root,
               const Execution& execution, const MachineProfile& machine) {
-  const BlockPieces pieces = BlockModel(network, block, execution, machine).pieces(root);
+  const BlockPieces pieces = ClosedFormBlockCost(network, block, execution, machine).pieces(root);
   Priced sum{pieces.forward.value, pieces.backward.value, pieces.update.value, 0, 0, pieces.ops};
   const Topology placement = machine.placement(root.grid.ranks());
   for (const BlockCollective& collective : pieces.collectives) {
@@ -81,7 +81,7 @@ Priced closed(const Network& network, const Block& block, const Decomposition& r
   return sum;
 }
 
-TEST(BlockModel, IsTheLoweredProgramOfTheFirstRank) {
+TEST(ClosedFormBlockCost, IsTheLoweredProgramOfTheFirstRank) {
   const MachineProfile machine = round_machine();
   for (const DataType type : {DataType::F32, DataType::BF16, DataType::F16})
     for (const std::int64_t set : {2, 8}) {
@@ -122,7 +122,7 @@ void expect_equal(const Priced& a, const Priced& b, const std::string& where, bo
 constexpr std::array few_grids{"N1", "N2", "F2",    "C2",    "C2 all-reduce", "H2",
                                "W2", "R2", "N2 H2", "F2 C2", "N2 | C2",       "H2 W2"};
 
-TEST(BlockModel, IsTheLoweredProgramOfEveryKindOfLayer) {
+TEST(ClosedFormBlockCost, IsTheLoweredProgramOfEveryKindOfLayer) {
   const MachineProfile machine = round_machine();
   for (const LayerType type : test::computing_types)
     for (const OptimizerKind optimizer : {OptimizerKind::Momentum, OptimizerKind::Adam})
@@ -147,7 +147,7 @@ TEST(BlockModel, IsTheLoweredProgramOfEveryKindOfLayer) {
 
 /// The closed form prices the first rank's blocks, which are the longest. Others may have halos on
 /// both sides, or less padding, but no more outputs.
-TEST(BlockModel, NoOtherRankTakesMuchLongerThanTheFirst) {
+TEST(ClosedFormBlockCost, NoOtherRankTakesMuchLongerThanTheFirst) {
   const MachineProfile machine = round_machine();
   const Execution execution;
   double worst = 1;
@@ -157,7 +157,7 @@ TEST(BlockModel, NoOtherRankTakesMuchLongerThanTheFirst) {
       for (const Block& block : fold(one.network)) {
         const Decomposition root = Decomposition::parse(text);
         if (check(one.network, block, root)) continue;
-        const BlockModel model(one.network, block, execution, machine);
+        const ClosedFormBlockCost model(one.network, block, execution, machine);
         const auto seconds = [&](int rank) {
           const BlockPieces pieces = model.pieces(root, rank);
           return (pieces.forward + pieces.backward + pieces.update).value;

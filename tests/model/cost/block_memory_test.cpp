@@ -22,7 +22,7 @@ Sums sums_of(const std::vector<Program>& programs, const MachineProfile& machine
       if (communicates(op)) continue;
       (op.phase == Phase::Forward    ? sums.forward
        : op.phase == Phase::Backward ? sums.backward
-                                       : sums.update) += cost_of(op, program, machine).seconds;
+                                     : sums.update) += cost_of(op, program, machine).seconds;
     }
     for (const Buffer& buffer : program.buffers)
       if (buffer.persistent && buffer.inside < 0) sums.persistent += buffer.bytes().value;
@@ -37,7 +37,7 @@ std::set<std::string> all_names(const Network& network) {
   return names;
 }
 
-TEST(BlockModel, KnowsWhatSavesMemory) {
+TEST(ClosedFormBlockCost, KnowsWhatSavesMemory) {
   const MachineProfile machine = round_machine();
   for (const Network& network : {test::small_network(8, 8), test::residual_network(8, 8)}) {
     const std::vector<Block> blocks = fold(network);
@@ -62,7 +62,8 @@ TEST(BlockModel, KnowsWhatSavesMemory) {
               SCOPED_TRACE(fmt::format("{} under {}, {} named, sharding {}, fused {}, {}",
                                        network.layer(block.root()).name, text, names.size(),
                                        sharding, fuse, name_of(type)));
-              const BlockPieces found = BlockModel(network, block, execution, machine).pieces(root);
+              const BlockPieces found =
+                  ClosedFormBlockCost(network, block, execution, machine).pieces(root);
               const Sums expected =
                   sums_of(block_programs(network, block, root, execution, 0), machine);
               EXPECT_NEAR(found.forward.value, expected.forward.value, 1e-12);

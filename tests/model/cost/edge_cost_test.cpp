@@ -29,7 +29,7 @@ double lowered(const Network& network, LayerIndex producer, const Decomposition&
 
 /// Between two convolutions of 16 channels: the price is the lowered edge's but for copies of what stays on a rank, and for ranks that send more than they
 /// receive. What it says too much or too little is printed by --gtest_output; here it must be within a third and the same order.
-TEST(EdgeModel, IsNearTheLoweredEdge) {
+TEST(EdgeCost, IsNearTheLoweredEdge) {
   test::NetworkBuilder net(16);
   const LayerIndex first =
       net.convolution(net.input({16, 1, 32, 32}), 16, test::planar(test::same3));

@@ -34,7 +34,7 @@ inline Op compute_op(const Kernel& kernel) {
 }
 
 inline Op exchange_op(int tag, std::vector<Message> sends, std::vector<Message> receives) {
-  return {.track = Track::Halo,
+  return {.stream = Stream::Halo,
           .reads = {},
           .writes = {},
           .body = ExchangeOp{std::move(sends), std::move(receives), tag}};
@@ -42,7 +42,7 @@ inline Op exchange_op(int tag, std::vector<Message> sends, std::vector<Message> 
 
 inline Op all_reduce_op(std::vector<int> group, std::int64_t count) {
   return {
-      .track = Track::Gradient,
+      .stream = Stream::Gradient,
       .reads = {},
       .writes = {},
       .body = CollectiveOp{Collective::AllReduce, std::move(group), DataType::F32, 0, count, {}}};

@@ -113,12 +113,12 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
     if (layer >= 0) again.recompute.insert(network.layer(layer).name);
   EXPECT_EQ(again.recompute, (std::set<std::string>{"conv1", "conv4", "relu10"}))
       << "pooling reads nothing of the last one's output";
-  LayerCosts kept(network, keeping, machine), remade(network, again, machine);
+  LayerCosts kept(network, keeping, machine), recomputed(network, again, machine);
   for (const char* text : {"N1", "N2", "H2", "N2 H2"}) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       SCOPED_TRACE(text + (" " + network.layer(blocks[b].root()).name));
       const LayerCost &before = kept.block(blocks[b], on(text)),
-                      &after = remade.block(blocks[b], on(text));
+                      &after = recomputed.block(blocks[b], on(text));
       const std::int64_t output = 4 * 8 * 12 * 12 * 4 / on(text).grid.ranks();
       EXPECT_EQ(before.saved.value - after.saved.value,
                 b < 3 ? output : 0);  // of the last two, but what is added again is read
@@ -161,11 +161,11 @@ TEST(LayerCosts, ShardingKeepsShares) {
   EXPECT_GT(communication[3], communication[2]);  // gathered twice
 }
 
-TEST(LayerCosts, TellingRanksOfALargeGrid) {
-  EXPECT_EQ(telling_ranks(ProcessGrid::parse("N2 H4")).size(), 8u);
-  EXPECT_EQ(telling_ranks(ProcessGrid::parse("H16")), (std::vector<int>{0, 1, 15}));
-  EXPECT_EQ(telling_ranks(ProcessGrid::parse("R16")), std::vector<int>{0});
-  EXPECT_EQ(telling_ranks(ProcessGrid::parse("N2 | H2 W4")).size(), 2u * 2 * 3);
+TEST(LayerCosts, RepresentativeRanksOfALargeGrid) {
+  EXPECT_EQ(representative_ranks(ProcessGrid::parse("N2 H4")).size(), 8u);
+  EXPECT_EQ(representative_ranks(ProcessGrid::parse("H16")), (std::vector<int>{0, 1, 15}));
+  EXPECT_EQ(representative_ranks(ProcessGrid::parse("R16")), std::vector<int>{0});
+  EXPECT_EQ(representative_ranks(ProcessGrid::parse("N2 | H2 W4")).size(), 2u * 2 * 3);
 }
 
 class PlanTableTest : public testing::Test {

@@ -92,7 +92,7 @@ MachineProfile full_machine() {
 TEST(MachineJson, RoundTripsAndSatisfiesItsSchema) {
   MachineProfile machine = full_machine();
   machine.drift = Drift{.ratio = 1.25, .least = 1.125, .most = 1.5, .kernels = 8, .even = false};
-  machine.kernels.at("fill bytes8").pace = 1.5;
+  machine.kernels.at("fill bytes8").drift = 1.5;
   const Json document = to_json(machine);
   validate_json(document, "machine", "test");
   const MachineProfile again = machine_from_json(Json::parse(document.dump()), "test");
@@ -100,7 +100,7 @@ TEST(MachineJson, RoundTripsAndSatisfiesItsSchema) {
   EXPECT_EQ(again.kernels.at("fill bytes8").implementation, "test");
   EXPECT_EQ(again.one_way.points[0].second.median.value, 1.0 / 3);
   EXPECT_EQ(again.drift, machine.drift);
-  EXPECT_EQ(again.kernels.at("fill bytes8").pace, 1.5);
+  EXPECT_EQ(again.kernels.at("fill bytes8").drift, 1.5);
 }
 
 TEST(MachineJson, FingerprintSeesNumbersButNotProvenance) {

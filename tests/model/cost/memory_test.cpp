@@ -53,8 +53,8 @@ TEST(PeakMemory, CountsTheLargestWorkspaceAndTheDataAtHand) {
       loads_labels{.reads = {}, .writes = {}, .body = labels};
   const std::vector<Program> programs =
       programs_of({{compute_op(lean)},
-                   {loads_samples, compute_op(fast), loads_samples, compute_op(lean),
-                    loads_labels, compute_op(unknown)}});
+                   {loads_samples, compute_op(fast), loads_samples, compute_op(lean), loads_labels,
+                    compute_op(unknown)}});
   MachineProfile machine = round_machine();
   for (const auto& [kernel, workspace] : {std::pair(fast, 1000), std::pair(lean, 10)}) {
     Measurement measurement = measured(1e-6);

@@ -76,7 +76,7 @@ TEST(Simulator, ACollectiveStartsWithItsLastMember) {
   EXPECT_DOUBLE_EQ(timeline.ranks[2][0].end.value, 2 * us);
 }
 
-TEST(Simulator, ConcurrentTracksHideCommunication) {
+TEST(Simulator, ConcurrentStreamsHideCommunication) {
   const MachineProfile machine = round_machine();
   std::vector<Program> programs;
   for (int rank = 0; rank < 2; ++rank) {
@@ -92,8 +92,8 @@ TEST(Simulator, ConcurrentTracksHideCommunication) {
     };
     flat(1000);
     flat(4000);
-    program.ops = {compute_op(fill_of(1000)), all_reduce_op({0, 1}, 250),
-                     compute_op(fill_of(4000)), compute_op(fill_of(1000))};
+    program.ops = {compute_op(fill_of(1000)), all_reduce_op({0, 1}, 250), compute_op(fill_of(4000)),
+                   compute_op(fill_of(1000))};
     program.ops[0].writes = program.ops[1].reads = program.ops[1].writes =
         program.ops[3].writes = {0};
     program.ops[2].writes = {1};
@@ -104,7 +104,7 @@ TEST(Simulator, ConcurrentTracksHideCommunication) {
           .value;
   ASSERT_LT(reduction, 4 * us);
   EXPECT_DOUBLE_EQ(total(programs, machine), 6 * us + reduction);
-  for (Program& program : programs) program.concurrent_tracks = true;
+  for (Program& program : programs) program.concurrent_streams = true;
   EXPECT_DOUBLE_EQ(total(programs, machine), 6 * us);
   MachineProfile busy = machine;
   busy.hidden = 0.75;  // the processor does a quarter of the sum itself

@@ -214,7 +214,7 @@ TEST(Candidates, AreLegalDistinctAndContainEveryUniformGrid) {
       }
       for (const Rejection& rejection : found.rejected) EXPECT_FALSE(rejection.reason.empty());
       for (const Dim dim : all_dims) {
-        const Decomposition uniform{ProcessGrid::uniform(ranks, dim), Landing::ReduceScatter};
+        const Decomposition uniform{ProcessGrid::uniform(ranks, dim), OutputLayout::ReduceScatter};
         if (check(network, block, uniform)) continue;
         const auto same = [&](const Decomposition& candidate) {
           return same_effect(root, candidate, uniform);
@@ -225,7 +225,7 @@ TEST(Candidates, AreLegalDistinctAndContainEveryUniformGrid) {
   }
 }
 
-TEST(Candidates, BothLandingsWhereTheyDiffer) {
+TEST(Candidates, BothOutputLayoutsWhereTheyDiffer) {
   const Network network = convolution_block(2, 4, 4, 4);
   const Candidates found = candidates(network, fold(network).front(), {2});
   std::set<std::string> texts;

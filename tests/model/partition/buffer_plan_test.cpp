@@ -128,8 +128,8 @@ RC_GTEST_PROP(BufferPlan, NoTwoLiveBuffersOverlap, ()) {
     for (std::size_t k = 0; k < i; ++k) {
       const Buffer& b = program.buffers[k];
       if (b.inside >= 0 || a.persistent != b.persistent) continue;
-      const bool together = a.persistent || (b.first_op >= 0 && a.first_op <= b.last_op &&
-                                             b.first_op <= a.last_op);
+      const bool together =
+          a.persistent || (b.first_op >= 0 && a.first_op <= b.last_op && b.first_op <= a.last_op);
       const bool apart = a.offset.value + a.bytes().value <= b.offset.value ||
                          b.offset.value + b.bytes().value <= a.offset.value;
       RC_ASSERT(!together || apart);

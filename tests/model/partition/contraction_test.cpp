@@ -105,7 +105,7 @@ TEST(Groups, HaveNoSumToLand) {  // so that no decomposition is offered twice
   const LayerCase one = grouped(Convolution, 6, 6);
   for (const Decomposition& candidate :
        candidates(one.network, fold(one.network).front(), {4}).legal)
-    EXPECT_EQ(candidate.landing, Landing::ReduceScatter);
+    EXPECT_EQ(candidate.output_layout, OutputLayout::ReduceScatter);
 }
 
 TEST(TransposedConvolution, WeightsHaveInputChannelsOutside) {  // "F2 C2", 6 channels to 8

@@ -38,7 +38,7 @@ std::string roles(const Layer& layer, const Decomposition& decomposition, Dim di
 TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
   struct Case {
     LayerType kind;
-    const char* landing;
+    const char* output_layout;
     std::map<char, std::string> roles;  // dimension -> x, w, channels, y as computed, y at home
   };
   const std::string split = "B--BB", repeated = "R--RR", illegal = "xxxxx";
@@ -237,7 +237,7 @@ TEST(Decomposition, WhatEachDimensionDoesToEachTensor) {
     const LayerCase one = single_layer(c.kind, 4, {4, 6, 6, 6});
     for (const auto& [dim, expected] : c.roles) {
       const Decomposition decomposition =
-          Decomposition::parse(std::string(1, dim) + "2" + c.landing);
+          Decomposition::parse(std::string(1, dim) + "2" + c.output_layout);
       const Dim which = static_cast<Dim>(std::string("NFCDHWR").find(dim));
       EXPECT_EQ(roles(one.layer(), decomposition, which), expected)
           << one.layer().name << " under " << decomposition.text();
@@ -423,8 +423,8 @@ TEST(Decomposition, RejectionsAndTheirReasons) {
 TEST(Decomposition, TextAndItsInverse) {
   for (const char* text : {"C2 F2", "C2 F2 all-reduce", "N1", "N4 | H2 W2", "N2 | C2 all-reduce"})
     EXPECT_EQ(Decomposition::parse(text).text(), text);
-  EXPECT_EQ(Decomposition::parse("C2 all-reduce").landing, Landing::AllReduce);
-  EXPECT_EQ(Decomposition::parse("C2").landing, Landing::ReduceScatter);
+  EXPECT_EQ(Decomposition::parse("C2 all-reduce").output_layout, OutputLayout::AllReduce);
+  EXPECT_EQ(Decomposition::parse("C2").output_layout, OutputLayout::ReduceScatter);
   for (const char* text :
        {"", "all-reduce", "C2 sideways", "C2 all-reduce all-reduce", "all-reduce C2"})
     EXPECT_THROW(Decomposition::parse(text), std::invalid_argument) << text;
@@ -554,7 +554,7 @@ Drawn any_layer_and_decomposition() {
   while (dims.size() < 3) dims.push_back(static_cast<Dim>(any_int(0, dim_count - 1)));
   const ProcessGrid grid = test::any_grid(test::any_topology(), dims);
   return {single_layer(type, any_int(1, 6), extents, any_int(2, 9)),
-          {grid, any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter}};
+          {grid, any_int(0, 1) == 1 ? OutputLayout::AllReduce : OutputLayout::ReduceScatter}};
 }
 
 /// How often each element of a tensor is held.
@@ -606,7 +606,7 @@ RC_GTEST_PROP(Decomposition, IllegalOnesLeaveSomeRankWithoutWork,
   if (contraction) cause = cause || too_many(layer.input[Axis::C], Dim::C);
   if (joins_channels(layer.kind)) cause = cause || grid.parts(Dim::C) * grid.parts(Dim::F) > 1;
   const bool blocks_of_blocks =
-      !contraction || drawn.decomposition.landing == Landing::ReduceScatter;
+      !contraction || drawn.decomposition.output_layout == OutputLayout::ReduceScatter;
   const std::int64_t outputs = layer.output[Axis::C], smallest_block = outputs / grid.parts(Dim::F);
   cause = cause || smallest_block < 1 || (blocks_of_blocks && smallest_block < grid.parts(Dim::C));
   if (layer.kind == LayerKind::GroupNorm && !cause)

@@ -114,9 +114,8 @@ TEST(LowerOptimizer, MicroBatchesRepeatTheLayersAndReduceOnce) {
             4 * before[KernelKind::ConvolutionBackwardFilter]);
   EXPECT_EQ(counts[KernelKind::SgdMomentum], before[KernelKind::SgdMomentum]);
   const auto reductions = [](const Program& p) {
-    return std::ranges::count_if(p.ops, [](const Op& op) {
-      return std::holds_alternative<CollectiveOp>(op.body);
-    });
+    return std::ranges::count_if(
+        p.ops, [](const Op& op) { return std::holds_alternative<CollectiveOp>(op.body); });
   };
   EXPECT_EQ(reductions(program), reductions(usual));
   EXPECT_LT(program.arena, usual.arena);

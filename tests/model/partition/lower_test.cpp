@@ -256,7 +256,7 @@ TEST(
         EXPECT_EQ(compute->kernel.sets().terms(0), row.terms);
       }
       const auto* collective = std::get_if<CollectiveOp>(&op.body);
-      if (!collective || op.track == Track::Gradient) continue;
+      if (!collective || op.stream == Stream::Gradient) continue;
       EXPECT_EQ(collective->group, row.group);
       ++collectives;
     }
@@ -270,8 +270,8 @@ TEST(
 /// A legal decomposition of this layer over so many ranks: any grid made legal, or repetition.
 Decomposition any_decomposition(const Layer& layer, const Topology& topology) {
   const ProcessGrid grid = test::any_grid(topology, {all_dims.begin(), all_dims.end()});
-  return nearest_legal(
-             layer, {grid, test::any_int(0, 1) == 1 ? Landing::AllReduce : Landing::ReduceScatter})
+  return nearest_legal(layer, {grid, test::any_int(0, 1) == 1 ? OutputLayout::AllReduce
+                                                              : OutputLayout::ReduceScatter})
       .decomposition;
 }
 

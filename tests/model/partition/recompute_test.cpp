@@ -29,7 +29,7 @@ Network header_network() {
 }
 
 /// Forward kernels, halo exchanges and sums over ranks in the backward phase, in order: "conv1".
-std::string made_again(const Network& network, const Program& program) {
+std::string recomputed(const Network& network, const Program& program) {
   std::string text;
   for (const Op& op : program.ops) {
     if (op.phase != Phase::Backward || op.writes.empty() ||
@@ -83,7 +83,7 @@ TEST(Recomputation, TableOfTheHeader) {
     Names expected = row.kept;
     if (!row.named.contains("input0")) expected.insert("input0->conv1");
     EXPECT_EQ(kept(program), expected);
-    EXPECT_EQ(made_again(network, program), row.again);
+    EXPECT_EQ(recomputed(network, program), row.again);
     EXPECT_EQ(problem_with(network, everywhere(network, Decomposition::parse("N2 H2")), execution),
               "");
   }
@@ -163,9 +163,8 @@ TEST(Recomputation, RepeatsNoSumForANormalization) {
   const auto sums = [&](const Names& names) {
     const Program program = lower(network, everywhere(network, Decomposition::parse("N2 H2")),
                                   {.precision = {}, .recompute = names}, 0);
-    return std::ranges::count_if(program.ops, [](const Op& op) {
-      return std::holds_alternative<CollectiveOp>(op.body);
-    });
+    return std::ranges::count_if(
+        program.ops, [](const Op& op) { return std::holds_alternative<CollectiveOp>(op.body); });
   };
   EXPECT_EQ(sums({}), sums({"relu3", "relu6"}));
 }
@@ -194,7 +193,7 @@ RC_GTEST_PROP(Recomputation, BackwardFindsWhatItWouldHaveFound, ()) {
   const Network network = test::any_network();
   const Decomposition wanted{
       test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
-      test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
+      test::any_int(0, 1) ? OutputLayout::AllReduce : OutputLayout::ReduceScatter};
   const Execution execution{
       .bucket_bytes = {512},
       .precision = {},

@@ -121,7 +121,7 @@ RC_GTEST_PROP(Sharding, EveryParameterIsUpdatedOnceWithAllGradients, ()) {
   const Network network = test::any_network();
   const Decomposition wanted{
       test::any_grid(test::any_topology(), {all_dims.begin(), all_dims.end()}),
-      test::any_int(0, 1) ? Landing::AllReduce : Landing::ReduceScatter};
+      test::any_int(0, 1) ? OutputLayout::AllReduce : OutputLayout::ReduceScatter};
   Execution execution{.bucket_bytes = {test::any_int(1, 3000)},
                       .precision = {},
                       .fuse = test::any_int(0, 1) > 0,

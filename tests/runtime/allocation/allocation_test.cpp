@@ -296,9 +296,9 @@ TEST(Allocation, ThereIsNoneInTheLoop) {
         expect_training_without(network, {backend, grid});
 }
 
-TEST(Allocation, ThereIsNoneWithTracksAndThreadsOfTheirOwn) {
+TEST(Allocation, ThereIsNoneWithStreamsAndThreadsOfTheirOwn) {
   Execution execution;
-  execution.concurrent_tracks = true;
+  execution.concurrent_streams = true;
   execution.fuse = false;
   execution.bucket_bytes = {1 << 10};
   execution.threads_per_rank = 2;
@@ -309,7 +309,7 @@ TEST(Allocation, ThereIsNoneWithTracksAndThreadsOfTheirOwn) {
 
 TEST(Allocation, ThereIsNoneByWayOfTheHost) {
   Execution concurrent;
-  concurrent.concurrent_tracks = true;
+  concurrent.concurrent_streams = true;
   concurrent.bucket_bytes = {1 << 10};
   for (const Execution& execution : {Execution{}, concurrent})
     for (const char* grid : {"N2", "H2", "C2", "F2"})

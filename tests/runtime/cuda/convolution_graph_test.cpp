@@ -80,7 +80,7 @@ TEST(Plans, AreThereInEachDirectionAndArithmetic) {
       }
 }
 
-TEST(Plans, RelyOnNoMoreAlignmentThanSlabsHave) {
+TEST(Plans, RelyOnNoMoreAlignmentThanPiecesHave) {
   const auto alignment = [](std::int64_t channels, std::int64_t depth, std::int64_t height,
                             std::int64_t width, Arithmetic arithmetic) {
     return address_alignment({{1, channels, depth, height, width}}, arithmetic);

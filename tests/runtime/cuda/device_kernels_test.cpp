@@ -25,10 +25,10 @@ class DeviceBuffer {
 
   void* memory() const { return memory_; }
   void upload(Values& values) const {
-    backend_.upload(Track::Compute, memory_, data_of(values), bytes_);
+    backend_.upload(Stream::Compute, memory_, data_of(values), bytes_);
   }
   void download(Values& values) const {
-    backend_.download(Track::Compute, data_of(values), memory_, bytes_);
+    backend_.download(Stream::Compute, data_of(values), memory_, bytes_);
   }
 
  private:
@@ -60,14 +60,14 @@ std::array<std::vector<Values>, 2> run_on_device(Backend& backend, const Kernel&
   void* workspace = backend.allocate({std::max<std::int64_t>(prepared->workspace().value, 1)});
   KernelContext context = inner_context(kernel);
   void* now = backend.allocate({sizeof(StepNumbers)});
-  backend.upload(Track::Compute, now, context.now, {sizeof(StepNumbers)});
+  backend.upload(Stream::Compute, now, context.now, {sizeof(StepNumbers)});
   context.now = static_cast<const StepNumbers*>(now);
   for (std::vector<Values>& values : written) {
     for (std::size_t i = 0; i < values.size(); ++i) write_buffers[i]->upload(values[i]);
-    backend.enqueue(Track::Compute, *prepared, from, to, workspace, context);
+    backend.enqueue(Stream::Compute, *prepared, from, to, workspace, context);
     for (std::size_t i = 0; i < values.size(); ++i) write_buffers[i]->download(values[i]);
   }
-  backend.synchronize(Track::Compute);
+  backend.synchronize(Stream::Compute);
   backend.release(workspace);
   backend.release(now);
   return written;

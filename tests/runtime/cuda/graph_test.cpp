@@ -22,9 +22,9 @@ TEST_F(CudaGraph, IsDoneAsOftenAsItIsReplayed) {
   OnDevice<float> a(*backend, {0}), b(*backend, {0}), c(*backend, {0});
   auto* host = static_cast<float*>(backend->allocate_host({3 * sizeof(float)}));
   const auto work = backend->capture([&] {  // on all streams, none of which is waited for
-    backend->upload(Track::Compute, a.at(), host, {sizeof(float)});
-    backend->upload(Track::Halo, b.at(), host + 1, {sizeof(float)});
-    backend->upload(Track::Gradient, c.at(), host + 2, {sizeof(float)});
+    backend->upload(Stream::Compute, a.at(), host, {sizeof(float)});
+    backend->upload(Stream::Halo, b.at(), host + 1, {sizeof(float)});
+    backend->upload(Stream::Gradient, c.at(), host + 2, {sizeof(float)});
   });
   for (const float first : {1.0F, 11.0F}) {
     for (int i = 0; i < 3; ++i) host[i] = first + static_cast<float>(i);
@@ -39,17 +39,17 @@ TEST_F(CudaGraph, IsDoneAsOftenAsItIsReplayed) {
 TEST_F(CudaGraph, FailsWithoutHarmToTheStreams) {
   const auto backend = make_cuda_backend(false);
   OnDevice<float> values(*backend, {1, 2});
-  for (const Track track : {Track::Compute, Track::Halo}) {
+  for (const Stream stream : {Stream::Compute, Stream::Halo}) {
     std::string message;
     try {
-      backend->capture([&] { backend->synchronize(track); });
+      backend->capture([&] { backend->synchronize(stream); });
     } catch (const EnvironmentError& error) {
       message = error.what();
     }
     EXPECT_THAT(message, HasSubstr("CUDA: running kernels: "));
     values.set({3, 4});
     EXPECT_THAT(values.get(), ElementsAre(3, 4));
-    backend->synchronize(track);
+    backend->synchronize(stream);
   }
 }
 

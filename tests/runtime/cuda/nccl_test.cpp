@@ -90,7 +90,7 @@ class NcclAlone : public test::NeedsDevice<> {
   static void run(const std::function<void(Communicator&, test::StreamBackend&)>& body) {
     test::StreamBackend backend;
     run_loopback(1, [&](Communicator& alone) {
-      body(*make_nccl_communicator(alone, backend, {{Track::Gradient, {0}}}), backend);
+      body(*make_nccl_communicator(alone, backend, {{Stream::Gradient, {0}}}), backend);
     });
   }
 };
@@ -99,10 +99,10 @@ TEST_F(NcclAlone, SendsToItself) {
   run([](Communicator& communicator, Backend& backend) {
     OnDevice<float> mine(backend, {1, 2, 3}), arrived(backend, {0, 0, 0});
     const Parcel send{0, mine.at(), mine.bytes()}, receive{0, arrived.at(), arrived.bytes()};
-    communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 4);
-    communicator.synchronize(Track::Halo);
+    communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 4);
+    communicator.synchronize(Stream::Halo);
     EXPECT_THAT(arrived.get(), ElementsAre(1, 2, 3));
-    EXPECT_TRUE(communicator.poll(Track::Halo));
+    EXPECT_TRUE(communicator.poll(Stream::Halo));
   });
 }
 
@@ -111,11 +111,11 @@ TEST_F(NcclAlone, CollectivesOfOneCopy) {
     const auto group = communicator.group({0});
     const std::vector<std::int64_t> counts{2};
     OnDevice<double> input(backend, {3, 4}), sums(backend, {0, 0}), all(backend, {0, 0});
-    communicator.all_reduce(Track::Gradient, group, input.at(), 2, DataType::F64);
-    communicator.reduce_scatter(Track::Gradient, group, input.at(), sums.at(), counts,
+    communicator.all_reduce(Stream::Gradient, group, input.at(), 2, DataType::F64);
+    communicator.reduce_scatter(Stream::Gradient, group, input.at(), sums.at(), counts,
                                 DataType::F64);
-    communicator.all_gather(Track::Gradient, group, sums.at(), all.at(), counts, DataType::F64);
-    communicator.synchronize(Track::Gradient);
+    communicator.all_gather(Stream::Gradient, group, sums.at(), all.at(), counts, DataType::F64);
+    communicator.synchronize(Stream::Gradient);
     EXPECT_THAT(input.get(), ElementsAre(3, 4));
     EXPECT_THAT(all.get(), ElementsAre(3, 4));
   });
@@ -125,16 +125,18 @@ TEST_F(NcclAlone, MayBeCapturedIntoAGraph) {
   run([](Communicator& communicator, test::StreamBackend& backend) {
     OnDevice<float> mine(backend, {1}), arrived(backend, {0});
     const Parcel send{0, mine.at(), mine.bytes()}, receive{0, arrived.at(), arrived.bytes()};
-    const auto exchange = [&] { communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 4); };
+    const auto exchange = [&] {
+      communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 4);
+    };
     exchange();  // connects
-    communicator.synchronize(Track::Halo);
-    const auto compute = static_cast<cudaStream_t>(backend.native_stream(Track::Compute));
+    communicator.synchronize(Stream::Halo);
+    const auto compute = static_cast<cudaStream_t>(backend.native_stream(Stream::Compute));
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t ready = nullptr;
     check_cuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal),
                "beginning a capture");
     exchange();
-    backend.wait(Track::Compute, backend.record(Track::Halo, Backend::none));
+    backend.wait(Stream::Compute, backend.record(Stream::Halo, Backend::none));
     check_cuda(cudaStreamEndCapture(compute, &graph), "ending a capture");
     check_cuda(cudaGraphInstantiate(&ready, graph, 0), "making a graph");
     for (const float value : {5.0F, 6.0F}) {

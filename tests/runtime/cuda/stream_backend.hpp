@@ -89,13 +89,13 @@ class OnDevice {
   T* at(std::size_t element = 0) const { return static_cast<T*>(address_) + element; }
   Bytes bytes() const { return {static_cast<std::int64_t>(count_ * sizeof(T))}; }
   void set(const std::vector<T>& values) {
-    backend_.upload(Track::Compute, address_, values.data(), bytes());
-    backend_.synchronize(Track::Compute);
+    backend_.upload(Stream::Compute, address_, values.data(), bytes());
+    backend_.synchronize(Stream::Compute);
   }
   std::vector<T> get() const {
     std::vector<T> values(count_);
-    backend_.download(Track::Compute, values.data(), address_, bytes());
-    backend_.synchronize(Track::Compute);
+    backend_.download(Stream::Compute, values.data(), address_, bytes());
+    backend_.synchronize(Stream::Compute);
     return values;
   }
 

@@ -74,7 +74,7 @@ TEST(Traffic, IsNoFasterThanItsRate) {
 class TrafficOnDevice : public test::NeedsDevice<> {};
 
 /// Between the events around it; that it keeps its rate is counted in cycles above.
-TEST_F(TrafficOnDevice, CopiesOnItsTrack) {
+TEST_F(TrafficOnDevice, CopiesOnItsStream) {
   const auto backend = make_cuda_backend(false);
   EXPECT_GT(backend->clock(), 0);
   ASSERT_TRUE(backend->device());
@@ -83,10 +83,10 @@ TEST_F(TrafficOnDevice, CopiesOnItsTrack) {
   std::iota(numbers.begin(), numbers.end(), 0.0F);
   test::OnDevice<float> from(*backend, numbers), to(*backend, std::vector<float>(numbers.size()));
   const EmulatedTraffic traffic{.blocks = 8, .bytes = {64 << 20}, .bytes_per_s = 10e9};
-  const auto begins = backend->record(Track::Gradient);
-  backend->enqueue_traffic(Track::Gradient, traffic, to.at(), from.at(), from.bytes());
-  const auto ends = backend->record(Track::Gradient);
-  backend->synchronize(Track::Gradient);
+  const auto begins = backend->record(Stream::Gradient);
+  backend->enqueue_traffic(Stream::Gradient, traffic, to.at(), from.at(), from.bytes());
+  const auto ends = backend->record(Stream::Gradient);
+  backend->synchronize(Stream::Gradient);
   EXPECT_EQ(to.get(), numbers);
   EXPECT_GT(backend->elapsed(begins, ends), Seconds{0});
 }

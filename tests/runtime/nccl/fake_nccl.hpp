@@ -95,7 +95,7 @@ extern "C" {
 
 using namespace stratplan::test;
 using stratplan::Communicator;
-using stratplan::Track;
+using stratplan::Stream;
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   std::iota(std::begin(id->internal), std::end(id->internal), '\1');
@@ -157,7 +157,7 @@ ncclResult_t ncclGroupEnd() {
   const FakeGroup group = std::exchange(fake_group, {});
   if (!group.comm) return ncclSuccess;
   if (group.sends.size() + group.receives.size() > 0)
-    fake_nccl.engine->exchange(Track::Halo, group.sends, group.receives, 0);
+    fake_nccl.engine->exchange(Stream::Halo, group.sends, group.receives, 0);
   for (const auto& collective : group.collectives) collective();
   return begin_call(group.comm);
 }
@@ -178,7 +178,7 @@ ncclResult_t ncclAllReduce(const void* input, void* output, size_t count, ncclDa
                            ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   SP_ASSERT(input == output);
   return enqueue("all-reduce", comm, [=, &engine = *fake_nccl.engine] {
-    engine.all_reduce(Track::Compute, engine.group(comm->ranks), output,
+    engine.all_reduce(Stream::Compute, engine.group(comm->ranks), output,
                       static_cast<std::int64_t>(count), type_of(type));
   });
 }
@@ -186,14 +186,14 @@ ncclResult_t ncclReduceScatter(const void* input, void* output, size_t count, nc
                                ncclRedOp_t, ncclComm_t comm, cudaStream_t) {
   return enqueue("reduce-scatter", comm, [=, &engine = *fake_nccl.engine] {
     const std::vector<std::int64_t> counts(comm->ranks.size(), static_cast<std::int64_t>(count));
-    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output, counts,
+    engine.reduce_scatter(Stream::Compute, engine.group(comm->ranks), input, output, counts,
                           type_of(type));
   });
 }
 ncclResult_t ncclReduce(const void* input, void* output, size_t count, ncclDataType_t type,
                         ncclRedOp_t, int root, ncclComm_t comm, cudaStream_t) {
   return enqueue("reduce", comm, [=, &engine = *fake_nccl.engine] {
-    engine.reduce_scatter(Track::Compute, engine.group(comm->ranks), input, output,
+    engine.reduce_scatter(Stream::Compute, engine.group(comm->ranks), input, output,
                           only(comm->ranks.size(), root, count), type_of(type));
   });
 }
@@ -201,14 +201,14 @@ ncclResult_t ncclAllGather(const void* input, void* output, size_t count, ncclDa
                            ncclComm_t comm, cudaStream_t) {
   return enqueue("all-gather", comm, [=, &engine = *fake_nccl.engine] {
     const std::vector<std::int64_t> counts(comm->ranks.size(), static_cast<std::int64_t>(count));
-    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output, counts,
+    engine.all_gather(Stream::Compute, engine.group(comm->ranks), input, output, counts,
                       type_of(type));
   });
 }
 ncclResult_t ncclBroadcast(const void* input, void* output, size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t) {
   return enqueue("broadcast", comm, [=, &engine = *fake_nccl.engine] {
-    engine.all_gather(Track::Compute, engine.group(comm->ranks), input, output,
+    engine.all_gather(Stream::Compute, engine.group(comm->ranks), input, output,
                       only(comm->ranks.size(), root, count), type_of(type));
   });
 }

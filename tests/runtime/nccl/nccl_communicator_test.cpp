@@ -76,9 +76,9 @@ void over_nccl(int ranks, const std::function<std::vector<CollectiveGroup>(int r
 /// 4 ranks as a 2 x 2 grid: rows {0,1} {2,3}, columns {0,2} {1,3}, and all.
 std::vector<CollectiveGroup> groups_of_grid(int rank) {
   const int row = rank / 2, column = rank % 2;
-  return {{Track::Halo, {2 * row, 2 * row + 1}},
-          {Track::Halo, {column, column + 2}},
-          {Track::Gradient, {0, 1, 2, 3}}};
+  return {{Stream::Halo, {2 * row, 2 * row + 1}},
+          {Stream::Halo, {column, column + 2}},
+          {Stream::Gradient, {0, 1, 2, 3}}};
 }
 
 TEST(NcclCommunicator, IsMadeWithoutBlockingAndBounded) {
@@ -94,16 +94,17 @@ TEST(NcclCommunicator, IsMadeWithoutBlockingAndBounded) {
 
 TEST(NcclCommunicator, RanksMayBeInGroupsThatOthersAreNot) {
   const auto groups = [](int rank) {
-    return rank == 2   ? std::vector<CollectiveGroup>{{Track::Halo, {1, 2}}}
-           : rank == 1 ? std::vector<CollectiveGroup>{{Track::Halo, {0, 1}}, {Track::Halo, {1, 2}}}
-                       : std::vector<CollectiveGroup>{{Track::Halo, {0, 1}}};
+    return rank == 2 ? std::vector<CollectiveGroup>{{Stream::Halo, {1, 2}}}
+           : rank == 1
+               ? std::vector<CollectiveGroup>{{Stream::Halo, {0, 1}}, {Stream::Halo, {1, 2}}}
+               : std::vector<CollectiveGroup>{{Stream::Halo, {0, 1}}};
   };
   over_nccl(3, groups, [](Communicator& communicator, FakeStreams&) {
     float value = 1;
     if (communicator.rank() < 2)
-      communicator.all_reduce(Track::Halo, communicator.group({0, 1}), &value, 1, DataType::F32);
+      communicator.all_reduce(Stream::Halo, communicator.group({0, 1}), &value, 1, DataType::F32);
     if (communicator.rank() > 0)
-      communicator.all_reduce(Track::Halo, communicator.group({1, 2}), &value, 1, DataType::F32);
+      communicator.all_reduce(Stream::Halo, communicator.group({1, 2}), &value, 1, DataType::F32);
     constexpr std::array expected{2.0F, 3.0F, 3.0F};
     EXPECT_EQ(value, expected[static_cast<std::size_t>(communicator.rank())]);
   });
@@ -118,14 +119,14 @@ TEST(NcclCommunicator, AnExchangeIsOneGroupBehindTheKernels) {
         const Parcel sends[] = {{communicator.rank(), &mine, {8}}, {peer, &mine, {8}}},
                      receives[] = {{communicator.rank(), &own, {8}}, {peer, &arrived, {8}}};
         const Parcel nothing[] = {{peer, &mine, {0}}};
-        communicator.exchange(Track::Halo, sends, receives, 3);
-        communicator.exchange(Track::Halo, nothing, nothing, 4);
-        communicator.synchronize(Track::Halo);
+        communicator.exchange(Stream::Halo, sends, receives, 3);
+        communicator.exchange(Stream::Halo, nothing, nothing, 4);
+        communicator.synchronize(Stream::Halo);
         EXPECT_EQ(own, communicator.rank());
         EXPECT_EQ(arrived, peer);
         EXPECT_THAT(fake_nccl.calls, ElementsAre("send", "send", "receive", "receive"));
-        EXPECT_THAT(backend.waits(), testing::Each(std::pair(Track::Halo, Track::Compute)));
-        EXPECT_TRUE(communicator.poll(Track::Halo));
+        EXPECT_THAT(backend.waits(), testing::Each(std::pair(Stream::Halo, Stream::Compute)));
+        EXPECT_TRUE(communicator.poll(Stream::Halo));
       });
 }
 
@@ -142,7 +143,7 @@ TEST(NcclCommunicator, EqualPiecesAreNativeAndOthersAreNot) {
     over_nccl(
         3,
         [](int) {
-          return std::vector<CollectiveGroup>{{Track::Gradient, {0, 1, 2}}};
+          return std::vector<CollectiveGroup>{{Stream::Gradient, {0, 1, 2}}};
         },
         [&](Communicator& communicator, FakeStreams&) {
           const auto group = communicator.group({0, 1, 2});
@@ -155,14 +156,14 @@ TEST(NcclCommunicator, EqualPiecesAreNativeAndOthersAreNot) {
               mine(static_cast<std::size_t>(counts[rank])), all(total, -1);
           for (std::size_t e = 0; e < total; ++e)
             terms[e] = static_cast<float>(rank + e), expected[e] = static_cast<float>(3 + 3 * e);
-          communicator.reduce_scatter(Track::Gradient, group, terms.data(), mine.data(), counts,
+          communicator.reduce_scatter(Stream::Gradient, group, terms.data(), mine.data(), counts,
                                       DataType::F32);
-          communicator.all_gather(Track::Gradient, group, mine.data(), all.data(), counts,
+          communicator.all_gather(Stream::Gradient, group, mine.data(), all.data(), counts,
                                   DataType::F32);
           EXPECT_EQ(all, expected);
           std::vector<float> in_place(total, -1);
           std::copy(mine.begin(), mine.end(), in_place.begin() + first);
-          communicator.all_gather(Track::Gradient, group, in_place.data() + first, in_place.data(),
+          communicator.all_gather(Stream::Gradient, group, in_place.data() + first, in_place.data(),
                                   counts, DataType::F32);
           EXPECT_EQ(in_place, expected);
           EXPECT_EQ(fake_nccl.calls, calls);
@@ -176,12 +177,12 @@ TEST(NcclCommunicator, CollectivesOfOneNeedNoCommunicator) {
         const auto alone = communicator.group({0});
         const std::vector<std::int64_t> counts{2};
         std::vector<float> input{3, 4}, output(2), gathered(2);
-        communicator.all_reduce(Track::Gradient, alone, input.data(), 2, DataType::F32);
-        communicator.reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts,
+        communicator.all_reduce(Stream::Gradient, alone, input.data(), 2, DataType::F32);
+        communicator.reduce_scatter(Stream::Gradient, alone, input.data(), output.data(), counts,
                                     DataType::F32);
-        communicator.all_gather(Track::Gradient, alone, output.data(), gathered.data(), counts,
+        communicator.all_gather(Stream::Gradient, alone, output.data(), gathered.data(), counts,
                                 DataType::F32);
-        communicator.synchronize(Track::Gradient);
+        communicator.synchronize(Stream::Gradient);
         EXPECT_EQ(gathered, input);
         EXPECT_THAT(fake_nccl.calls, IsEmpty());
       });
@@ -193,18 +194,18 @@ std::pair<std::string, int> failure(const std::function<void()>& disturb, int ex
   over_nccl(
       2,
       [](int) {
-        return std::vector<CollectiveGroup>{{Track::Gradient, {0, 1}}};
+        return std::vector<CollectiveGroup>{{Stream::Gradient, {0, 1}}};
       },
       [&](Communicator& communicator, FakeStreams&) {
         const int peer = 1 - communicator.rank();
         double mine = 0, arrived = 0;
         const Parcel send{peer, &mine, {8}}, receive{peer, &arrived, {8}};
         for (int i = 1; i < exchanges; ++i)
-          communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+          communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
         disturb();
         try {
-          communicator.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 7);
-          communicator.synchronize(Track::Halo);
+          communicator.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 7);
+          communicator.synchronize(Stream::Halo);
         } catch (const CommunicationError& error) {
           if (communicator.rank() == 0) found.first = error.what();
         }
@@ -245,16 +246,16 @@ TEST(NcclCommunicator, LooksAfterReplaysAsAfterCalls) {
       2, [](int) { return std::vector<CollectiveGroup>(); },
       [](Communicator& communicator, FakeStreams&) {
         EXPECT_TRUE(communicator.captured());
-        EXPECT_TRUE(communicator.poll(Track::Compute));
+        EXPECT_TRUE(communicator.poll(Stream::Compute));
         communicator.replayed();
-        EXPECT_FALSE(communicator.poll(Track::Compute));
-        communicator.synchronize(Track::Compute);
-        EXPECT_TRUE(communicator.poll(Track::Compute));
+        EXPECT_FALSE(communicator.poll(Stream::Compute));
+        communicator.synchronize(Stream::Compute);
+        EXPECT_TRUE(communicator.poll(Stream::Compute));
         fake_nccl.streams_hang = true;
         communicator.replayed();
         std::string message;
         try {
-          communicator.synchronize(Track::Compute);
+          communicator.synchronize(Stream::Compute);
         } catch (const CommunicationError& error) {
           message = error.what();
         }
@@ -274,7 +275,7 @@ TEST(NcclCommunicator, AFailureDoesNotWaitForGraphsThatItsCatcherHolds) {
         fake_nccl.aborts->graph_lives = true;
         fake_nccl.streams_hang = true;
         communicator.replayed();
-        EXPECT_THROW(communicator.synchronize(Track::Compute), CommunicationError);
+        EXPECT_THROW(communicator.synchronize(Stream::Compute), CommunicationError);
         EXPECT_EQ(fake_nccl.aborts->ended, 0);
         fake_nccl.aborts->graph_lives = false;
       },
@@ -304,7 +305,7 @@ TEST(NcclCommunicator, TrainingGivesTheNumbersOfTheHost) {
           uniform_plan(network, Decomposition::parse(grid)).layers;
       Execution execution;
       execution.bucket_bytes = {256};
-      execution.concurrent_tracks = concurrent;
+      execution.concurrent_streams = concurrent;
       execution.sharding = concurrent ? 3 : 0;
       const auto groups = [&](int rank) {
         return groups_of(lower(network, decompositions, execution, rank));

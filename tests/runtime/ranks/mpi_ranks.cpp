@@ -53,11 +53,11 @@ TEST(Ranks, ExchangeWithAll) {
     sends.push_back({peer, out[static_cast<std::size_t>(peer)].data(), {4 * (peer + 1)}});
     receives.push_back({peer, in[static_cast<std::size_t>(peer)].data(), {4 * (me + 1)}});
   }
-  for (int round = 0; round < 3; ++round) world->exchange(Track::Halo, sends, receives, 7);
+  for (int round = 0; round < 3; ++round) world->exchange(Stream::Halo, sends, receives, 7);
   for (int peer = 0; peer < ranks; ++peer)
     EXPECT_EQ(in[static_cast<std::size_t>(peer)],
               std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
-  world->exchange(Track::Halo, {}, {}, 7);
+  world->exchange(Stream::Halo, {}, {}, 7);
 }
 
 TEST(Ranks, AMessageOfAnotherSizeIsAnError) {
@@ -66,9 +66,9 @@ TEST(Ranks, AMessageOfAnotherSizeIsAnError) {
   double value = 0;
   const Parcel send{1, &value, {4}}, receive{0, &value, {8}};
   if (world->rank() == 0)
-    world->exchange(Track::Halo, {&send, 1}, {}, 1);
+    world->exchange(Stream::Halo, {&send, 1}, {}, 1);
   else
-    EXPECT_THROW(world->exchange(Track::Halo, {}, {&receive, 1}, 1), CommunicationError);
+    EXPECT_THROW(world->exchange(Stream::Halo, {}, {&receive, 1}, 1), CommunicationError);
 }
 
 TEST(Ranks, AnErrorNamesRankAndCall) {
@@ -76,7 +76,7 @@ TEST(Ranks, AnErrorNamesRankAndCall) {
   float value = 0;
   const Parcel nobody{world->size(), &value, {4}};
   try {
-    world->exchange(Track::Halo, {&nobody, 1}, {}, 1);
+    world->exchange(Stream::Halo, {&nobody, 1}, {}, 1);
     ADD_FAILURE() << "sent to a rank that is not there";
   } catch (const CommunicationError& error) {
     EXPECT_NE(
@@ -92,7 +92,7 @@ TEST(Ranks, OverlappingGroups) {
     const auto group = world->group(ranks);
     EXPECT_EQ(group, world->group(ranks));
     std::vector<double> values{1, static_cast<double>(world->rank()), 5};
-    world->all_reduce(Track::Gradient, group, values.data(), 2, DataType::F64);
+    world->all_reduce(Stream::Gradient, group, values.data(), 2, DataType::F64);
     EXPECT_EQ(values, (std::vector<double>{
                           static_cast<double>(ranks.size()),
                           static_cast<double>(std::accumulate(ranks.begin(), ranks.end(), 0)), 5}));
@@ -109,11 +109,11 @@ void expect_narrow_sums(DataType type) {
                              Narrow(static_cast<float>(me + 1)));
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 3);
   std::vector<Narrow> mine(3), all(values.size());
-  world->reduce_scatter(Track::Compute, group, values.data(), mine.data(), counts, type);
-  world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, type);
-  world->all_reduce(Track::Gradient, group, values.data(), std::ssize(values), type);
-  world->synchronize(Track::Compute);
-  world->synchronize(Track::Gradient);
+  world->reduce_scatter(Stream::Compute, group, values.data(), mine.data(), counts, type);
+  world->all_gather(Stream::Compute, group, mine.data(), all.data(), counts, type);
+  world->all_reduce(Stream::Gradient, group, values.data(), std::ssize(values), type);
+  world->synchronize(Stream::Compute);
+  world->synchronize(Stream::Gradient);
   for (const Narrow& value : all) EXPECT_EQ(float{value}, sum) << name_of(type);
   for (const Narrow& value : values) EXPECT_EQ(float{value}, sum) << name_of(type);
 }
@@ -132,12 +132,12 @@ TEST(Ranks, MessagesAndSumsUnderWay) {
   const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
   const Parcel send{(me + 1) % ranks, sent.data(), bytes},
       receive{(me + ranks - 1) % ranks, received.data(), bytes};
-  world->all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
-  world->exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
-  world->all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
-  while (!world->poll(Track::Halo)) continue;
-  world->synchronize(Track::Gradient);
-  EXPECT_TRUE(world->poll(Track::Gradient));
+  world->all_reduce(Stream::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
+  world->exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 3);
+  world->all_reduce(Stream::Gradient, group, later.data(), std::ssize(later), DataType::F32);
+  while (!world->poll(Stream::Halo)) continue;
+  world->synchronize(Stream::Gradient);
+  EXPECT_TRUE(world->poll(Stream::Gradient));
   EXPECT_EQ(received,
             std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
   EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
@@ -158,12 +158,12 @@ TEST(Ranks, ByWayOfTheHost) {
     const Bytes bytes{static_cast<std::int64_t>(4 * sent.size())};
     const Parcel send{(me + 1) % ranks, sent.data(), bytes},
         receive{(me + ranks - 1) % ranks, received.data(), bytes};
-    staged.all_reduce(Track::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
-    staged.exchange(Track::Halo, {&send, 1}, {&receive, 1}, 3);
+    staged.all_reduce(Stream::Gradient, group, sums.data(), std::ssize(sums), DataType::F32);
+    staged.exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 3);
     sent.assign(sent.size(), -2);  // has been taken over
-    staged.all_reduce(Track::Gradient, group, later.data(), std::ssize(later), DataType::F32);
-    while (!staged.poll(Track::Halo)) continue;
-    staged.synchronize(Track::Gradient);
+    staged.all_reduce(Stream::Gradient, group, later.data(), std::ssize(later), DataType::F32);
+    while (!staged.poll(Stream::Halo)) continue;
+    staged.synchronize(Stream::Gradient);
     EXPECT_EQ(received,
               std::vector<float>(received.size(), static_cast<float>((me + ranks - 1) % ranks)));
     EXPECT_EQ(sums, std::vector<float>(sums.size(), static_cast<float>(ranks)));
@@ -186,14 +186,14 @@ TEST(Ranks, UnevenPieces) {
   std::iota(input.begin(), input.end(), static_cast<float>(world->rank()));
   for (std::size_t e = 0; e < expected.size(); ++e)
     expected[e] = static_cast<float>(sum_of_ranks + static_cast<int>(e) * world->size());
-  world->reduce_scatter(Track::Compute, group, input.data(), mine.data(), counts, DataType::F32);
+  world->reduce_scatter(Stream::Compute, group, input.data(), mine.data(), counts, DataType::F32);
   EXPECT_EQ(mine,
             std::vector<float>(expected.begin() + first, expected.begin() + first + world->rank()));
-  world->all_gather(Track::Compute, group, mine.data(), all.data(), counts, DataType::F32);
+  world->all_gather(Stream::Compute, group, mine.data(), all.data(), counts, DataType::F32);
   EXPECT_EQ(all, expected);
   std::vector<float> in_place(all.size(), -1);
   std::copy(mine.begin(), mine.end(), in_place.begin() + first);
-  world->all_gather(Track::Compute, group, in_place.data() + first, in_place.data(), counts,
+  world->all_gather(Stream::Compute, group, in_place.data() + first, in_place.data(), counts,
                     DataType::F32);
   EXPECT_EQ(in_place, expected);
 }
@@ -202,12 +202,13 @@ TEST(Ranks, AGroupOfOneCopies) {
   const auto alone = world->group({world->rank()});
   const std::vector<std::int64_t> counts{2};
   std::vector<std::int32_t> input{3, 4}, output{0, 0}, gathered{0, 0};
-  world->all_reduce(Track::Gradient, alone, input.data(), 2, DataType::I32);
-  world->reduce_scatter(Track::Gradient, alone, input.data(), output.data(), counts, DataType::I32);
-  world->all_gather(Track::Gradient, alone, input.data(), gathered.data(), counts, DataType::I32);
+  world->all_reduce(Stream::Gradient, alone, input.data(), 2, DataType::I32);
+  world->reduce_scatter(Stream::Gradient, alone, input.data(), output.data(), counts,
+                        DataType::I32);
+  world->all_gather(Stream::Gradient, alone, input.data(), gathered.data(), counts, DataType::I32);
   EXPECT_EQ(output, input);
   EXPECT_EQ(gathered, input);
-  world->all_gather(Track::Gradient, alone, gathered.data(), gathered.data(), counts,
+  world->all_gather(Stream::Gradient, alone, gathered.data(), gathered.data(), counts,
                     DataType::I32);
   EXPECT_EQ(gathered, input);
 }

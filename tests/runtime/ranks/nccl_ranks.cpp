@@ -49,8 +49,8 @@ TEST(NcclRanks, ExchangeWithAll) {
     sends.push_back({peer, out.back()->at(), out.back()->bytes()});
     receives.push_back({peer, in.back()->at(), in.back()->bytes()});
   }
-  for (int round = 0; round < 3; ++round) world->exchange(Track::Halo, sends, receives, 7);
-  world->synchronize(Track::Halo);
+  for (int round = 0; round < 3; ++round) world->exchange(Stream::Halo, sends, receives, 7);
+  world->synchronize(Stream::Halo);
   for (int peer = 0; peer < ranks; ++peer)
     EXPECT_EQ(in[static_cast<std::size_t>(peer)]->get(),
               std::vector<std::int32_t>(static_cast<std::size_t>(me + 1), 100 * peer + me));
@@ -59,8 +59,8 @@ TEST(NcclRanks, ExchangeWithAll) {
 TEST(NcclRanks, SumsOfOverlappingGroups) {
   for (const auto& ranks : {all_ranks(), every_other_rank()}) {
     OnDevice<float> values(*device, {1, static_cast<float>(world->rank()), 5});
-    world->all_reduce(Track::Gradient, world->group(ranks), values.at(), 2, DataType::F32);
-    world->synchronize(Track::Gradient);
+    world->all_reduce(Stream::Gradient, world->group(ranks), values.at(), 2, DataType::F32);
+    world->synchronize(Stream::Gradient);
     EXPECT_EQ(values.get(),
               (std::vector<float>{
                   static_cast<float>(ranks.size()),
@@ -83,11 +83,11 @@ void reduce_and_gather(const std::vector<std::int64_t>& counts) {
   const auto own = static_cast<std::size_t>(counts[me]);
   OnDevice<float> input(*device, terms), mine(*device, std::vector<float>(own + 1, -1)),
       all(*device, std::vector<float>(total, -1));
-  world->reduce_scatter(Track::Gradient, group, input.at(), mine.at(), counts, DataType::F32);
-  world->all_gather(Track::Gradient, group, mine.at(), all.at(), counts, DataType::F32);
-  world->all_gather(Track::Gradient, group, all.at(first), all.at(), counts,
+  world->reduce_scatter(Stream::Gradient, group, input.at(), mine.at(), counts, DataType::F32);
+  world->all_gather(Stream::Gradient, group, mine.at(), all.at(), counts, DataType::F32);
+  world->all_gather(Stream::Gradient, group, all.at(first), all.at(), counts,
                     DataType::F32);  // in place
-  world->synchronize(Track::Gradient);
+  world->synchronize(Stream::Gradient);
   EXPECT_EQ(all.get(), expected);
   EXPECT_EQ(mine.get().back(), -1);
 }
@@ -100,17 +100,17 @@ TEST(NcclRanks, ReplayWhatWasCaptured) {
   const Parcel send{next, values.at(), values.bytes()},
       receive{previous, passed.at(), passed.bytes()};
   const auto verbs = [&] {
-    world->all_reduce(Track::Gradient, all, values.at(), 2, DataType::F32);
-    device->wait(Track::Compute, device->record(Track::Gradient));
-    world->exchange(Track::Halo, {&send, 1}, {&receive, 1}, 1);
+    world->all_reduce(Stream::Gradient, all, values.at(), 2, DataType::F32);
+    device->wait(Stream::Compute, device->record(Stream::Gradient));
+    world->exchange(Stream::Halo, {&send, 1}, {&receive, 1}, 1);
   };
   verbs();  // connects
-  for (const Track track : {Track::Gradient, Track::Halo}) world->synchronize(track);
+  for (const Stream stream : {Stream::Gradient, Stream::Halo}) world->synchronize(stream);
   const auto work = device->capture(verbs);
   for (int i = 0; i < 2; ++i) {
     device->replay(*work);
     world->replayed();
-    world->synchronize(Track::Compute);
+    world->synchronize(Stream::Compute);
   }
   const auto factor = static_cast<float>(ranks * ranks * ranks);  // the first time, and two replays
   EXPECT_EQ(values.get(), (std::vector<float>{factor, 2 * factor}));
@@ -130,14 +130,14 @@ TEST(NcclRanks, UnevenPieces) {
 int run_rank() {
   const auto bootstrap = make_process_communicator();
   const int rank = bootstrap->rank();
-  const auto seats = gather_seats(this_seat(cuda_devices()), *bootstrap);
-  if (share_devices(seats)) prepare_shared_device(rank, on_one_node(seats));
-  use_cuda_device(choose_devices(seats)[static_cast<std::size_t>(rank)]);
+  const auto assignments = gather_assignments(this_assignment(cuda_devices()), *bootstrap);
+  if (share_devices(assignments)) prepare_shared_device(rank, on_one_node(assignments));
+  use_cuda_device(choose_devices(assignments)[static_cast<std::size_t>(rank)]);
   const auto backend = make_cuda_backend(false);
   world = bootstrap.get();
   device = backend.get();
-  std::vector<CollectiveGroup> groups{{Track::Gradient, all_ranks()}};
-  if (every_other_rank() != all_ranks()) groups.push_back({Track::Gradient, every_other_rank()});
+  std::vector<CollectiveGroup> groups{{Stream::Gradient, all_ranks()}};
+  if (every_other_rank() != all_ranks()) groups.push_back({Stream::Gradient, every_other_rank()});
   const auto communicator = make_nccl_communicator(*bootstrap, *backend, groups, {.timeout = {60}});
   world = communicator.get();
   return RUN_ALL_TESTS();

@@ -20,7 +20,7 @@ class FusionFold : public PassSink {
         schedule_(site.network, site.execution, site.infers),
         recomputation_(recomputation),
         machine_(machine),
-        recomputed_(recomputation.remade(site.fusion.last())),
+        recomputed_(recomputation.recomputed(site.fusion.last())),
         output_is_counted_(output_is_counted),
         pieces_(pieces) {}
 
@@ -112,7 +112,7 @@ class FusionFold : public PassSink {
         .type = type,
         .bytes = bytes,
         .dims = dims_of(body),
-        .gradient = body.track == Track::Gradient && body.op != Collective::AllGather};
+        .gradient = body.stream == Stream::Gradient && body.op != Collective::AllGather};
     if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
     collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
     if (is_of_bucket(body.from)) {  // travels in buckets that several layers share
@@ -261,7 +261,7 @@ class FusionFold : public PassSink {
                narrow = schedule_.converts() && site_.of_head().weights;
     for (const Phase phase : {Phase::Forward, Phase::Backward}) {
       phase_ = phase;
-      if (come_and_go) schedule_.gather(bucket_, head, Track::Halo, *this);
+      if (come_and_go) schedule_.gather(bucket_, head, Stream::Halo, *this);
       const bool converts = phase == Phase::Forward || (come_and_go && reads_weights_backward_);
       if (narrow && converts) schedule_.convert(bucket_, head, *this);
     }
@@ -309,8 +309,8 @@ class FusionFold : public PassSink {
 
 }  // namespace
 
-BlockModel::BlockModel(const Network& network, const Block& block, const Execution& execution,
-                       const MachineProfile& machine)
+ClosedFormBlockCost::ClosedFormBlockCost(const Network& network, const Block& block,
+                                         const Execution& execution, const MachineProfile& machine)
     : network_(network),
       block_(block),
       execution_(execution),
@@ -320,7 +320,7 @@ BlockModel::BlockModel(const Network& network, const Block& block, const Executi
     counted_.push_back(kept_by_consumers(network, recomputation_, layer));
 }
 
-BlockPieces BlockModel::pieces(const Decomposition& root, int rank) const {
+BlockPieces ClosedFormBlockCost::pieces(const Decomposition& root, int rank) const {
   BlockPieces pieces;
   const std::vector<Decomposition> decompositions = spread(network_, block_, root);
   const auto place = [&](LayerIndex layer) {

@@ -40,16 +40,16 @@ struct BlockCollective {
 struct BlockPieces {
   Seconds forward{}, backward{}, update{};  ///< kernels
   Tier tier = Tier::Measured;
-  std::int64_t ops = 0;       ///< all of them, collectives included
+  std::int64_t ops = 0;         ///< all of them, collectives included
   Bytes persistent{}, saved{};  ///< as of LayerCost
   std::vector<BlockCollective> collectives;
 };
 
-class BlockModel {
+class ClosedFormBlockCost {
  public:
   /// All must outlive this.
-  BlockModel(const Network& network, const Block& block, const Execution& execution,
-             const MachineProfile& machine);
+  ClosedFormBlockCost(const Network& network, const Block& block, const Execution& execution,
+                      const MachineProfile& machine);
 
   /// Of one rank of the decomposition's grid; the first has the longest blocks. Requires that the
   /// decomposition is legal. Safe to call from several threads.

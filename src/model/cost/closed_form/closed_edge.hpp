@@ -22,7 +22,7 @@ class ClosedEdge {
 
   /// Seconds between two candidates.
   double cost(int home_candidate, int wanted_candidate) const;
-  /// As WideTable::through; `forward`: this end is home.
+  /// As LargeTable::through; `forward`: this end is home.
   std::vector<double> through(bool forward, std::span<const double> costs,
                               std::span<const double> limits) const;
   /// No more than that: as if digits were always placed as is best.

@@ -12,10 +12,10 @@ namespace stratplan {
 namespace {
 
 /// Any grid that has all dimensions: what each of them does shows.
-Decomposition probe(Landing landing) {
+Decomposition probe(OutputLayout output_layout) {
   ProcessGrid::Factors two;
   two.fill(2);
-  return {ProcessGrid({two}), landing};
+  return {ProcessGrid({two}), output_layout};
 }
 
 /// Dimensions that have become R on the way to the layer split nothing.
@@ -96,15 +96,15 @@ void ClosedTable::find_edges() {
 
 void ClosedTable::fill(int block_class) {
   const Block& block = classes_[at(block_class)].block;
-  const BlockModel model(network_, block, execution_, machine_);
+  const ClosedFormBlockCost model(network_, block, execution_, machine_);
   const bool lands = network_.layer(block.root()).mixes_channels();
-  for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+  for (const OutputLayout output_layout : {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
     Filling filling(space_);
     for (std::size_t totals = 0; totals < filling.pieces.size(); ++totals) {
-      if (landing == Landing::AllReduce &&
+      if (output_layout == OutputLayout::AllReduce &&
           !(lands && space_.totals()[totals][static_cast<std::size_t>(Dim::C)] > 1))
         continue;
-      const Decomposition root{flat_[totals], landing};
+      const Decomposition root{flat_[totals], output_layout};
       if (check(network_, block, root)) {
         filling.rejections += grids_of_totals_[totals].size();
       } else {
@@ -112,7 +112,7 @@ void ClosedTable::fill(int block_class) {
         price(filling, totals);
       }
     }
-    add_candidates(classes_[at(block_class)], landing, filling);
+    add_candidates(classes_[at(block_class)], output_layout, filling);
   }
 }
 
@@ -120,7 +120,7 @@ void ClosedTable::price(Filling& filling, std::size_t totals) {
   const BlockPieces& pieces = *filling.pieces[totals];
   const std::vector<std::size_t>& grids = grids_of_totals_[totals];
   const double kernels = (pieces.forward + pieces.backward + pieces.update).value +
-                         machine_.step_overhead.median.value * static_cast<double>(pieces.steps);
+                         machine_.step_overhead.median.value * static_cast<double>(pieces.ops);
   for (const std::size_t grid : grids) filling.critical[grid] = kernels;
   for (const BlockCollective& collective : pieces.collectives) {
     std::vector<double>& sum = collective.gradient ? filling.reduction : filling.critical;
@@ -148,8 +148,9 @@ void ClosedTable::price(Filling& filling, std::size_t totals) {
   }
 }
 
-void ClosedTable::add_candidates(Class& filled, Landing landing, const Filling& filling) {
-  std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(landing)];
+void ClosedTable::add_candidates(Class& filled, OutputLayout output_layout,
+                                 const Filling& filling) {
+  std::vector<int>& candidate_of = filled.candidate_of[static_cast<std::size_t>(output_layout)];
   candidate_of.assign(space_.size(), -1);
   filled.rejections += filling.rejections;
   for (std::size_t grid = 0; grid < space_.size(); ++grid) {
@@ -157,7 +158,7 @@ void ClosedTable::add_candidates(Class& filled, Landing landing, const Filling& 
     if (!pieces) continue;
     candidate_of[grid] = static_cast<int>(filled.grid.size());
     filled.grid.push_back(static_cast<int>(grid));
-    filled.landing.push_back(landing);
+    filled.output_layout.push_back(output_layout);
     filled.critical.push_back(static_cast<float>(filling.critical[grid]));
     filled.reduction.push_back(static_cast<float>(filling.reduction[grid]));
     filled.hideable.push_back(static_cast<float>(pieces->backward.value));
@@ -223,15 +224,15 @@ std::string ClosedTable::node_name(int node) const {
 }
 
 Decomposition ClosedTable::decomposition_in(const Class& of, int candidate) const {
-  return {space_.grid(at(of.grid[at(candidate)])), of.landing[at(candidate)]};
+  return {space_.grid(at(of.grid[at(candidate)])), of.output_layout[at(candidate)]};
 }
 
 Decomposition ClosedTable::decomposition(int node, int candidate) const {
   return decomposition_in(class_of(node), candidate);
 }
 
-std::optional<int> ClosedTable::find(int node, std::size_t grid, Landing landing) const {
-  const int candidate = class_of(node).candidate_of[static_cast<std::size_t>(landing)][grid];
+std::optional<int> ClosedTable::find(int node, std::size_t grid, OutputLayout output_layout) const {
+  const int candidate = class_of(node).candidate_of[static_cast<std::size_t>(output_layout)][grid];
   return candidate < 0 ? std::nullopt : std::optional(candidate);
 }
 
@@ -257,9 +258,9 @@ void ClosedTable::fill_edges() {
   in_parallel(edge_classes_.size(), [&](std::size_t index) {
     EdgeClass& edge = edge_classes_[index];
     const Decomposition from = spread(network_, classes_[at(edge.from_class)].block,
-                                      probe(Landing::ReduceScatter))[edge.from_place],
+                                      probe(OutputLayout::ReduceScatter))[edge.from_place],
                         to = spread(network_, classes_[at(edge.to_class)].block,
-                                    probe(Landing::ReduceScatter))[edge.to_place];
+                                    probe(OutputLayout::ReduceScatter))[edge.to_place];
     const Distribution home = distribute(network_.layer(edge.producer), from).home;
     const Needed needed = distribute(network_.layer(edge.consumer), to).inputs[edge.input];
     std::vector<AxisReading> readings;
@@ -272,20 +273,20 @@ void ClosedTable::fill_edges() {
 
 ClosedEdge::Side ClosedTable::side_of(const EdgeClass& edge, bool to) {
   const Class& of = classes_[at(to ? edge.to_class : edge.from_class)];
-  EndSpace::SplitByLanding splits;
-  for (const Landing landing : {Landing::ReduceScatter, Landing::AllReduce}) {
+  EndSpace::SplitByOutputLayout splits;
+  for (const OutputLayout output_layout : {OutputLayout::ReduceScatter, OutputLayout::AllReduce}) {
     const Decomposition decomposition =
-        spread(network_, of.block, probe(landing))[to ? edge.to_place : edge.from_place];
+        spread(network_, of.block, probe(output_layout))[to ? edge.to_place : edge.from_place];
     const LayerDistributions made =
         distribute(network_.layer(to ? edge.consumer : edge.producer), decomposition);
-    splits[static_cast<std::size_t>(landing)] =
+    splits[static_cast<std::size_t>(output_layout)] =
         split_of(to ? made.inputs[edge.input].iteration : made.home, decomposition.grid, to);
   }
   const EndSpace::Ends& ends = ends_.ends(splits);
   ClosedEdge::Side side{{}, ends.ends, ends.kinds};
   for (std::size_t candidate = 0; candidate < of.grid.size(); ++candidate)
-    side.end_of.push_back(
-        ends.of_grid[static_cast<std::size_t>(of.landing[candidate])][at(of.grid[candidate])]);
+    side.end_of.push_back(ends.of_grid[static_cast<std::size_t>(of.output_layout[candidate])]
+                                      [at(of.grid[candidate])]);
   return side;
 }
 

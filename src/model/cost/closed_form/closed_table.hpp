@@ -29,7 +29,7 @@ struct Objective {
   double seconds_per_byte = 0;  ///< price of memory
 };
 
-class ClosedTable final : public WideTable {
+class ClosedTable final : public LargeTable {
  public:
   /// All but `space` must outlive this.
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
@@ -59,7 +59,7 @@ class ClosedTable final : public WideTable {
 
   Decomposition decomposition(int node, int candidate) const;
   /// The candidate with this grid of the space.
-  std::optional<int> find(int node, std::size_t grid, Landing landing) const;
+  std::optional<int> find(int node, std::size_t grid, OutputLayout output_layout) const;
   std::size_t candidates() const;  ///< of all nodes
   std::size_t rejections() const;
   /// By node: the time if the backlog that is waited for began there.
@@ -76,7 +76,7 @@ class ClosedTable final : public WideTable {
   struct Class {
     Block block;                                   ///< the first of its kind
     std::vector<int> grid;                         ///< by candidate: index in the space
-    std::vector<Landing> landing;                  ///< by candidate
+    std::vector<OutputLayout> output_layout;       ///< by candidate
     std::array<std::vector<int>, 2> candidate_of;  ///< by landing and grid; -1: illegal
     std::vector<float> critical, reduction, hideable;
     std::vector<std::int64_t> memory;
@@ -116,7 +116,7 @@ class ClosedTable final : public WideTable {
     std::size_t rejections = 0;
   };
   void price(Filling& filling, std::size_t totals);
-  void add_candidates(Class& filled, Landing landing, const Filling& filling);
+  void add_candidates(Class& filled, OutputLayout output_layout, const Filling& filling);
 
   const Network& network_;
   const std::vector<Block>& blocks_;

@@ -27,7 +27,8 @@ class Reading {
  public:
   Reading(const std::vector<Interval>& asking, const std::vector<Interval>& answering, bool alike)
       : asking_(asking), answering_(answering) {
-    for (const std::int64_t place : telling_places(alike)) places_.push_back({place, at(place)});
+    for (const std::int64_t place : representative_places(alike))
+      places_.push_back({place, at(place)});
     for (const auto& [number, place] : places_) {
       own_ = std::max(own_, place.own);
       own_apart_ = std::max(own_apart_, place.own_apart);
@@ -98,7 +99,7 @@ class Reading {
   }
 
   /// All, or a few that stand for all where blocks are alike but for those at the ends.
-  std::vector<std::int64_t> telling_places(bool alike) const {
+  std::vector<std::int64_t> representative_places(bool alike) const {
     const auto parts = std::ssize(asking_);
     const std::int64_t many = within_one(), middle = parts / 2 / many * many;
     std::vector<std::int64_t> some;

@@ -39,17 +39,17 @@ std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid,
   return {kind, end};
 }
 
-const EndSpace::Ends& EndSpace::ends(const SplitByLanding& splits) {
+const EndSpace::Ends& EndSpace::ends(const SplitByOutputLayout& splits) {
   for (const auto& [known, ends] : ends_)
     if (known == splits) return *ends;
   Ends& made = *ends_.emplace_back(splits, std::make_unique<Ends>()).second;
   std::map<Kind, std::uint16_t> kinds;
   std::map<End, int> known;
-  for (std::size_t landing = 0; landing < splits.size(); ++landing) {
-    std::vector<int>& of_grid = made.of_grid[landing];
-    if (landing > 0 && splits[landing] == splits[0]) of_grid = made.of_grid[0];
+  for (std::size_t output_layout = 0; output_layout < splits.size(); ++output_layout) {
+    std::vector<int>& of_grid = made.of_grid[output_layout];
+    if (output_layout > 0 && splits[output_layout] == splits[0]) of_grid = made.of_grid[0];
     for (std::size_t grid = of_grid.size(); grid < space_.size(); ++grid) {
-      auto [kind, end] = end_on(grid, splits[landing]);
+      auto [kind, end] = end_on(grid, splits[output_layout]);
       const auto [of_kind, new_kind] =
           kinds.try_emplace(kind, static_cast<std::uint16_t>(made.kinds.size()));
       if (new_kind) made.kinds.push_back(kind);

@@ -40,9 +40,9 @@ class EndSpace {
     std::vector<End> ends;
     std::vector<Kind> kinds;
   };
-  using SplitByLanding = std::array<TensorSplit, 2>;
+  using SplitByOutputLayout = std::array<TensorSplit, 2>;
   /// To be asked for before meet_all(). Of both landings together: what splits alike is one.
-  const Ends& ends(const SplitByLanding& splits);
+  const Ends& ends(const SplitByOutputLayout& splits);
   void meet_all();
   /// Of an axis's digits at one end with all at the other: indices of meetings().
   const std::uint16_t* met_by_home(std::size_t axis, int digits) const {
@@ -60,7 +60,7 @@ class EndSpace {
     return pools_[axis].best_row(pools_[axis].best_by_wanted, digits);
   }
   std::size_t place_of_parts(std::size_t axis, int parts) const;
-  /// Ways to split an axis: one for each value of End::digits.
+  /// Transports to split an axis: one for each value of End::digits.
   int ways(std::size_t axis) const { return static_cast<int>(pools_[axis].digits.size()); }
   int parts(std::size_t axis, int digits) const {
     return pools_[axis].digits[static_cast<std::size_t>(digits)].parts();
@@ -71,7 +71,7 @@ class EndSpace {
  private:
   int number_of(std::size_t axis, AxisDigits digits);
   std::pair<Kind, End> end_on(std::size_t grid, const TensorSplit& split);
-  /// Ways to split an axis.
+  /// Transports to split an axis.
   struct Pool {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
@@ -91,7 +91,7 @@ class EndSpace {
   std::array<Pool, axis_count> pools_;
   std::vector<Meeting> meetings_;
   std::map<Meeting, std::uint16_t> number_of_meeting_;
-  std::vector<std::pair<SplitByLanding, std::unique_ptr<Ends>>> ends_;
+  std::vector<std::pair<SplitByOutputLayout, std::unique_ptr<Ends>>> ends_;
 };
 
 }  // namespace stratplan

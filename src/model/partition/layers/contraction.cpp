@@ -55,8 +55,8 @@ Distribution weights_distribution(const Layer& layer, const ProcessGrid& grid) {
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition) {
   const ProcessGrid& grid = decomposition.grid;
   const bool mixes = layer.mixes_channels(),
-             reduces_all = mixes && decomposition.landing == Landing::AllReduce;
-  const DimList landed = reduces_all ? DimList{Dim::F} : DimList{Dim::F, Dim::C};
+             reduces_all = mixes && decomposition.output_layout == OutputLayout::AllReduce;
+  const DimList reduced = reduces_all ? DimList{Dim::F} : DimList{Dim::F, Dim::C};
   Shape work = layer.output;
   work[Axis::C] = layer.input[Axis::C];
   Distribution iteration =
@@ -66,11 +66,11 @@ LayerDistributions distribute(const Layer& layer, const Decomposition& decomposi
         layer.input[Axis::C] / layer.groups();
   LayerDistributions made;
   made.inputs = needed_inputs(layer, iteration);
-  made.raw = split(layer.output, grid, mixes ? DimList{Dim::F} : landed, Role::Redundant);
+  made.raw = split(layer.output, grid, mixes ? DimList{Dim::F} : reduced, Role::Redundant);
   if (mixes) set_roles(made.raw, {Dim::C}, Role::Partial);
-  made.home = split(layer.output, grid, landed, Role::Redundant);
+  made.home = split(layer.output, grid, reduced, Role::Redundant);
   made.weights = weights_distribution(layer, grid);
-  if (layer.bias()) made.channels = channel_distribution(layer, grid, landed);
+  if (layer.bias()) made.channels = channel_distribution(layer, grid, reduced);
   if (layer.bias() && reduces_all) set_roles(*made.channels, {Dim::C}, Role::Redundant);
   return made;
 }
@@ -80,7 +80,7 @@ enum Tensors { Partial, Packed, Gathered, PartialGradient };
 /// The sum over the C ranks lands as a reduce-scatter, each with channels of its own.
 bool scatters(const Site& site) {
   return !site.of_head().raw.dims_with(Role::Partial).empty() &&
-         site.decomposition.landing == Landing::ReduceScatter;
+         site.decomposition.output_layout == OutputLayout::ReduceScatter;
 }
 
 /// Each rank has one term of each output: sums of those of the C ranks.
@@ -150,7 +150,7 @@ Use backward_bias(const Site& site, PassSink& passes) {
 
 /// The gradient of each rank's terms from that of the landed sum: the dual of reduce-scatter is
 /// all-gather; after an all-reduce it is complete.
-Use gather_landed(const Site& site, const Use& gradient, PassSink& passes) {
+Use gather_reduced(const Site& site, const Use& gradient, PassSink& passes) {
   if (!scatters(site)) return gradient;
   const Region raw = site.of_head().raw.owned(site.rank);
   passes.declare(site.tensor(Gathered), {"gathered", TensorClass::Message, flat(raw.elements())});
@@ -167,7 +167,7 @@ Use gather_landed(const Site& site, const Use& gradient, PassSink& passes) {
 /// Backward data first: its transfers are under way while backward filter runs.
 void backward(const Site& site, PassSink& passes) {
   const bool transposed = site.head().kind == LayerKind::TransposedConvolution;
-  const Use raw = gather_landed(site, backward_bias(site, passes), passes);
+  const Use raw = gather_reduced(site, backward_bias(site, passes), passes);
   if (!site.reads_data()) {
     passes.add(site.run(site.kernel(transposed ? ConvolutionForward : ConvolutionBackwardData),
                         {raw, site.of(Use::Role::ConvertedWeights)}, {site.input_gradient()}));

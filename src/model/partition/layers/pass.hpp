@@ -99,7 +99,7 @@ struct CollectivePass {
   /// are such tensors themselves, of equal parts.
   const Distribution* parts = nullptr;
   Use packed{};
-  Track track = Track::Halo;
+  Stream stream = Stream::Halo;
 };
 
 /// The gradient of an input goes back to whoever made that.

@@ -74,10 +74,10 @@ Program lower_with(Lowering& lowering, const Network& network,
     for (const LayerIndex index : backward) lowering.layer_backward(index);
   }
   lowering.update();
-  lowering.program.concurrent_tracks = execution.concurrent_tracks;
+  lowering.program.concurrent_streams = execution.concurrent_streams;
   lowering.program.implementations = execution.implementations;
   plan_buffers(lowering.program);
-  take_ways(lowering.program, execution.ways);
+  choose_transports(lowering.program, execution.transports);
   return std::move(lowering.program);
 }
 
@@ -99,7 +99,7 @@ Program lower_inference(const Network& network, const LayerDecompositions& decom
     lowering.layer_forward(*index);
   }
   plan_buffers(lowering.program);
-  take_ways(lowering.program, execution.ways);
+  choose_transports(lowering.program, execution.transports);
   return std::move(lowering.program);
 }
 
@@ -124,7 +124,7 @@ Program lower_fusion(const Network& network, const Fusion& fusion, const Decompo
                                                 last.distributions.home.owned(last.rank),
                                                 fusion.last())};
     lowering.begin_backward();
-    if (lowering.recomputation().remade(fusion.last())) lowering.make_again(fusion.head);
+    if (lowering.recomputation().recomputed(fusion.last())) lowering.make_again(fusion.head);
     for (auto index = layers.rbegin(); index != layers.rend(); ++index)
       lowering.layer_backward(*index);
   }

@@ -50,10 +50,10 @@ class Lowering : public PassSink {
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< of the fusion that it is in
     Fusion fusion;                        ///< of a head
-    Slabs slabs;                          ///< with an interior: it is computed in these
+    InteriorSplit split;                  ///< with an interior: it is computed in these
     std::vector<std::pair<Region, BufferId>>
         arriving;  ///< of what it needs: what is still on its way, and into which buffers
-    bool made_again = false;              ///< the output, in this backward phase
+    bool recomputed = false;              ///< the output, in this backward phase
     std::set<std::size_t> brought_again;  ///< which inputs
   };
 
@@ -120,11 +120,11 @@ class Lowering : public PassSink {
     std::vector<std::size_t> parameters{};  ///< in the order of their slices
   };
 
-  Op& add_op(LayerIndex layer, Track track, std::vector<BufferId> reads,
-                 std::vector<BufferId> writes);
+  Op& add_op(LayerIndex layer, Stream stream, std::vector<BufferId> reads,
+             std::vector<BufferId> writes);
   void add_kernel(LayerIndex layer, Kernel kernel, std::vector<BufferId> reads,
                   std::vector<BufferId> writes);
-  void add_collective(LayerIndex layer, Track track, CollectiveOp collective, BufferId read,
+  void add_collective(LayerIndex layer, Stream stream, CollectiveOp collective, BufferId read,
                       BufferId written);
   void add_exchange(LayerIndex producer, LayerIndex consumer, int tag, std::vector<Message> sends,
                     std::vector<Message> receives);
@@ -137,7 +137,7 @@ class Lowering : public PassSink {
   std::vector<Message> send_all(const std::string& name, LayerIndex layer, BufferId from,
                                 const std::vector<Transfer>& sends);
   enum class Way : int { Forward, Adjoint, Again };
-  int tag(LayerIndex consumer, std::size_t input, Way way) const;
+  int tag(LayerIndex consumer, std::size_t input, Way transport) const;
 
   Site site_of(LayerIndex head) const;
   bool happens(Occasion occasion) const;
@@ -156,8 +156,8 @@ class Lowering : public PassSink {
   std::vector<int> ranks_of(LayerIndex layer, const CollectivePass& pass) const;
   void contract(LayerIndex layer, const Kernel& kernel, const std::vector<BufferId>& reads,
                 BufferId output);
-  void contract(LayerIndex layer, const Slab& slab, Kernel kernel, std::vector<BufferId> reads,
-                BufferId output);
+  void contract(LayerIndex layer, const SplitPiece& piece, Kernel kernel,
+                std::vector<BufferId> reads, BufferId output);
   BufferId gradient_of_output(LayerIndex layer);
   void make_ready_for_backward(LayerIndex head);
   std::vector<ParameterSlice> slices_of(LayerIndex layer) const;

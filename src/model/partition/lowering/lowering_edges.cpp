@@ -10,11 +10,11 @@ bool Lowering::reads_input_layer(LayerIndex index, std::size_t input) const {
   return layer(layer(index).inputs[input]).kind == LayerKind::Input;
 }
 
-int Lowering::tag(LayerIndex consumer, std::size_t input, Way way) const {
+int Lowering::tag(LayerIndex consumer, std::size_t input, Way transport) const {
   int edge = static_cast<int>(input);
   for (LayerIndex before = 0; before < consumer; ++before)
     edge += static_cast<int>(layer(before).inputs.size());
-  return 3 * edge + static_cast<int>(way);
+  return 3 * edge + static_cast<int>(transport);
 }
 
 /// One message per transfer to another rank, packed unless it is the whole of `from`.
@@ -49,8 +49,8 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
   producer_ = producer;
   const State& from = state(producer);
   const bool again = phase_ == Phase::Backward;
-  const bool in_slabs = !again && layer(consumer).kind == LayerKind::Convolution &&
-                        execution_.slabs.contains(layer(consumer).name);
+  const bool is_split = !again && layer(consumer).kind == LayerKind::Convolution &&
+                        execution_.overlapped_halos.contains(layer(consumer).name);
   const TransferList list = enumerate(from.distributions.home, needed, program.rank);
   std::vector<Message> receives;
   std::vector<std::pair<Region, BufferId>> parts;  ///< of what is needed, and where they are
@@ -79,11 +79,11 @@ void Lowering::edge_forward(LayerIndex producer, LayerIndex consumer, std::size_
       program.buffer(to.needed[input]).tensor_class = TensorClass::Activation;
   } else {
     to.needed[input] = add_buffer(name, TensorClass::Activation, region, consumer);
-    if (in_slabs)
-      to.slabs = slabs_of(from.distributions.home, needed, to.distributions.raw.owned(to.rank),
-                          program.rank);
+    if (is_split)
+      to.split = interior_split(from.distributions.home, needed,
+                                to.distributions.raw.owned(to.rank), program.rank);
     for (const auto& [part, buffer] : parts) {
-      if (buffer != from.home && !to.slabs.interior.empty()) {
+      if (buffer != from.home && !to.split.interior.empty()) {
         to.arriving.emplace_back(part, buffer);
       } else {
         copy(consumer, buffer, to.needed[input], part, false);

@@ -16,24 +16,24 @@ void Lowering::unpack_arrived(LayerIndex index) {
 /// The kernel that makes a contraction's output; in slabs, once for each.
 void Lowering::contract(LayerIndex index, const Kernel& kernel, const std::vector<BufferId>& reads,
                         BufferId output) {
-  const Slabs& slabs = state(index).slabs;
-  if (slabs.interior.empty()) return add_kernel(index, kernel, reads, {output});
-  for (const Slab& slab : slabs.interior) contract(index, slab, kernel, reads, output);
+  const InteriorSplit& split = state(index).split;
+  if (split.interior.empty()) return add_kernel(index, kernel, reads, {output});
+  for (const SplitPiece& piece : split.interior) contract(index, piece, kernel, reads, output);
   unpack_arrived(index);
-  for (const Slab& slab : slabs.boundary) contract(index, slab, kernel, reads, output);
+  for (const SplitPiece& piece : split.boundary) contract(index, piece, kernel, reads, output);
 }
 
-void Lowering::contract(LayerIndex index, const Slab& slab, Kernel kernel,
+void Lowering::contract(LayerIndex index, const SplitPiece& piece, Kernel kernel,
                         std::vector<BufferId> reads, BufferId output) {
   const auto slice = [&](BufferId of, const Region& region) {
     const Buffer& all = program.buffer(of);
     return add_slice(of, elements_before(region, all.region), all.name, region, index);
   };
-  kernel.x = slab.input.shape();
-  kernel.y = slab.output.shape();
-  kernel.windows()[static_cast<std::size_t>(spatial_index(state(index).slabs.axis))] = slab.window;
-  reads.front() = slice(reads.front(), slab.input);
-  const BufferId written = slice(output, slab.output);
+  kernel.x = piece.input.shape();
+  kernel.y = piece.output.shape();
+  kernel.windows()[static_cast<std::size_t>(spatial_index(state(index).split.axis))] = piece.window;
+  reads.front() = slice(reads.front(), piece.input);
+  const BufferId written = slice(output, piece.output);
   add_kernel(index, std::move(kernel), std::move(reads), {written});
 }
 

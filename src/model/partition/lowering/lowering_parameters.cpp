@@ -258,7 +258,7 @@ BufferId Lowering::value_of(std::size_t p) {
   placed.value = add_flat(fmt::format("parameters of group {}", bucket.index),
                           TensorClass::Parameter, bucket.elements, -1);
   place_slices(placed, placed.value, &ParameterSlice::value, "");
-  schedule_.gather(bucket, slice.layer, Track::Halo, *this);
+  schedule_.gather(bucket, slice.layer, Stream::Halo, *this);
   return slice.value;
 }
 

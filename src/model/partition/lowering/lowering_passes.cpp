@@ -81,15 +81,15 @@ BufferId Lowering::add_slice(BufferId parent, std::int64_t element, std::string 
   return id;
 }
 
-Op& Lowering::add_op(LayerIndex index, Track track, std::vector<BufferId> reads,
-                         std::vector<BufferId> writes) {
+Op& Lowering::add_op(LayerIndex index, Stream stream, std::vector<BufferId> reads,
+                     std::vector<BufferId> writes) {
   program.ops.push_back({.layer = index,
-                           .producer = producer_,
-                           .phase = phase_,
-                           .track = track,
-                           .reads = std::move(reads),
-                           .writes = std::move(writes),
-                           .body = {}});
+                         .producer = producer_,
+                         .phase = phase_,
+                         .stream = stream,
+                         .reads = std::move(reads),
+                         .writes = std::move(writes),
+                         .body = {}});
   return program.ops.back();
 }
 
@@ -100,14 +100,14 @@ void Lowering::add_kernel(LayerIndex index, Kernel kernel, std::vector<BufferId>
   if (works_on_activations(kernel.kind)) kernel.type = execution_.precision.activations;
   if (kernel.kind == KernelKind::Dropout)
     region = in_whole_batch(region);  // random numbers are counted by element of the whole batch
-  add_op(index, Track::Compute, std::move(reads), std::move(writes)).body =
+  add_op(index, Stream::Compute, std::move(reads), std::move(writes)).body =
       ComputeOp{std::move(kernel), region, global};
 }
 
-void Lowering::add_collective(LayerIndex index, Track track, CollectiveOp collective,
+void Lowering::add_collective(LayerIndex index, Stream stream, CollectiveOp collective,
                               BufferId read, BufferId written) {
   if (collective.group.size() > 1 && collective.count > 0)
-    add_op(index, track, {read}, {written}).body = std::move(collective);
+    add_op(index, stream, {read}, {written}).body = std::move(collective);
 }
 
 void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int message_tag,
@@ -115,7 +115,7 @@ void Lowering::add_exchange(LayerIndex producer, LayerIndex consumer, int messag
   std::vector<BufferId> reads, writes;
   for (const Message& message : sends) reads.push_back(message.buffer);
   for (const Message& message : receives) writes.push_back(message.buffer);
-  Op& op = add_op(consumer, Track::Halo, std::move(reads), std::move(writes));
+  Op& op = add_op(consumer, Stream::Halo, std::move(reads), std::move(writes));
   op.producer = producer;
   op.body = ExchangeOp{std::move(sends), std::move(receives), message_tag};
 }
@@ -137,7 +137,7 @@ void Lowering::load(LayerIndex index, LoadOp::What what, BufferId into, const Re
                     const Shape& global, std::int64_t classes) {
   LoadOp load{what, in_whole_batch(region), global, classes};
   load.global[Axis::N] *= network_.training.micro_batches;
-  add_op(index, Track::Compute, {}, {into}).body = load;
+  add_op(index, Stream::Compute, {}, {into}).body = load;
 }
 
 Region Lowering::in_whole_batch(Region region) const {
@@ -153,7 +153,7 @@ void Lowering::begin_micro_batch(std::int64_t micro_batch) {
     if (!at) continue;
     at->contributions.clear();
     at->sent.clear();
-    at->made_again = false;
+    at->recomputed = false;
     at->brought_again.clear();
   }
   begin_buckets();
@@ -313,7 +313,7 @@ std::vector<BufferId> Lowering::buffers_of(const std::vector<Use>& uses) {
 
 void Lowering::lower_pass(LayerIndex index, const KernelPass& pass) {
   std::vector<BufferId> writes = buffers_of(pass.writes), reads = buffers_of(pass.reads);
-  if (pass.may_split && !state(index).slabs.interior.empty())
+  if (pass.may_split && !state(index).split.interior.empty())
     return contract(index, pass.kernel, reads, writes.front());
   add_kernel(index, pass.kernel, std::move(reads), std::move(writes));
 }
@@ -348,7 +348,7 @@ std::vector<int> Lowering::ranks_of(LayerIndex index, const CollectivePass& pass
   if (is_of_bucket(pass.from)) return buckets_[which].ranks;
   if (pass.from.role == Use::Role::AllMoments) return running_groups_[which].ranks;
   if (index < 0) return {participants_.begin(), participants_.end()};
-  const auto& [grid, landing, of_job] = state(index).decomposition;
+  const auto& [grid, output_layout, of_job] = state(index).decomposition;
   const int rank = state(index).rank;
   if (!pass.blocks) return of_job.of_job(grid.group(rank, pass.dims));
   DimList others;
@@ -386,7 +386,7 @@ void Lowering::lower_pass(LayerIndex index, const CollectivePass& pass) {
                              collective.count / std::ssize(collective.group));
   const BufferId read = gathers ? buffer_of(pass.from) : all,
                  written = scatters ? buffer_of(pass.to) : all;
-  add_collective(index, pass.track, std::move(collective), read, written);
+  add_collective(index, pass.stream, std::move(collective), read, written);
 }
 
 /// Each member's part is packed on its own.
@@ -401,7 +401,7 @@ void Lowering::reduce_scatter(LayerIndex index, const CollectivePass& pass,
     collective.counts.push_back(region.elements());
     element += region.elements();
   }
-  add_collective(index, Track::Halo, std::move(collective), packed, buffer_of(pass.to));
+  add_collective(index, Stream::Halo, std::move(collective), packed, buffer_of(pass.to));
 }
 
 void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, CollectiveOp collective) {
@@ -411,7 +411,7 @@ void Lowering::all_gather(LayerIndex index, const CollectivePass& pass, Collecti
   collective.count = program.buffer(packed).region.elements();
   const auto part = [&](int member) { return pass.parts->owned(pass.parts->place(member)); };
   for (const int member : group) collective.counts.push_back(part(member).elements());
-  add_collective(index, Track::Halo, std::move(collective), from, packed);
+  add_collective(index, Stream::Halo, std::move(collective), from, packed);
   std::int64_t element = 0;
   for (const int member : group) {
     const Region region = part(member);

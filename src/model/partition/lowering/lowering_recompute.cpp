@@ -22,8 +22,8 @@ void Lowering::bring_again(LayerIndex consumer, std::size_t input) {
 
 void Lowering::make_again(LayerIndex head) {
   State& at = state(head);
-  if (!recomputation_.dropped(at.fusion.last()) || at.made_again) return;
-  at.made_again = true;
+  if (!recomputation_.dropped(at.fusion.last()) || at.recomputed) return;
+  at.recomputed = true;
   for (const LayerIndex index : at.fusion.layers())
     for (std::size_t input = 0; input < layer(index).inputs.size(); ++input)
       bring_again(index, input);

@@ -44,42 +44,44 @@ Interval interior_of(const std::vector<Region>& received, const Needed& needed, 
 }
 
 /// The outputs of one sample at `positions`; `input`: what is needed for all of them.
-Slab slab_at(Interval positions, Axis axis, const Region& sample, const Region& input,
-             const Needed& needed) {
-  Slab slab{sample, input,
-            local_window(window_along(needed, axis), positions, needed.tensor[axis])};
-  slab.output[axis] = positions;
-  slab.input[Axis::N] = sample[Axis::N];
-  slab.input[axis] = intersect(needed.unclipped(axis, positions), {0, needed.tensor[axis]});
-  return slab;
+SplitPiece piece_at(Interval positions, Axis axis, const Region& sample, const Region& input,
+                    const Needed& needed) {
+  SplitPiece piece{sample, input,
+                   local_window(window_along(needed, axis), positions, needed.tensor[axis])};
+  piece.output[axis] = positions;
+  piece.input[Axis::N] = sample[Axis::N];
+  piece.input[axis] = intersect(needed.unclipped(axis, positions), {0, needed.tensor[axis]});
+  return piece;
 }
 
 }  // namespace
 
-Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank) {
+InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
+                             int rank) {
   const Region input = needed.region(needed.iteration.place(rank));
-  Slabs slabs{axis_to_cut(output, input), {}, {}};
+  InteriorSplit split{axis_to_cut(output, input), {}, {}};
   std::vector<Region> received;
   for (const Transfer& transfer : enumerate(home, needed, rank).receives)
     if (transfer.from != rank) received.push_back(transfer.region);
   for (std::int64_t n = output[Axis::N].begin; n < output[Axis::N].end; ++n) {
     Region sample = output;
     sample[Axis::N] = {n, n + 1};
-    const Interval all = sample[slabs.axis];
+    const Interval all = sample[split.axis];
     const Interval interior =
-        received.empty() ? Interval{} : interior_of(received, needed, slabs.axis, sample);
-    const auto add = [&](std::vector<Slab>& to, Interval positions) {
-      if (!positions.empty()) to.push_back(slab_at(positions, slabs.axis, sample, input, needed));
+        received.empty() ? Interval{} : interior_of(received, needed, split.axis, sample);
+    const auto add = [&](std::vector<SplitPiece>& to, Interval positions) {
+      if (!positions.empty()) to.push_back(piece_at(positions, split.axis, sample, input, needed));
     };
-    add(slabs.interior, interior);
-    add(slabs.boundary, {all.begin, interior.empty() ? all.end : interior.begin});
-    if (!interior.empty()) add(slabs.boundary, {interior.end, all.end});
+    add(split.interior, interior);
+    add(split.boundary, {all.begin, interior.empty() ? all.end : interior.begin});
+    if (!interior.empty()) add(split.boundary, {interior.end, all.end});
   }
-  return slabs;
+  return split;
 }
 
-std::optional<Rejection> check_slabs(const Network& network,
-                                     const LayerDecompositions& decompositions, LayerIndex index) {
+std::optional<Rejection> check_interior_split(const Network& network,
+                                              const LayerDecompositions& decompositions,
+                                              LayerIndex index) {
   const Layer& layer = network.layer(index);
   const auto reject = [&](std::string_view reason) {
     return Rejection{fmt::format("layer {} cannot be computed in slabs: {}", layer.name, reason)};
@@ -95,7 +97,7 @@ std::optional<Rejection> check_slabs(const Network& network,
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank) {
     const int of_job = decomposition.ranks.of_job(rank), owns = home.place(of_job);
     if ((owns < 0 || !home.owned(owns).contains(here.inputs.front().region(rank))) &&
-        !slabs_of(home, here.inputs.front(), here.raw.owned(rank), of_job).interior.empty())
+        !interior_split(home, here.inputs.front(), here.raw.owned(rank), of_job).interior.empty())
       return {};
   }
   return reject(
@@ -103,11 +105,12 @@ std::optional<Rejection> check_slabs(const Network& network,
                   decomposition.text(), decompositions[static_cast<std::size_t>(producer)].text()));
 }
 
-std::set<std::string> layers_for_slabs(const Network& network,
-                                       const LayerDecompositions& decompositions) {
+std::set<std::string> layers_with_interior(const Network& network,
+                                           const LayerDecompositions& decompositions) {
   std::set<std::string> names;
   for (LayerIndex index = 0; index < network.size(); ++index)
-    if (!check_slabs(network, decompositions, index)) names.insert(network.layer(index).name);
+    if (!check_interior_split(network, decompositions, index))
+      names.insert(network.layer(index).name);
   return names;
 }
 

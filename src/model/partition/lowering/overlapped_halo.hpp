@@ -1,5 +1,5 @@
 #pragma once
-// Slabs: while what a convolution needs of other ranks is on its way, those of its outputs can be computed that read none of it. Each sample's outputs are
+// InteriorSplit: while what a convolution needs of other ranks is on its way, those of its outputs can be computed that read none of it. Each sample's outputs are
 // cut along the outermost of D, H and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and kernels run on slices,
 // without a copy.
 //
@@ -18,31 +18,33 @@
 namespace stratplan {
 
 /// A run of one sample's outputs, and the block of inputs that it reads.
-struct Slab {
+struct SplitPiece {
   Region output;
   Region input;
   Window window;  ///< between the two, along the axis that is cut
-  friend bool operator==(const Slab&, const Slab&) = default;
+  friend bool operator==(const SplitPiece&, const SplitPiece&) = default;
 };
 
 /// Together they are all outputs of a rank, each once.
-struct Slabs {
-  Axis axis = Axis::D;         ///< that is cut
-  std::vector<Slab> interior;  ///< at most one per sample: reads nothing that is received
-  std::vector<Slab> boundary;  ///< the others, in order
+struct InteriorSplit {
+  Axis axis = Axis::D;               ///< that is cut
+  std::vector<SplitPiece> interior;  ///< at most one per sample: reads nothing that is received
+  std::vector<SplitPiece> boundary;  ///< the others, in order
 };
 
 /// Of the outputs that the job's `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it
 /// everywhere: where an axis further in is split too, each piece has a halo along that.
-Slabs slabs_of(const Distribution& home, const Needed& needed, const Region& output, int rank);
+InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
+                             int rank);
 
 /// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing that is received.
-std::optional<Rejection> check_slabs(const Network& network,
-                                     const LayerDecompositions& decompositions, LayerIndex layer);
+std::optional<Rejection> check_interior_split(const Network& network,
+                                              const LayerDecompositions& decompositions,
+                                              LayerIndex layer);
 
-/// The names of all layers that check_slabs() admits.
-std::set<std::string> layers_for_slabs(const Network& network,
-                                       const LayerDecompositions& decompositions);
+/// The names of all layers that check_interior_split() admits.
+std::set<std::string> layers_with_interior(const Network& network,
+                                           const LayerDecompositions& decompositions);
 
 /// Elements from the start of a dense buffer over `all` to that of a contiguous region in it.
 std::int64_t elements_before(const Region& part, const Region& all);

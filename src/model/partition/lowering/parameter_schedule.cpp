@@ -64,12 +64,12 @@ void ParameterSchedule::divide(Bucket& bucket) const {
   bucket.share = bucket.elements / bucket.members;
 }
 
-void ParameterSchedule::gather(const Bucket& bucket, LayerIndex reader, Track track,
+void ParameterSchedule::gather(const Bucket& bucket, LayerIndex reader, Stream stream,
                                PassSink& passes) const {
   passes.add({reader, CollectivePass{.op = Collective::AllGather,
                                      .from = bucket.of(Use::Role::ValueShare),
                                      .to = bucket.of(Use::Role::Values),
-                                     .track = track}});
+                                     .stream = stream}});
 }
 
 void ParameterSchedule::convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const {
@@ -106,7 +106,8 @@ void ParameterSchedule::reduce(const Bucket& bucket, LayerIndex layer, std::int6
                                std::int64_t end, PassSink& passes) const {
   const Use gradients = bucket.part(Use::Role::Gradients, layer, begin, end - begin);
   if (end > begin)
-    passes.add({layer, CollectivePass{.from = gradients, .to = gradients, .track = Track::Gradient},
+    passes.add({layer,
+                CollectivePass{.from = gradients, .to = gradients, .stream = Stream::Gradient},
                 Occasion::Last});
 }
 
@@ -119,7 +120,7 @@ void ParameterSchedule::reduce_to_shares(const Bucket& bucket, LayerIndex layer,
                 CollectivePass{.op = Collective::ReduceScatter,
                                .from = bucket.of(Use::Role::Gradients),
                                .to = to,
-                               .track = Track::Gradient},
+                               .stream = Stream::Gradient},
                 occasion});
   };
   scatter(bucket.of(Use::Role::GradientShare), Occasion::First);
@@ -149,7 +150,7 @@ void ParameterSchedule::update(const Bucket& bucket, PassSink& passes) const {
   if (scales_loss()) reads.push_back({Use::Role::Overflows});
   if (shared) passes.declare(gradient);
   passes.add(run(all_layers, std::move(kernel), std::move(reads), std::move(writes)));
-  if (shared && !shares(bucket, 3)) gather(bucket, all_layers, Track::Gradient, passes);
+  if (shared && !shares(bucket, 3)) gather(bucket, all_layers, Stream::Gradient, passes);
 }
 
 void ParameterSchedule::update(const BucketSlice& slice, PassSink& passes) const {
@@ -176,14 +177,14 @@ void ParameterSchedule::sum_norms(PassSink& passes) const {
   passes.add({all_layers, CollectivePass{.from = {Use::Role::AllNorms},
                                          .to = {Use::Role::AllNorms},
                                          .dims = everyone,
-                                         .track = Track::Gradient}});
+                                         .stream = Stream::Gradient}});
 }
 
 void ParameterSchedule::sum_moments(int group, LayerIndex last, const DimList& dims,
                                     std::int64_t elements, PassSink& passes) const {
   const Use moments{Use::Role::AllMoments, last, group, 0, elements};
   passes.add({last, CollectivePass{
-                        .from = moments, .to = moments, .dims = dims, .track = Track::Gradient}});
+                        .from = moments, .to = moments, .dims = dims, .stream = Stream::Gradient}});
 }
 
 void ParameterSchedule::average(const Site& site, PassSink& passes) const {
@@ -212,7 +213,7 @@ void ParameterSchedule::sum_overflows(PassSink& passes) const {
   passes.add({all_layers, CollectivePass{.from = {Use::Role::Overflows},
                                          .to = {Use::Role::Overflows},
                                          .dims = everyone,
-                                         .track = Track::Gradient}});
+                                         .stream = Stream::Gradient}});
 }
 
 void ParameterSchedule::adjust_loss_scale(PassSink& passes) const {

@@ -55,7 +55,7 @@ class ParameterSchedule {
   bool converts() const { return execution_.precision.activations != DataType::F32; }
 
   /// All values, where members keep shares: when a layer first reads one in a phase.
-  void gather(const Bucket& bucket, LayerIndex reader, Track track, PassSink& passes) const;
+  void gather(const Bucket& bucket, LayerIndex reader, Stream stream, PassSink& passes) const;
   /// The narrow copies: when a contraction first reads one of values that are there anew.
   void convert(const Bucket& bucket, LayerIndex reader, PassSink& passes) const;
   /// The last micro-batch's gradients are added to those before and go on; others' are put aside.

@@ -36,8 +36,8 @@ Recomputation::Recomputation(const Network& network, const std::set<std::string>
         here.consumers == 1 && follows(network, index, here.consumer) && dropped(here.consumer);
     here.dropped = names.contains(layer.name) || next_is_dropped;
     const BackwardReads reads = backward_reads(network, index);
-    here.remade = here.dropped && (here.is_read || reads.output);
-    here.reads_input = here.remade || reads.inputs;
+    here.recomputed = here.dropped && (here.is_read || reads.output);
+    here.reads_input = here.recomputed || reads.inputs;
     for (const LayerIndex producer : layer.inputs) {
       Mark& before = marks_[static_cast<std::size_t>(producer)];
       ++before.consumers;

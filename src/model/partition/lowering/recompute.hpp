@@ -29,15 +29,15 @@ class Recomputation {
     return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].dropped;
   }
   /// Dropped, and something that the backward phase does reads it.
-  bool remade(LayerIndex layer) const {
-    return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].remade;
+  bool recomputed(LayerIndex layer) const {
+    return !marks_.empty() && marks_[static_cast<std::size_t>(layer)].recomputed;
   }
   /// What the layer reads of this producer is brought again for the backward phase.
   bool brings_again(LayerIndex consumer, LayerIndex producer) const;
 
  private:
   struct Mark {
-    bool dropped = false, remade = false;
+    bool dropped = false, recomputed = false;
     bool reads_input = false;  ///< in the backward phase: for its gradients, or to be made again
     bool is_read = false;      ///< so by a consumer
     int consumers = 0;

@@ -67,7 +67,7 @@ std::vector<BufferId> messages_of(const Op& op) {
 int last_of_its_layer(const Program& program, int op) {
   const auto same = [&](int other) {
     const Op &a = program.ops[static_cast<std::size_t>(op)],
-               &b = program.ops[static_cast<std::size_t>(other)];
+             &b = program.ops[static_cast<std::size_t>(other)];
     return a.layer == b.layer && a.phase == b.phase;
   };
   while (op + 1 < static_cast<int>(program.ops.size()) && same(op + 1)) ++op;
@@ -88,7 +88,7 @@ void find_lifetimes(Program& program) {
     for (const BufferId id : program.ops[static_cast<std::size_t>(i)].reads) touch(id, i);
     for (const BufferId id : program.ops[static_cast<std::size_t>(i)].writes) touch(id, i);
   }
-  if (program.concurrent_tracks)
+  if (program.concurrent_streams)
     for (int i = 0; i < static_cast<int>(program.ops.size()); ++i)
       for (const BufferId id : messages_of(program.ops[static_cast<std::size_t>(i)]))
         touch(id, last_of_its_layer(program, i));
@@ -172,8 +172,7 @@ class History {
   void read(const Access& access, int op, std::vector<int>& after) {
     each_segment(access, [&](Segment& segment) {
       if (segment.writer >= 0) after.push_back(segment.writer);
-      if (segment.readers.empty() || segment.readers.back() != op)
-        segment.readers.push_back(op);
+      if (segment.readers.empty() || segment.readers.back() != op) segment.readers.push_back(op);
     });
   }
   void write(const Access& access, int op, std::vector<int>& after) {

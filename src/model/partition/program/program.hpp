@@ -33,10 +33,9 @@ struct Buffer {
   Region
       region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
   LayerIndex layer = -1;
-  bool persistent =
-      false;             ///< lives from op to op (parameters, optimizer state, their gradients)
-  BufferId inside = -1;  ///< a slice of that buffer, at `offset` bytes from its start
-  int first_op = -1;   ///< lifetime within an iteration, from plan_buffers
+  bool persistent = false;  ///< lives from op to op (parameters, optimizer state, their gradients)
+  BufferId inside = -1;     ///< a slice of that buffer, at `offset` bytes from its start
+  int first_op = -1;        ///< lifetime within an iteration, from plan_buffers
   int last_op = -1;
   Bytes offset{};  ///< in the arena (or within `inside`), from plan_buffers
 
@@ -44,8 +43,8 @@ struct Buffer {
 };
 
 enum class Phase : int { Forward, Backward, Update };
-/// Tracks on which a device could run ops side by side. A machine without such concurrency runs them in program order.
-enum class Track : int { Compute, Halo, Gradient };
+/// Streams on which a device could run ops side by side. A machine without such concurrency runs them in program order.
+enum class Stream : int { Compute, Halo, Gradient };
 
 /// Runs a kernel. `region` and `global` place the output in its global tensor (random numbers are keyed by global index).
 struct ComputeOp {
@@ -64,13 +63,13 @@ struct LoadOp {
 };
 
 /// Place in Program::ways; 0: the communicator's own.
-using WayId = std::uint8_t;
+using TransportId = std::uint8_t;
 
 struct Message {
   int peer = 0;
   BufferId buffer = -1;  ///< its whole contents, dense
   Bytes bytes{};
-  WayId way = 0;
+  TransportId transport = 0;
 };
 
 /// Point-to-point messages, all at once; completes when all have.
@@ -93,7 +92,7 @@ struct CollectiveOp {
   std::int64_t begin = 0;
   std::int64_t count = 0;  ///< AllReduce: elements; others: of the longer buffer
   std::vector<std::int64_t> counts;
-  WayId way = 0;
+  TransportId transport = 0;
   Bytes bytes() const { return {count * size_of(type)}; }
 };
 
@@ -101,7 +100,7 @@ struct Op {
   LayerIndex layer = -1;     ///< that it is attributed to
   LayerIndex producer = -1;  ///< of an edge's ops: whose tensor moves; -1 otherwise
   Phase phase = Phase::Forward;
-  Track track = Track::Compute;
+  Stream stream = Stream::Compute;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
   std::variant<ComputeOp, LoadOp, ExchangeOp, CollectiveOp> body;
@@ -145,11 +144,11 @@ struct Program {
   int rank = 0;
   int ranks = 1;
   std::vector<Buffer> buffers;
-  std::vector<Op> ops;  ///< in the order in which a device without concurrent tracks runs them
+  std::vector<Op> ops;  ///< in the order in which a device without concurrent streams runs them
   std::map<std::string, std::string> implementations;  ///< Execution's
-  std::vector<std::string> ways{std::string()};        ///< by WayId
+  std::vector<std::string> transports{std::string()};  ///< by TransportId
   int sharding = 0;  ///< Execution's: from which stage on what of a parameter is shared out
-  bool concurrent_tracks =
+  bool concurrent_streams =
       false;  ///< communication goes on beside the kernels, up to the op that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
@@ -166,14 +165,14 @@ struct Program {
 
 /// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an arena, the larger first, each at the lowest
 /// offset where it overlaps no other that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same result.
-/// With concurrent tracks what is sent and received lives until its layer's phase is done, or kernels that could go on beside it would wait for its bytes.
+/// With concurrent streams what is sent and received lives until its layer's phase is done, or kernels that could go on beside it would wait for its bytes.
 void plan_buffers(Program& program);
 
 /// The loads of a program, each once.
 std::vector<LoadOp> loads_of(const Program& program);
 
 /// Ops that must have finished before each op may start: earlier ones that touch bytes in common, at least one of the two writing, but for those that an op in
-/// between which writes the same bytes has waited for. Requires placed buffers; for machines with concurrent tracks.
+/// between which writes the same bytes has waited for. Requires placed buffers; for machines with concurrent streams.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

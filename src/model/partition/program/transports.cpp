@@ -14,23 +14,24 @@ namespace {
 
 /// Names in the same order on all ranks, whatever each of them sends: they go through an exchange's
 /// ways in that order.
-std::vector<std::string> names_of(const Ways& ways) {
+std::vector<std::string> names_of(const Transports& transports) {
   std::set<std::string> names{std::string()};
-  for (const auto& [transfer, by_size] : ways.transfers)
-    for (const auto& [bytes, way] : by_size) names.insert(way);
-  SP_ASSERT(names.size() - 1 <= std::numeric_limits<WayId>::max(), "{} ways", names.size());
+  for (const auto& [transfer, by_size] : transports.transfers)
+    for (const auto& [bytes, transport] : by_size) names.insert(transport);
+  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} ways", names.size());
   return {names.begin(), names.end()};
 }
 
 /// 0 if nothing is said of such a transfer.
-WayId find_way(const Program& program, const Ways& ways, const std::string& transfer, Bytes bytes) {
-  const auto known = ways.transfers.find(transfer);
-  if (known == ways.transfers.end()) return 0;
+TransportId find_transport(const Program& program, const Transports& transports,
+                           const std::string& transfer, Bytes bytes) {
+  const auto known = transports.transfers.find(transfer);
+  if (known == transports.transfers.end()) return 0;
   const auto beyond = std::ranges::upper_bound(known->second, bytes, {},
                                                [](const auto& entry) { return entry.first; });
   SP_ASSERT(beyond != known->second.begin(), "{}: ways do not begin at 0 bytes", transfer);
-  return static_cast<WayId>(std::ranges::find(program.ways, (beyond - 1)->second) -
-                            program.ways.begin());
+  return static_cast<TransportId>(std::ranges::find(program.transports, (beyond - 1)->second) -
+                                  program.transports.begin());
 }
 
 }  // namespace
@@ -54,29 +55,31 @@ std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology&
   return std::min(bytes.out, bytes.in).value > 0 ? "messages" : "messages one way";
 }
 
-std::string to_text(const Ways::BySize& ways) {
+std::string to_text(const Transports::BySize& transports) {
   std::string text;
-  for (const auto& [bytes, way] : ways)
-    text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", way, bytes.value);
+  for (const auto& [bytes, transport] : transports)
+    text += fmt::format("{}{} from {} bytes", text.empty() ? "" : ", ", transport, bytes.value);
   return text;
 }
 
-void take_ways(Program& program, const Ways& ways) {
-  if (ways.transfers.empty()) return;
-  program.ways = names_of(ways);
+void choose_transports(Program& program, const Transports& transports) {
+  if (transports.transfers.empty()) return;
+  program.transports = names_of(transports);
   for (Op& op : program.ops) {
     if (auto* collective = std::get_if<CollectiveOp>(&op.body))
-      collective->way =
-          find_way(program, ways, transfer_key(*collective, ways.placement), collective->bytes());
+      collective->transport =
+          find_transport(program, transports, transfer_key(*collective, transports.placement),
+                         collective->bytes());
     auto* exchange = std::get_if<ExchangeOp>(&op.body);
     if (exchange == nullptr) continue;
     const std::map<int, BytesBothWays> peers = bytes_by_peer(*exchange);
     for (auto* messages : {&exchange->sends, &exchange->receives}) {
       for (Message& message : *messages) {
         const BytesBothWays bytes = peers.at(message.peer);
-        message.way =
-            find_way(program, ways, message_key(program.rank, message.peer, bytes, ways.placement),
-                     std::max(bytes.out, bytes.in));
+        message.transport =
+            find_transport(program, transports,
+                           message_key(program.rank, message.peer, bytes, transports.placement),
+                           std::max(bytes.out, bytes.in));
       }
     }
   }

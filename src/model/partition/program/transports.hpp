@@ -1,5 +1,5 @@
 #pragma once
-// Which way each transfer of a program goes (Ways, execution.hpp).
+// Which way each transfer of a program goes (Transports, execution.hpp).
 #include <map>
 #include <string>
 
@@ -14,7 +14,7 @@ struct BytesBothWays {
 };
 std::map<int, BytesBothWays> bytes_by_peer(const ExchangeOp& exchange);
 
-/// What messages between two ranks are called in Ways::transfers: "messages" between ranks that
+/// What messages between two ranks are called in Transports::transfers: "messages" between ranks that
 /// meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
 /// across" between ranks that meet further out.
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement);
@@ -22,10 +22,10 @@ std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology&
 std::string transfer_key(const CollectiveOp& collective, const Topology& placement);
 
 /// "mpi from 0 bytes, nccl from 4096 bytes"
-std::string to_text(const Ways::BySize& ways);
+std::string to_text(const Transports::BySize& transports);
 
 /// Writes into the program's messages and collectives which way they go. Both ends of a message
 /// come to the same, and so do all members of a group.
-void take_ways(Program& program, const Ways& ways);
+void choose_transports(Program& program, const Transports& transports);
 
 }  // namespace stratplan

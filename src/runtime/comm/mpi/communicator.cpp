@@ -127,17 +127,18 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { check(MPI_Barrier(world()), "MPI_Barrier", rank_); }
-  void synchronize(Track track) override;
+  void synchronize(Stream stream) override;
   void overlap(bool wanted) override { overlap_ = wanted; }
-  bool poll(Track track) override;
+  bool poll(Stream stream) override;
 
  private:
   struct Members {
@@ -146,7 +147,7 @@ class MpiCommunicator final : public Communicator {
     int index = 0;  ///< this rank's place among them
   };
 
-  /// What is under way on a track. The vectors are kept, so that only first calls allocate.
+  /// What is under way on a stream. The vectors are kept, so that only first calls allocate.
   struct Pending {
     struct Arrival {
       std::size_t request;
@@ -167,7 +168,7 @@ class MpiCommunicator final : public Communicator {
   };
 
   MPI_Comm world() const { return members_[0].comm; }
-  Pending& pending(Track track) { return pending_[static_cast<std::size_t>(track)]; }
+  Pending& pending(Stream stream) { return pending_[static_cast<std::size_t>(stream)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
   /// Sends items to one member while as many as `mine` says come from another, and are added to the sums.
@@ -185,7 +186,7 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::byte> arriving_ = std::vector<std::byte>(reduced_at_once);
   std::map<std::vector<int>, Group> handles_;
   std::vector<Members> members_;
-  std::array<Pending, 3> pending_;  ///< by track
+  std::array<Pending, 3> pending_;  ///< by stream
   bool overlap_ = false;
   Displaced displaced_;
 };
@@ -226,9 +227,9 @@ void MpiCommunicator::post(Pending& pending, const Parcel& parcel, const char* c
   }
 }
 
-void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends,
+void MpiCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
                                std::span<const Parcel> receives, int tag) {
-  Pending& under_way = pending(track);
+  Pending& under_way = pending(stream);
   for (const Parcel& parcel : receives)
     post(under_way, parcel, "MPI_Irecv", [&](void* data, int bytes, MPI_Request* request) {
       under_way.arrivals.push_back({under_way.requests.size() - 1, bytes, tag});
@@ -238,18 +239,18 @@ void MpiCommunicator::exchange(Track track, std::span<const Parcel> sends,
     post(under_way, parcel, "MPI_Isend", [&](void* data, int bytes, MPI_Request* request) {
       return MPI_Isend(data, bytes, MPI_BYTE, parcel.peer, tag, exchanges_, request);
     });
-  if (!overlap_) synchronize(track);
+  if (!overlap_) synchronize(stream);
 }
 
-void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+void MpiCommunicator::all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                                  DataType type) {
   if (members(group).size == 1) return;
   const MPI_Comm comm = members(group).comm;
   for (std::int64_t begin = 0; begin < count; begin += piece_items) {
     void* piece = static_cast<std::byte*>(data) + begin * size_of(type);
     const int items = static_cast<int>(std::min(piece_items, count - begin));
-    if (overlap_ && track == Track::Gradient) {
-      MPI_Request& request = pending(track).requests.emplace_back(MPI_REQUEST_NULL);
+    if (overlap_ && stream == Stream::Gradient) {
+      MPI_Request& request = pending(stream).requests.emplace_back(MPI_REQUEST_NULL);
       check(
           MPI_Iallreduce(MPI_IN_PLACE, piece, items, mpi_type(type), mpi_sum(type), comm, &request),
           "MPI_Iallreduce", rank_);
@@ -260,8 +261,8 @@ void MpiCommunicator::all_reduce(Track track, Group group, void* data, std::int6
   }
 }
 
-void MpiCommunicator::synchronize(Track track) {
-  Pending& waiting = pending(track);
+void MpiCommunicator::synchronize(Stream stream) {
+  Pending& waiting = pending(stream);
   if (waiting.requests.empty()) return;
   waiting.statuses.resize(waiting.requests.size());
   check_arrivals(waiting,
@@ -270,8 +271,8 @@ void MpiCommunicator::synchronize(Track track) {
                  "MPI_Waitall");
 }
 
-bool MpiCommunicator::poll(Track track) {
-  Pending& moving = pending(track);
+bool MpiCommunicator::poll(Stream stream) {
+  Pending& moving = pending(stream);
   if (moving.requests.empty()) return true;
   moving.statuses.resize(moving.requests.size());
   int done = 0;
@@ -315,7 +316,7 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
 }
 
 /// In turns: k places on among the members goes their piece, from k places back comes a term of this rank's own.
-void MpiCommunicator::reduce_scatter(Track, Group group, const void* input, void* output,
+void MpiCommunicator::reduce_scatter(Stream, Group group, const void* input, void* output,
                                      std::span<const std::int64_t> counts, DataType type) {
   const auto [comm, size, index] = members(group);
   const Displaced& pieces = displace(counts);
@@ -347,7 +348,7 @@ void MpiCommunicator::add_from(MPI_Comm comm, int from, std::byte* sums, std::in
   }
 }
 
-void MpiCommunicator::all_gather(Track, Group group, const void* input, void* output,
+void MpiCommunicator::all_gather(Stream, Group group, const void* input, void* output,
                                  std::span<const std::int64_t> counts, DataType type) {
   const Displaced& pieces = displace(counts);
   if (pieces.total == 0) return;

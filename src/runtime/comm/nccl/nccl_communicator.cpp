@@ -1,4 +1,4 @@
-// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each group and track, split off together when this is made, so that
+// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each group and stream, split off together when this is made, so that
 // sums of gradients and statistics of one group do not queue up behind each other. Every call is a group of NCCL's, for that is what settles.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -78,26 +78,27 @@ class NcclCommunicator final : public Communicator {
   int rank() const override { return bootstrap_.rank(); }
   int size() const override { return bootstrap_.size(); }
   Group group(const std::vector<int>& ranks) override;
-  void exchange(Track track, std::span<const Parcel> sends, std::span<const Parcel> receives,
+  void exchange(Stream stream, std::span<const Parcel> sends, std::span<const Parcel> receives,
                 int tag) override;
-  void all_reduce(Track track, Group group, void* data, std::int64_t count, DataType type) override;
-  void reduce_scatter(Track track, Group group, const void* input, void* output,
+  void all_reduce(Stream stream, Group group, void* data, std::int64_t count,
+                  DataType type) override;
+  void reduce_scatter(Stream stream, Group group, const void* input, void* output,
                       std::span<const std::int64_t> counts, DataType type) override;
-  void all_gather(Track track, Group group, const void* input, void* output,
+  void all_gather(Stream stream, Group group, const void* input, void* output,
                   std::span<const std::int64_t> counts, DataType type) override;
   void barrier() override { bootstrap_.barrier(); }
-  void synchronize(Track track) override;
-  bool poll(Track track) override;
+  void synchronize(Stream stream) override;
+  bool poll(Stream stream) override;
   bool captured() const override { return true; }
   void replayed() override;
 
  private:
   struct Members {
     std::vector<int> ranks;
-    int index = 0;                          ///< this rank's place among them
-    std::array<NcclHandle*, 3> by_track{};  ///< null: no collectives there
+    int index = 0;                           ///< this rank's place among them
+    std::array<NcclHandle*, 3> by_stream{};  ///< null: no collectives there
   };
-  /// The last call on a track, for messages.
+  /// The last call on a stream, for messages.
   struct Call {
     const char* verb = "";
     int tag = -1;  ///< of an exchange
@@ -106,23 +107,23 @@ class NcclCommunicator final : public Communicator {
     Backend::Event ready = Backend::none;  ///< of the kernels before it
   };
 
-  cudaStream_t stream(Track track) const {
-    return static_cast<cudaStream_t>(backend_.native_stream(track));
+  cudaStream_t native(Stream stream) const {
+    return static_cast<cudaStream_t>(backend_.native_stream(stream));
   }
   Members& members(Group group) { return members_[static_cast<std::size_t>(group)]; }
   NcclHandle& root() { return *handles_.front(); }
-  NcclHandle& handle(const Members& members, Track track) const;
-  Call& call(Track track) { return calls_[static_cast<std::size_t>(track)]; }
-  void follow_kernels(Track track);
-  void note(Track track, const char* verb, const std::vector<int>& ranks);
+  NcclHandle& handle(const Members& members, Stream stream) const;
+  Call& call(Stream stream) { return calls_[static_cast<std::size_t>(stream)]; }
+  void follow_kernels(Stream stream);
+  void note(Stream stream, const char* verb, const std::vector<int>& ranks);
 
   ncclUniqueId share_id();
   void connect();
   void split(const std::vector<CollectiveGroup>& round);
   template <class Enqueue>
-  void issue(Track track, NcclHandle& handle, Enqueue enqueue);
-  void copy(Track track, const void* from, void* to, Bytes bytes);
-  void require(ncclResult_t result, const NcclHandle* handle, Track track);
+  void issue(Stream stream, NcclHandle& handle, Enqueue enqueue);
+  void copy(Stream stream, const void* from, void* to, Bytes bytes);
+  void require(ncclResult_t result, const NcclHandle* handle, Stream stream);
 
   Communicator& bootstrap_;
   Backend& backend_;
@@ -132,7 +133,7 @@ class NcclCommunicator final : public Communicator {
   std::vector<std::unique_ptr<NcclHandle>> handles_;  ///< of all ranks, then those split off it
   std::map<std::vector<int>, Group> names_;
   std::vector<Members> members_;
-  std::array<Call, 3> calls_;  ///< by track
+  std::array<Call, 3> calls_;  ///< by stream
   std::vector<Piece> pieces_;
 };
 
@@ -149,15 +150,15 @@ NcclCommunicator::NcclCommunicator(Communicator& bootstrap, Backend& backend,
 
 ncclUniqueId NcclCommunicator::share_id() {
   ncclUniqueId id{};
-  if (rank() == 0) require(ncclGetUniqueId(&id), nullptr, Track::Compute);
+  if (rank() == 0) require(ncclGetUniqueId(&id), nullptr, Stream::Compute);
   static_assert(sizeof(id) % sizeof(std::int32_t) == 0);
   std::array<std::int32_t, sizeof(id) / sizeof(std::int32_t)> numbers{};
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()), 0);
   counts.front() = std::ssize(numbers);
   std::memcpy(numbers.data(), &id, sizeof(id));
-  bootstrap_.all_gather(Track::Compute, all_ranks(bootstrap_), numbers.data(), numbers.data(),
+  bootstrap_.all_gather(Stream::Compute, all_ranks(bootstrap_), numbers.data(), numbers.data(),
                         counts, DataType::I32);
-  bootstrap_.synchronize(Track::Compute);
+  bootstrap_.synchronize(Stream::Compute);
   std::memcpy(&id, numbers.data(), sizeof(id));
   return id;
 }
@@ -165,27 +166,27 @@ ncclUniqueId NcclCommunicator::share_id() {
 void NcclCommunicator::connect() {
   all_.resize(stratplan::size(size()));
   std::iota(all_.begin(), all_.end(), 0);
-  note(Track::Compute, "connecting", all_);
+  note(Stream::Compute, "connecting", all_);
   const ncclUniqueId id = share_id();
   ncclComm_t comm = nullptr;
   const ncclResult_t started = ncclCommInitRankConfig(&comm, size(), id, rank(), &config_);
   handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
-  require(root().settle(started), &root(), Track::Compute);
+  require(root().settle(started), &root(), Stream::Compute);
 }
 
 /// Where the parent does not block, the child is there once the parent has settled.
 void NcclCommunicator::split(const std::vector<CollectiveGroup>& round) {
   const int mine = group_with(rank(), round);
   const CollectiveGroup* group = mine < 0 ? nullptr : &round[static_cast<std::size_t>(mine)];
-  note(Track::Compute, "split into groups", group ? group->ranks : std::vector<int>{rank()});
+  note(Stream::Compute, "split into groups", group ? group->ranks : std::vector<int>{rank()});
   ncclComm_t comm = nullptr;
   const ncclResult_t started =
       ncclCommSplit(root().comm(), group ? mine : NCCL_SPLIT_NOCOLOR, rank(), &comm, &config_);
-  require(root().settle(started), &root(), Track::Compute);
+  require(root().settle(started), &root(), Stream::Compute);
   if (!group) return;
   handles_.push_back(std::make_unique<NcclHandle>(comm, options_.timeout));
-  require(handles_.back()->settle(ncclInProgress), handles_.back().get(), Track::Compute);
-  members(this->group(group->ranks)).by_track[static_cast<std::size_t>(group->track)] =
+  require(handles_.back()->settle(ncclInProgress), handles_.back().get(), Stream::Compute);
+  members(this->group(group->ranks)).by_stream[static_cast<std::size_t>(group->stream)] =
       handles_.back().get();
 }
 
@@ -199,49 +200,49 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
   return name->second;
 }
 
-NcclHandle& NcclCommunicator::handle(const Members& members, Track track) const {
-  NcclHandle* found = members.by_track[static_cast<std::size_t>(track)];
+NcclHandle& NcclCommunicator::handle(const Members& members, Stream stream) const {
+  NcclHandle* found = members.by_stream[static_cast<std::size_t>(stream)];
   SP_ASSERT(found, "ranks {} were not said to have collectives on track {}", members.ranks,
-            static_cast<int>(track));
+            static_cast<int>(stream));
   return *found;
 }
 
-void NcclCommunicator::note(Track track, const char* verb, const std::vector<int>& ranks) {
-  Call& latest = call(track);
+void NcclCommunicator::note(Stream stream, const char* verb, const std::vector<int>& ranks) {
+  Call& latest = call(stream);
   latest.verb = verb;
   latest.tag = -1;
   latest.ranks = ranks;
 }
 
 /// The next call is behind the kernels so far.
-void NcclCommunicator::follow_kernels(Track track) {
-  Call& next = call(track);
-  if (track != Track::Compute)
-    backend_.wait(track, next.ready = backend_.record(Track::Compute, next.ready));
+void NcclCommunicator::follow_kernels(Stream stream) {
+  Call& next = call(stream);
+  if (stream != Stream::Compute)
+    backend_.wait(stream, next.ready = backend_.record(Stream::Compute, next.ready));
   ++next.under_way;
 }
 
-/// On the track's stream.
+/// On the stream's stream.
 template <class Enqueue>
-void NcclCommunicator::issue(Track track, NcclHandle& handle, Enqueue enqueue) {
-  follow_kernels(track);
-  require(ncclGroupStart(), &handle, track);
+void NcclCommunicator::issue(Stream stream, NcclHandle& handle, Enqueue enqueue) {
+  follow_kernels(stream);
+  require(ncclGroupStart(), &handle, stream);
   Calls calls;
-  enqueue(calls, handle.comm(), stream(track));
+  enqueue(calls, handle.comm(), native(stream));
   const ncclResult_t ended = ncclGroupEnd();
-  require(failed(calls.result()) ? calls.result() : handle.settle(ended), &handle, track);
+  require(failed(calls.result()) ? calls.result() : handle.settle(ended), &handle, stream);
 }
 
-void NcclCommunicator::exchange(Track track, std::span<const Parcel> sends,
+void NcclCommunicator::exchange(Stream stream, std::span<const Parcel> sends,
                                 std::span<const Parcel> receives, int tag) {
-  Call& latest = call(track);
-  note(track, "exchange", {});
+  Call& latest = call(stream);
+  note(stream, "exchange", {});
   latest.tag = tag;
   for (const auto& parcels : {sends, receives})
     for (const Parcel& parcel : parcels)
       if (std::ranges::find(latest.ranks, parcel.peer) == latest.ranks.end())
         latest.ranks.push_back(parcel.peer);
-  issue(track, root(), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+  issue(stream, root(), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
     for (const auto& [peer, data, bytes] : sends)
       if (bytes.value > 0)
         calls(ncclSend, data, stratplan::size(bytes.value), ncclUint8, peer, comm, on);
@@ -251,23 +252,23 @@ void NcclCommunicator::exchange(Track track, std::span<const Parcel> sends,
   });
 }
 
-void NcclCommunicator::all_reduce(Track track, Group group, void* data, std::int64_t count,
+void NcclCommunicator::all_reduce(Stream stream, Group group, void* data, std::int64_t count,
                                   DataType type) {
   const Members& all = members(group);
   if (all.ranks.size() == 1 || count == 0) return;
-  note(track, "all-reduce", all.ranks);
-  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+  note(stream, "all-reduce", all.ranks);
+  issue(stream, handle(all, stream), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
     calls(ncclAllReduce, data, data, stratplan::size(count), nccl_type(type), ncclSum, comm, on);
   });
 }
 
-void NcclCommunicator::reduce_scatter(Track track, Group group, const void* input, void* output,
+void NcclCommunicator::reduce_scatter(Stream stream, Group group, const void* input, void* output,
                                       std::span<const std::int64_t> counts, DataType type) {
   const Members& all = members(group);
-  if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
-  note(track, "reduce-scatter", all.ranks);
+  if (all.ranks.size() == 1) return copy(stream, input, output, {counts[0] * size_of(type)});
+  note(stream, "reduce-scatter", all.ranks);
   split_pieces(counts, pieces_);
-  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+  issue(stream, handle(all, stream), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
     if (pieces_.empty())
       calls(ncclReduceScatter, input, output, stratplan::size(counts[0]), nccl_type(type), ncclSum,
             comm, on);
@@ -277,13 +278,13 @@ void NcclCommunicator::reduce_scatter(Track track, Group group, const void* inpu
   });
 }
 
-void NcclCommunicator::all_gather(Track track, Group group, const void* input, void* output,
+void NcclCommunicator::all_gather(Stream stream, Group group, const void* input, void* output,
                                   std::span<const std::int64_t> counts, DataType type) {
   const Members& all = members(group);
-  if (all.ranks.size() == 1) return copy(track, input, output, {counts[0] * size_of(type)});
-  note(track, "all-gather", all.ranks);
+  if (all.ranks.size() == 1) return copy(stream, input, output, {counts[0] * size_of(type)});
+  note(stream, "all-gather", all.ranks);
   split_pieces(counts, pieces_);
-  issue(track, handle(all, track), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
+  issue(stream, handle(all, stream), [&](Calls& calls, ncclComm_t comm, cudaStream_t on) {
     if (pieces_.empty())
       calls(ncclAllGather, input, output, stratplan::size(counts[0]), nccl_type(type), comm, on);
     for (const auto& [member, begin, count] : pieces_)
@@ -293,46 +294,46 @@ void NcclCommunicator::all_gather(Track track, Group group, const void* input, v
 }
 
 /// What a collective of one comes to.
-void NcclCommunicator::copy(Track track, const void* from, void* to, Bytes bytes) {
+void NcclCommunicator::copy(Stream stream, const void* from, void* to, Bytes bytes) {
   if (from == to || bytes.value == 0) return;
-  note(track, "copy", {rank()});
-  follow_kernels(track);
+  note(stream, "copy", {rank()});
+  follow_kernels(stream);
   check_cuda(cudaMemcpyAsync(to, from, stratplan::size(bytes.value), cudaMemcpyDeviceToDevice,
-                             stream(track)),
+                             native(stream)),
              "copying on the device");
 }
 
-/// In it are calls on all tracks, with all sorts of ranks.
+/// In it are calls on all streams, with all sorts of ranks.
 void NcclCommunicator::replayed() {
-  note(Track::Compute, "a replay of captured calls", all_);
-  ++call(Track::Compute).under_way;
+  note(Stream::Compute, "a replay of captured calls", all_);
+  ++call(Stream::Compute).under_way;
 }
 
-void NcclCommunicator::synchronize(Track track) {
+void NcclCommunicator::synchronize(Stream stream) {
   const Deadline deadline(options_.timeout);
-  while (!poll(track)) {
-    if (deadline.passed()) require(ncclInProgress, nullptr, track);
+  while (!poll(stream)) {
+    if (deadline.passed()) require(ncclInProgress, nullptr, stream);
     std::this_thread::yield();
   }
 }
 
-bool NcclCommunicator::poll(Track track) {
-  if (call(track).under_way == 0) return true;
-  const cudaError_t state = cudaStreamQuery(stream(track));
+bool NcclCommunicator::poll(Stream stream) {
+  if (call(stream).under_way == 0) return true;
+  const cudaError_t state = cudaStreamQuery(native(stream));
   if (state == cudaErrorNotReady) {
     cudaGetLastError();  // it is none
-    for (const auto& handle : handles_) require(handle->state(), handle.get(), track);
+    for (const auto& handle : handles_) require(handle->state(), handle.get(), stream);
     return false;
   }
-  check_cuda(state, call(track).verb);
-  call(track).under_way = 0;
+  check_cuda(state, call(stream).verb);
+  call(stream).under_way = 0;
   return true;
 }
 
 /// Or else nothing that is under way is waited for again.
-void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Track track) {
+void NcclCommunicator::require(ncclResult_t result, const NcclHandle* handle, Stream stream) {
   if (result == ncclSuccess) return;
-  const auto& [verb, tag, ranks, under_way, ready] = call(track);
+  const auto& [verb, tag, ranks, under_way, ready] = call(stream);
   const std::string what = tag < 0 ? fmt::format("{} with ranks {}", verb, ranks)
                                    : fmt::format("{} of tag {} with ranks {}", verb, tag, ranks);
   const std::string why = result == ncclInProgress
@@ -354,7 +355,7 @@ void check_device() {
 std::unique_ptr<Communicator> make_nccl_communicator(Communicator& bootstrap, Backend& backend,
                                                      const std::vector<CollectiveGroup>& groups,
                                                      const NcclOptions& options) {
-  if (backend.native_stream(Track::Halo) == nullptr)
+  if (backend.native_stream(Stream::Halo) == nullptr)
     throw EnvironmentError(
         fmt::format("NCCL moves memory of CUDA devices: the {} backend has none", backend.name()));
   check_device();

@@ -135,8 +135,7 @@ TEST(LoweredOps, TheFirstLayerHasNoBackwardData) {
   for (const char* text : {"N1", "H2", "C2"}) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(text));
     EXPECT_EQ(problem_with(network, decompositions), "") << text;
-    for (const auto& [op, compute] :
-         ops_with<ComputeOp>(lower(network, decompositions, {}, 0))) {
+    for (const auto& [op, compute] : ops_with<ComputeOp>(lower(network, decompositions, {}, 0))) {
       const LayerIndex producer = op.layer < 0 || network.layer(op.layer).inputs.empty()
                                       ? -1
                                       : network.layer(op.layer).inputs[0];

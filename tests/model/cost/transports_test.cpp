@@ -19,21 +19,22 @@ using testing::UnorderedElementsAre;
 
 SizeTable table_of(std::initializer_list<std::pair<std::int64_t, const char*>> points) {
   SizeTable table;
-  for (const auto& [bytes, way] : points) {
+  for (const auto& [bytes, transport] : points) {
     table.points.emplace_back(Bytes{bytes}, measured(1e-9 * static_cast<double>(bytes)));
-    table.points.back().second.choice = way;
+    table.points.back().second.choice = transport;
   }
   return table;
 }
 
-TEST(WaysOf, ChangeInTheMiddleBetweenTwoPoints) {
+TEST(TransportsOf, ChangeInTheMiddleBetweenTwoPoints) {
   EXPECT_THAT(
-      ways_of(table_of({{4, "mpi"}, {16, "mpi"}, {64, "nccl"}, {256, "nccl"}, {1024, "staged"}})),
+      transports_of(
+          table_of({{4, "mpi"}, {16, "mpi"}, {64, "nccl"}, {256, "nccl"}, {1024, "staged"}})),
       ElementsAre(Pair(Bytes{0}, "mpi"), Pair(Bytes{32}, "nccl"), Pair(Bytes{512}, "staged")));
-  EXPECT_THAT(ways_of(table_of({{4, "nccl"}, {1 << 20, "nccl"}})),
+  EXPECT_THAT(transports_of(table_of({{4, "nccl"}, {1 << 20, "nccl"}})),
               ElementsAre(Pair(Bytes{0}, "nccl")));
-  EXPECT_THAT(ways_of(table_of({{4, ""}, {16, ""}})), IsEmpty());
-  EXPECT_THAT(ways_of({}), IsEmpty());
+  EXPECT_THAT(transports_of(table_of({{4, ""}, {16, ""}})), IsEmpty());
+  EXPECT_THAT(transports_of({}), IsEmpty());
 }
 
 TEST(MessageKey, TellsNearFromFarAndOneWayFromBoth) {
@@ -57,7 +58,7 @@ TEST(MessageKey, TellsNearFromFarAndOneWayFromBoth) {
 }
 
 /// Small messages by one way, large ones by another; sums by a third.
-MachineProfile machine_with_ways() {
+MachineProfile machine_with_transports() {
   MachineProfile machine = round_machine();
   machine.both_ways = machine.one_way = table_of({{4, "mpi"}, {4096, "nccl"}});
   machine.exchanges["1 pair per node across"] = table_of({{4, "mpi"}});
@@ -77,46 +78,47 @@ std::vector<Program> lowered(const char* grid, const Execution& execution) {
   return programs;
 }
 
-TEST(FastestWays, AreThoseOfTheTablesThatTransfersArePricedBy) {
-  const MachineProfile machine = machine_with_ways();
-  const Ways of_halos = fastest_ways(lowered("H2", {}), machine);
+TEST(FastestTransports, AreThoseOfTheTablesThatTransfersArePricedBy) {
+  const MachineProfile machine = machine_with_transports();
+  const Transports of_halos = fastest_transports(lowered("H2", {}), machine);
   EXPECT_EQ(of_halos.placement, (Topology{1, 2}));
   EXPECT_THAT(of_halos.transfers, UnorderedElementsAre(Key("messages"), Key("all_reduce f32 2")));
-  EXPECT_THAT(fastest_ways(lowered("N8", {}), machine).transfers,
+  EXPECT_THAT(fastest_transports(lowered("N8", {}), machine).transfers,
               UnorderedElementsAre(Key("all_reduce f32 2x4")));
-  EXPECT_EQ(fastest_ways(lowered("N1", {}), machine), Ways{});
-  EXPECT_EQ(fastest_ways(lowered("H2", {}), round_machine()), Ways{})
+  EXPECT_EQ(fastest_transports(lowered("N1", {}), machine), Transports{});
+  EXPECT_EQ(fastest_transports(lowered("H2", {}), round_machine()), Transports{})
       << "a machine that has one way";
-  EXPECT_EQ(fastest_ways({}, machine), Ways{});
+  EXPECT_EQ(fastest_transports({}, machine), Transports{});
 }
 
 /// Name, by peer, tag and direction.
-std::map<std::tuple<int, int, int>, std::string> ways_of_sends(const Program& program) {
-  std::map<std::tuple<int, int, int>, std::string> ways;
+std::map<std::tuple<int, int, int>, std::string> transports_of_sends(const Program& program) {
+  std::map<std::tuple<int, int, int>, std::string> transports;
   for (const Op& op : program.ops)
     if (const auto* exchange = std::get_if<ExchangeOp>(&op.body))
       for (const Message& message : exchange->sends)
-        ways[{program.rank, message.peer, exchange->tag}] = program.ways[message.way];
-  return ways;
+        transports[{program.rank, message.peer, exchange->tag}] =
+            program.transports[message.transport];
+  return transports;
 }
 
-TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
-  const MachineProfile machine = machine_with_ways();
+TEST(ChooseTransports, BothEndsOfAMessageComeToTheSame) {
+  const MachineProfile machine = machine_with_transports();
   for (const char* grid : {"H2", "H3", "H2 W2", "C2", "C2 F2", "N2 H2", "N2 H2 W2", "D1 H4 N2"}) {
     std::vector<Program> programs = lowered(grid, {});
-    const Ways ways = fastest_ways(programs, machine);
+    const Transports transports = fastest_transports(programs, machine);
     std::map<std::tuple<int, int, int>, std::string> sent;
     for (Program& program : programs) {
-      take_ways(program, ways);
-      sent.merge(ways_of_sends(program));
+      choose_transports(program, transports);
+      sent.merge(transports_of_sends(program));
     }
     int received = 0;
     for (const Program& program : programs) {
-      EXPECT_EQ(program.ways, programs.front().ways) << "in one order everywhere";
+      EXPECT_EQ(program.transports, programs.front().transports) << "in one order everywhere";
       for (const Op& op : program.ops) {
         if (const auto* exchange = std::get_if<ExchangeOp>(&op.body)) {
           for (const Message& message : exchange->receives) {
-            EXPECT_EQ(program.ways[message.way],
+            EXPECT_EQ(program.transports[message.transport],
                       sent.at({message.peer, program.rank, exchange->tag}))
                 << grid << ", message " << ++received;
           }
@@ -124,31 +126,31 @@ TEST(TakeWays, BothEndsOfAMessageComeToTheSame) {
         const auto* collective = std::get_if<CollectiveOp>(&op.body);
         if (collective && collective->op == Collective::AllReduce &&
             collective->type == DataType::F32 && collective->group.size() == 4) {
-          EXPECT_EQ(program.ways[collective->way], "staged") << grid;
+          EXPECT_EQ(program.transports[collective->transport], "staged") << grid;
         }
       }
     }
   }
 }
 
-TEST(TakeWays, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
+TEST(ChooseTransports, GoBySizeAndLeaveOutWhatNothingIsSaidOf) {
   std::vector<Program> programs =
       programs_of({{exchange_op(0, {{1, 0, {10}}}, {{1, 0, {10}}}),
                     exchange_op(1, {{1, 0, {9000}}}, {{1, 0, {10}}}), all_reduce_op({0, 1}, 4),
                     exchange_op(2, {{1, 0, {10}}}, {})},
                    {}});
-  Ways ways{
+  Transports transports{
       {1, 2},
       {{"messages", {{{0}, "mpi"}, {{4096}, "nccl"}}}, {"all_reduce f32 2", {{{0}, "staged"}}}}};
   Program& program = programs.front();
-  take_ways(program, ways);
-  EXPECT_THAT(program.ways, ElementsAre("", "mpi", "nccl", "staged"));
-  EXPECT_EQ(std::get<ExchangeOp>(program.ops[0].body).sends[0].way, 1);
-  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).sends[0].way, 2)
+  choose_transports(program, transports);
+  EXPECT_THAT(program.transports, ElementsAre("", "mpi", "nccl", "staged"));
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[0].body).sends[0].transport, 1);
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).sends[0].transport, 2)
       << "by the longer of the two directions";
-  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).receives[0].way, 2);
-  EXPECT_EQ(std::get<CollectiveOp>(program.ops[2].body).way, 3);
-  EXPECT_EQ(std::get<ExchangeOp>(program.ops[3].body).sends[0].way, 0) << "one way: not said";
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[1].body).receives[0].transport, 2);
+  EXPECT_EQ(std::get<CollectiveOp>(program.ops[2].body).transport, 3);
+  EXPECT_EQ(std::get<ExchangeOp>(program.ops[3].body).sends[0].transport, 0) << "one way: not said";
 }
 
 }  // namespace

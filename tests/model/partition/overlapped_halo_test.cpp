@@ -1,4 +1,4 @@
-// Slabs: which outputs are computed while the rest of their input is on its way. The judge goes through all positions and taps.
+// InteriorSplit: which outputs are computed while the rest of their input is on its way. The judge goes through all positions and taps.
 #include "model/partition/lowering/overlapped_halo.hpp"
 
 #include <gmock/gmock.h>
@@ -27,25 +27,26 @@ Network behind_another(std::int64_t batch, std::array<std::int64_t, 4> extents,
 }
 constexpr LayerIndex producer = 2, cut = 3;
 
-Slabs slabs_in(const Network& network, const LayerDecompositions& decompositions, int rank) {
+InteriorSplit pieces_in(const Network& network, const LayerDecompositions& decompositions,
+                        int rank) {
   const LayerDistributions here = distribute(network.layer(cut), decompositions[cut]);
-  return slabs_of(distribute(network.layer(producer), decompositions[producer]).home,
-                  here.inputs[0], here.raw.owned(rank), rank);
+  return interior_split(distribute(network.layer(producer), decompositions[producer]).home,
+                        here.inputs[0], here.raw.owned(rank), rank);
 }
 
 /// What is wrong with a slab, position by position along the axis that is cut: inputs in its padding or not in its block, or in the interior another rank's.
-std::string problem_of(const Slab& slab, const Window& global, Axis axis, std::int64_t extent,
-                       const Interval* owned) {
-  for (std::int64_t o = slab.output[axis].begin; o < slab.output[axis].end; ++o) {
+std::string problem_of(const SplitPiece& piece, const Window& global, Axis axis,
+                       std::int64_t extent, const Interval* owned) {
+  for (std::int64_t o = piece.output[axis].begin; o < piece.output[axis].end; ++o) {
     for (std::int64_t tap = 0; tap < global.kernel; ++tap) {
       const std::int64_t read = o * global.stride - global.pad_before + tap * global.dilation;
-      const std::int64_t local = (o - slab.output[axis].begin) * slab.window.stride -
-                                 slab.window.pad_before + tap * slab.window.dilation;
+      const std::int64_t local = (o - piece.output[axis].begin) * piece.window.stride -
+                                 piece.window.pad_before + tap * piece.window.dilation;
       const bool padding = read < 0 || read >= extent;
-      if (padding != (local < 0 || local >= slab.input[axis].size()))
+      if (padding != (local < 0 || local >= piece.input[axis].size()))
         return fmt::format("output {} takes {} for padding, or the reverse", o, read);
-      if (!padding && slab.input[axis].begin + local != read)
-        return fmt::format("output {} reads {} for {}", o, slab.input[axis].begin + local, read);
+      if (!padding && piece.input[axis].begin + local != read)
+        return fmt::format("output {} reads {} for {}", o, piece.input[axis].begin + local, read);
       if (!padding && owned && (read < owned->begin || read >= owned->end))
         return fmt::format("output {} reads {}, which is received", o, read);
     }
@@ -54,26 +55,26 @@ std::string problem_of(const Slab& slab, const Window& global, Axis axis, std::i
 }
 
 /// The first thing wrong with a rank's slabs.
-std::string problem_of(const Slabs& slabs, const Network& network,
+std::string problem_of(const InteriorSplit& split, const Network& network,
                        const LayerDecompositions& decompositions, int rank) {
   const Layer& layer = network.layer(cut);
   const Region output = distribute(layer, decompositions[cut]).raw.owned(rank),
                owned =
                    distribute(network.layer(producer), decompositions[producer]).home.owned(rank);
-  const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(slabs.axis))];
+  const Window& window = layer.windows()[static_cast<std::size_t>(spatial_index(split.axis))];
   std::map<std::pair<std::int64_t, std::int64_t>, int> times;
-  for (const auto* list : {&slabs.interior, &slabs.boundary}) {
-    for (const Slab& slab : *list) {
-      const Interval here = owned[slabs.axis];
-      const std::string problem = problem_of(slab, window, slabs.axis, layer.input[slabs.axis],
-                                             list == &slabs.interior ? &here : nullptr);
+  for (const auto* list : {&split.interior, &split.boundary}) {
+    for (const SplitPiece& piece : *list) {
+      const Interval here = owned[split.axis];
+      const std::string problem = problem_of(piece, window, split.axis, layer.input[split.axis],
+                                             list == &split.interior ? &here : nullptr);
       if (!problem.empty()) return problem;
-      if (slab.input.empty()) return "a slab that reads nothing";
+      if (piece.input.empty()) return "a slab that reads nothing";
       for (const Axis axis : all_axes)
-        if (axis != slabs.axis && axis != Axis::N && slab.output[axis] != output[axis])
+        if (axis != split.axis && axis != Axis::N && piece.output[axis] != output[axis])
           return "cut along two axes";
-      for (std::int64_t n = slab.output[Axis::N].begin; n < slab.output[Axis::N].end; ++n)
-        for (std::int64_t o = slab.output[slabs.axis].begin; o < slab.output[slabs.axis].end; ++o)
+      for (std::int64_t n = piece.output[Axis::N].begin; n < piece.output[Axis::N].end; ++n)
+        for (std::int64_t o = piece.output[split.axis].begin; o < piece.output[split.axis].end; ++o)
           ++times[{n, o}];
     }
   }
@@ -81,7 +82,7 @@ std::string problem_of(const Slabs& slabs, const Network& network,
     if (count != 1)
       return fmt::format("output {} of sample {} is computed {} times", place.second, place.first,
                          count);
-  const auto all = static_cast<std::size_t>(output[Axis::N].size() * output[slabs.axis].size());
+  const auto all = static_cast<std::size_t>(output[Axis::N].size() * output[split.axis].size());
   return times.size() == all ? std::string() : fmt::format("{} outputs of {}", times.size(), all);
 }
 
@@ -89,17 +90,17 @@ std::string problem_of(const Slabs& slabs, const Network& network,
 std::string interiors(const Network& network, const LayerDecompositions& decompositions) {
   std::string text;
   for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank) {
-    const Slabs slabs = slabs_in(network, decompositions, rank);
-    EXPECT_EQ(problem_of(slabs, network, decompositions, rank), "") << "rank " << rank;
+    const InteriorSplit split = pieces_in(network, decompositions, rank);
+    EXPECT_EQ(problem_of(split, network, decompositions, rank), "") << "rank " << rank;
     text += text.empty() ? "" : " ";
     const Interval positions =
-        slabs.interior.empty() ? Interval{} : slabs.interior.front().output[slabs.axis];
-    text += slabs.interior.empty() ? "-" : fmt::format("[{},{})", positions.begin, positions.end);
+        split.interior.empty() ? Interval{} : split.interior.front().output[split.axis];
+    text += split.interior.empty() ? "-" : fmt::format("[{},{})", positions.begin, positions.end);
   }
   return text;
 }
 
-TEST(Slabs, TableOfWindows) {
+TEST(InteriorSplit, TableOfWindows) {
   struct Row {
     const char* what;
     Window window;  // kernel, stride, dilation, before, after
@@ -137,21 +138,21 @@ TEST(Slabs, TableOfWindows) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(row.grid));
     EXPECT_EQ(interiors(network, decompositions), row.interior);
     const bool any = std::string(row.interior).find('[') != std::string::npos;
-    const auto rejection = check_slabs(network, decompositions, cut);
+    const auto rejection = check_interior_split(network, decompositions, cut);
     EXPECT_EQ(!rejection, any);
-    EXPECT_EQ(layers_for_slabs(network, decompositions),
+    EXPECT_EQ(layers_with_interior(network, decompositions),
               any ? std::set{network.layer(cut).name} : std::set<std::string>{});
     for (const bool fuse : {true, false}) {
-      const Execution execution{.concurrent_tracks = true,
+      const Execution execution{.concurrent_streams = true,
                                 .precision = {},
                                 .fuse = fuse,
-                                .slabs = {network.layer(cut).name}};
+                                .overlapped_halos = {network.layer(cut).name}};
       EXPECT_EQ(problem_with(network, decompositions, execution), "");
     }
   }
 }
 
-TEST(Slabs, VolumesAreCutAlongTheirOutermostAxis) {
+TEST(InteriorSplit, VolumesAreCutAlongTheirOutermostAxis) {
   constexpr Window same{3, 1, 1, 1, 1};
   struct Row {
     std::array<std::int64_t, 4> extents;  // C, D, H, W
@@ -170,34 +171,34 @@ TEST(Slabs, VolumesAreCutAlongTheirOutermostAxis) {
     SCOPED_TRACE(row.grid);
     const Network network = behind_another(3, row.extents, {same, same, same});
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(row.grid));
-    EXPECT_EQ(slabs_in(network, decompositions, 0).axis, row.axis);
+    EXPECT_EQ(pieces_in(network, decompositions, 0).axis, row.axis);
     EXPECT_EQ(interiors(network, decompositions), row.interior);
-    const Execution execution{.concurrent_tracks = true,
+    const Execution execution{.concurrent_streams = true,
                               .precision = {},
-                              .slabs = layers_for_slabs(network, decompositions)};
+                              .overlapped_halos = layers_with_interior(network, decompositions)};
     EXPECT_EQ(problem_with(network, decompositions, execution), "");
   }
 }
 
-TEST(Slabs, OfSamplesThatComeFromElsewhereNothingIsInterior) {
+TEST(InteriorSplit, OfSamplesThatComeFromElsewhereNothingIsInterior) {
   const Network network =
       behind_another(4, {2, 1, 8, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
   LayerDecompositions decompositions = everywhere(network, Decomposition::parse("H2"));
   for (LayerIndex index = 1; index < cut; ++index)
     decompositions[static_cast<std::size_t>(index)] = Decomposition::parse("N2");
-  const Slabs slabs = slabs_in(network, decompositions, 1);
-  ASSERT_EQ(slabs.interior.size(), 2u);
-  ASSERT_EQ(slabs.boundary.size(), 2u);
-  EXPECT_EQ(slabs.interior[0].output[Axis::N], (Interval{2, 3}));
-  EXPECT_EQ(slabs.interior[0].output[Axis::H], (Interval{4, 8}));
-  EXPECT_EQ(slabs.boundary[0].output[Axis::N], (Interval{0, 1}));
+  const InteriorSplit split = pieces_in(network, decompositions, 1);
+  ASSERT_EQ(split.interior.size(), 2u);
+  ASSERT_EQ(split.boundary.size(), 2u);
+  EXPECT_EQ(split.interior[0].output[Axis::N], (Interval{2, 3}));
+  EXPECT_EQ(split.interior[0].output[Axis::H], (Interval{4, 8}));
+  EXPECT_EQ(split.boundary[0].output[Axis::N], (Interval{0, 1}));
   EXPECT_EQ(problem_with(
                 network, decompositions,
-                {.concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}}),
+                {.concurrent_streams = true, .precision = {}, .overlapped_halos = {network.layer(cut).name}}),
             "");
 }
 
-RC_GTEST_PROP(Slabs, CoverTheOutputOnceAndTheInteriorReadsNothingReceived, ()) {
+RC_GTEST_PROP(InteriorSplit, CoverTheOutputOnceAndTheInteriorReadsNothingReceived, ()) {
   const std::int64_t rows = test::any_int(3, 16);
   const Window window = test::any_window(rows);
   const Network network = behind_another(2, {2, 1, rows, 4}, {Window{}, window, Window{}});
@@ -205,15 +206,15 @@ RC_GTEST_PROP(Slabs, CoverTheOutputOnceAndTheInteriorReadsNothingReceived, ()) {
       everywhere(network, Decomposition::parse(fmt::format(
                               "{}H{}", test::any_int(0, 1) ? "N2 " : "", test::any_int(2, 5))));
   for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank)
-    RC_ASSERT(problem_of(slabs_in(network, decompositions, rank), network, decompositions, rank) ==
+    RC_ASSERT(problem_of(pieces_in(network, decompositions, rank), network, decompositions, rank) ==
               "");
-  const Execution execution{.concurrent_tracks = true,
+  const Execution execution{.concurrent_streams = true,
                             .precision = {},
-                            .slabs = layers_for_slabs(network, decompositions)};
+                            .overlapped_halos = layers_with_interior(network, decompositions)};
   RC_ASSERT(problem_with(network, decompositions, execution) == "");
 }
 
-TEST(Slabs, ReasonsAgainstThem) {
+TEST(InteriorSplit, ReasonsAgainstThem) {
   const Window same{3, 1, 1, 1, 1};
   NetworkBuilder net(2);
   const LayerIndex first = net.convolution(net.input({2, 1, 8, 8}), 4, same);
@@ -221,7 +222,7 @@ TEST(Slabs, ReasonsAgainstThem) {
   const Network network = net.finish_with_loss(net.convolution(turned, 4, same));
   const auto reason = [&](LayerIndex layer, const char* grid) {
     const auto rejection =
-        check_slabs(network, everywhere(network, Decomposition::parse(grid)), layer);
+        check_interior_split(network, everywhere(network, Decomposition::parse(grid)), layer);
     return rejection ? rejection->reason : "";
   };
   EXPECT_THAT(reason(first, "H2"),
@@ -234,13 +235,13 @@ TEST(Slabs, ReasonsAgainstThem) {
 }
 
 /// Kernels beside which an exchange goes on write none of its bytes: nothing that comes before the unpacking waits for it.
-TEST(Slabs, TheInteriorWaitsForNoMessage) {
+TEST(InteriorSplit, TheInteriorWaitsForNoMessage) {
   const Network network =
       behind_another(3, {2, 1, 12, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});
   for (const char* grid : {"H2", "H3", "H2 C2", "N3 H2"}) {
     const LayerDecompositions decompositions = everywhere(network, Decomposition::parse(grid));
     const Execution execution{
-        .concurrent_tracks = true, .precision = {}, .slabs = {network.layer(cut).name}};
+        .concurrent_streams = true, .precision = {}, .overlapped_halos = {network.layer(cut).name}};
     for (int rank = 0; rank < decompositions[cut].grid.ranks(); ++rank) {
       const Program program = lower(network, decompositions, execution, rank);
       const auto before = dependences(program);

@@ -34,7 +34,7 @@ TEST(KernelCost, FollowsTheDriftOfTheMachineIfItSpeaksForAllKernels) {
   struct Row {
     const char* what;
     std::optional<Drift> drift;
-    double pace;  ///< while the kernel was measured
+    double then;  ///< the drift while the kernel was measured
     double measured, estimated;
   };
   const Row rows[] = {
@@ -50,7 +50,7 @@ TEST(KernelCost, FollowsTheDriftOfTheMachineIfItSpeaksForAllKernels) {
     machine.drift = row.drift;
     EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, row.estimated) << row.what;
     Measurement& known = machine.kernels[kernel.key()] = measured(0.03, 0.003);
-    known.pace = row.pace;
+    known.drift = row.then;
     EXPECT_DOUBLE_EQ(cost_of(kernel, machine).seconds.value, row.measured) << row.what;
     EXPECT_NEAR(cost_of(kernel, machine).deviation.value, row.measured / 10, 1e-9) << row.what;
   }

@@ -7,7 +7,7 @@
 #include "model/base/in_parallel.hpp"
 #include "runtime/cuda/cudnn/convolution.hpp"
 
-namespace stratplan::described_device_test {
+namespace stratplan::offline_device_test {
 namespace {
 
 using cudnn::Arithmetic;
@@ -22,7 +22,7 @@ Kernel residual(KernelKind kind, DataType type = DataType::F32) {
           .attributes = ConvolutionAttributes{.windows = {Window{}, same, same}}};
 }
 
-TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {
+TEST(OfflineDevice, TakesWhatThePlanOfTheRuleTakes) {
   struct Row {
     const char* device;
     cudnn::DeviceProperties properties;
@@ -38,7 +38,7 @@ TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {
       {"h200", cudnn::h200(), false, DataType::F32, Arithmetic::F32},
   };
   for (const Row& row : table) {
-    const std::optional<DescribedDevice> device = described_device(row.device, row.tf32);
+    const std::optional<OfflineDevice> device = offline_device(row.device, row.tf32);
     ASSERT_TRUE(device);
     EXPECT_THAT(device->library, testing::StartsWith("cuDNN 9."));
     for (const KernelKind kind :
@@ -53,14 +53,14 @@ TEST(DescribedDevice, TakesWhatThePlanOfTheRuleTakes) {
   }
 }
 
-TEST(DescribedDevice, KnowsOwnKernelsToo) {
+TEST(OfflineDevice, KnowsOwnKernelsToo) {
   const Kernel sums{.kind = BiasGradient, .x = {{8, 64, 1, 56, 56}}, .y = {{8, 64, 1, 56, 56}}};
-  EXPECT_EQ(described_device("h100", false)->workspace(sums), make_own_kernel(sums)->workspace());
+  EXPECT_EQ(offline_device("h100", false)->workspace(sums), make_own_kernel(sums)->workspace());
   EXPECT_GT(make_own_kernel(sums)->workspace().value, 0);
 }
 
-TEST(DescribedDevice, IsAskedFromSeveralThreads) {
-  const DescribedDevice device = *described_device("h100", false);
+TEST(OfflineDevice, IsAskedFromSeveralThreads) {
+  const OfflineDevice device = *offline_device("h100", false);
   std::array<Bytes, 6> answers{};
   in_parallel(answers.size(), [&](std::size_t i) {
     answers[i] =
@@ -69,10 +69,10 @@ TEST(DescribedDevice, IsAskedFromSeveralThreads) {
   for (std::size_t i = 2; i < answers.size(); ++i) EXPECT_EQ(answers[i], answers[i % 2]);
 }
 
-TEST(DescribedDevice, IsNoneThatNobodyDescribed) {
+TEST(OfflineDevice, IsNoneThatNobodyDescribed) {
   for (const char* name : {"", "v100-16", "h1000"})
-    EXPECT_FALSE(described_device(name, false)) << name;
+    EXPECT_FALSE(offline_device(name, false)) << name;
 }
 
 }  // namespace
-}  // namespace stratplan::described_device_test
+}  // namespace stratplan::offline_device_test
