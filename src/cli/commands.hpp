@@ -1,6 +1,7 @@
 #pragma once
-// The subcommands. Each file adds its own to the program: options, help with examples, and what runs once the whole command
-// line has been understood. They parse, call and print; the work is done elsewhere.
+// The subcommands. Each file adds its own to the program: options, help with examples, and what
+// runs once the whole command line has been understood. They parse, call and print; the work is
+// done elsewhere.
 #include <string>
 #include <vector>
 

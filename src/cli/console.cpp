@@ -15,7 +15,8 @@ namespace {
 /// Ranks under mpirun write to its pipe; their launcher tells them what that pipe ends in.
 constexpr const char* terminal_variable = "STRATPLAN_TERMINAL";
 
-/// A line may be there from another rank or the launcher, so it is erased before anything is written.
+/// A line may be there from another rank or the launcher, so it is erased before anything is
+/// written.
 constexpr const char* erase_line = "\r\033[K";
 
 bool terminal() {

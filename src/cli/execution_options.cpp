@@ -52,7 +52,7 @@ Precision precision_of(const std::string& name) { return {.activations = precisi
 void ExecutionOptions::add(CLI::App& command) {
   add_precision(command, precision);
   command.add_option("--recompute", recompute,
-                     "layers whose outputs are made again for the backward phase instead of being "
+                     "layers whose outputs are recomputed for the backward phase instead of being "
                      "kept: names, separated by commas; all: in each "
                      "block what only the block itself reads; none; default: none, or as few as "
                      "make the plan fit");

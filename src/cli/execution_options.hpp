@@ -23,7 +23,8 @@ struct ExecutionOptions {
   std::optional<int> sharding;
 
   void add(CLI::App& command);
-  /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an optimizer that cannot work on shares.
+  /// Throws UsageError: a layer that the network does not have, or that cannot be made again; an
+  /// optimizer that cannot work on shares.
   Execution execution(const Network& network) const;
   /// What was not said is for the planner to choose, micro-batches included.
   FreeMemoryOptions free(const OptimizerOptions& optimizer) const;

@@ -10,7 +10,8 @@
 
 namespace stratplan {
 
-/// What programs depend on, and so memory and time: --optimizer, --momentum, --nesterov, --accumulate.
+/// What programs depend on, and so memory and time: --optimizer, --momentum, --nesterov,
+/// --accumulate.
 struct OptimizerOptions {
   std::string optimizer;  ///< "sgd", "adam", "adamw", "lars"; empty: not said
   std::optional<double> momentum;

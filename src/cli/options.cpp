@@ -102,9 +102,8 @@ Network NetworkOptions::read() const {
 }
 
 void add_ranks(CLI::App& command, int& ranks, bool required) {
-  constexpr int largest =
-      1
-      << 16;  // beyond any machine of today, and before numbers of ranks and elements overflow together
+  // beyond any machine of today, and before numbers of ranks and elements overflow together
+  constexpr int largest = 1 << 16;
   auto* option = command.add_option("-n,--ranks", ranks, "number of ranks (processes)")
                      ->check(positive())
                      ->check(CLI::Range(1, largest));

@@ -1,5 +1,6 @@
 #pragma once
-// What several subcommands have in common: options with one spelling everywhere, and how their texts are understood.
+// What several subcommands have in common: options with one spelling everywhere, and how their
+// texts are understood.
 #include <CLI/CLI.hpp>
 
 #include <optional>
@@ -14,7 +15,8 @@
 
 namespace stratplan {
 
-/// NETWORK, --batch, --input-size, and what training with it keeps in memory: --optimizer and the like.
+/// NETWORK, --batch, --input-size, and what training with it keeps in memory: --optimizer and the
+/// like.
 struct NetworkOptions {
   std::string source;
   std::int64_t batch = 0;
@@ -45,7 +47,8 @@ void add_memory(CLI::App& command, std::string& memory);
 Bytes parse_bytes(const std::string& text);
 /// "128,128" or "64x128x128". Throws UsageError.
 std::vector<std::int64_t> parse_extents(const std::string& text);
-/// read_machine, for what is executed so; says on standard error if the answer is an estimate. Throws InputError, too, if it states no rate of such numbers.
+/// read_machine, for what is executed so; says on standard error if the answer is an estimate.
+/// Throws InputError, too, if it states no rate of such numbers.
 MachineProfile read_machine_aloud(const std::string& source, int ranks, const Execution& execution);
 /// check_writable (model/base/system/output.hpp), unless there is to be no such output.
 void check_output(const std::string& file);

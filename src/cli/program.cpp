@@ -19,21 +19,21 @@ namespace stratplan {
 namespace {
 
 constexpr const char* short_help =
-    R"(stratplan chooses how each layer of a convolutional network is split over the ranks of a machine,
-predicts the time of a training step, and runs it for real.
+    R"(stratplan chooses how each layer of a convolutional network is split over the ranks of a
+machine, predicts the time of a training step, and runs it for real.
 
-  stratplan autotune resnet50 --ranks 2 --batch 8     measure, plan, run the plan and its baselines, report
-  stratplan plan resnet50 -n 2 -b 8 -o plan.json      recommend a plan, from what is known of this machine
-  stratplan run plan.json -n 2 --verify               train with it, checked against an undivided run
-  stratplan doctor                                    what is built, found and missing
+  stratplan autotune resnet50 --ranks 2 --batch 8  measure, plan, run plan and baselines, report
+  stratplan plan resnet50 -n 2 -b 8 -o plan.json   recommend a plan for this machine
+  stratplan run plan.json -n 2 --verify            train with it, checked against an undivided run
+  stratplan doctor                                 what is built, found and missing
 
 stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
 constexpr const char* program_footer =
-    R"(Networks and machines are files, or the names of shipped ones. The folder above an output must exist.
-Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank died or hung), 7 validation failed,
-75 stopped early with a checkpoint.)";
+    R"(Networks and machines are files, or the names of shipped ones. The folder above an output must
+exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank
+died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;

@@ -9,6 +9,7 @@ namespace stratplan {
 
 /// "stratplan 0.1.0 (Release, GNU 12.2.0)"
 std::string version_text();
-/// Program, version, compiler, command, date (UTC), host, device, operating system and library versions.
+/// Program, version, compiler, command, date (UTC), host, device, operating system and library
+/// versions.
 Provenance make_provenance(const std::vector<std::string>& command_line);
 }  // namespace stratplan

@@ -48,13 +48,12 @@ std::pair<std::string, ExitCode> describe(const std::exception_ptr& failure) {
 int report_failure(const std::exception_ptr& failure) {
   const auto [message, code] = describe(failure);
   const bool rank = launched_as_rank();
-  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they speak. And who has lost another rank is
-  // ended by the launcher, which knows why.
+  // What goes wrong on all ranks alike is said by the first, whose end ends the others before they
+  // speak. And who has lost another rank is ended by the launcher, which knows why.
   const bool second_hand = launched_by_processes() && code == ExitCode::Communication;
   if (rank && (!speaks() || second_hand)) {
-    std::signal(
-        SIGTERM,
-        SIG_DFL);  // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    // the request to checkpoint no longer means anything: the launcher's SIGTERM ends this wait
+    std::signal(SIGTERM, SIG_DFL);
     std::this_thread::sleep_for(std::chrono::milliseconds(second_hand ? 500 : 2000));
   }
   std::fflush(stdout);

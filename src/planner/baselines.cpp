@@ -69,11 +69,9 @@ class Collection {
       Plan plan = uniform(spatial_within_node(sharing));
       if (fits(plan)) return add("lbann", std::move(plan));
     }
-    refuse(
-        "lbann",
-        fmt::format(
-            "no way for up to {} ranks of a node to share a sample gives every rank work that fits",
-            node));
+    refuse("lbann", fmt::format("however up to {} ranks of a node share a sample, some rank has no "
+                                "work or too little memory",
+                                node));
   }
 
   void add_one_weird_trick() {

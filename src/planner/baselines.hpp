@@ -1,5 +1,6 @@
 #pragma once
-// The plans that people use without a search, to be beaten: sample parallelism on any number of ranks, one uniform split, and two published rules.
+// The plans that people use without a search, to be beaten: sample parallelism on any number of
+// ranks, one uniform split, and two published rules.
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,18 +24,24 @@ using Fits = std::function<bool(const Plan&)>;
 
 /// All baselines for up to `ranks` ranks, each plan once. Names:
 ///   sample           N over all ranks, or why not
-///   sample on p      N over fewer ranks: each p up to 16, beyond that powers of two and divisors of `ranks`
-///   H4, W4, D4, C4, F4   that dimension over all ranks; a layer that can not be split like that takes its nearest legal decomposition (adjustments say so).
-///                    Left out where no layer can
-///   lbann            as few ranks of a node as possible share a sample, along its longest dimensions, so that it fits; samples over the rest
-///                    (Maruyama et al. 2019, Oyama et al. 2020)
-///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014, arXiv:1404.5997)
+///   sample on p      N over fewer ranks: each p up to 16, beyond that powers of two and divisors
+///                    of `ranks`
+///   H4, W4, D4, C4, F4
+///                    that dimension over all ranks; a layer that cannot be split like that takes
+///                    its nearest legal decomposition (adjustments say so). Left out where no layer
+///                    can
+///   lbann            as few ranks of a node as possible share a sample, along its longest
+///                    dimensions, so that it fits; samples over the rest (Maruyama et al. 2019,
+///                    Oyama et al. 2020)
+///   one-weird-trick  filters in fully connected layers, samples everywhere else (Krizhevsky 2014,
+///                    arXiv:1404.5997)
 /// Throws InfeasibleError if the machine has fewer ranks.
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
                                 const Execution& execution, const Fits& fits);
 
-/// `parts` over the spatial dimensions that a sample has: the largest prime factors first, each along the dimension with the longest blocks so far (the first of
-/// equal ones, in the order D, H, W).
+/// `parts` over the spatial dimensions that a sample has: the largest prime factors first, each
+/// along the dimension with the longest blocks so far (the first of equal ones, in the order D, H,
+/// W).
 ProcessGrid::Factors spatial_factors(const Shape& sample, int parts);
 
 }  // namespace stratplan

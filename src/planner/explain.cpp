@@ -166,7 +166,8 @@ class Explaining {
   }
 
  private:
-  /// Edges cost nothing at worst, so candidates are looked at in order of what they cost themselves until none can be among the best.
+  /// Edges cost nothing at worst, so candidates are looked at in order of what they cost themselves
+  /// until none can be among the best.
   std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges,
                                        const std::vector<double>& own, const Decomposition& chosen,
                                        std::size_t most) {

@@ -82,8 +82,9 @@ class LargeScaleSearch {
     return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
   }
 
-  /// The bound is tight under weights that leave none of the best plans much below the others (cutting planes: J. Kelley, The cutting-plane method for solving
-  /// convex programs, 1960). Each look finds another such plan, until the gap is closed or looks no longer help.
+  /// The bound is tight under weights that leave none of the best plans much below the others
+  /// (cutting planes: J. Kelley, The cutting-plane method for solving convex programs, 1960). Each
+  /// look finds another such plan, until the gap is closed or looks no longer help.
   void look() {
     const auto less = [&](const Assignment& a, const Assignment& b) {
       return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
@@ -98,8 +99,9 @@ class LargeScaleSearch {
     }
   }
 
-  /// The weights under which the cheapest plan known costs most: the value of a game between plans and layers where backlogs begin, each of which answers the
-  /// average of the other's moves (fictitious play).
+  /// The weights under which the cheapest plan known costs most: the value of a game between plans
+  /// and layers where backlogs begin, each of which answers the average of the other's moves
+  /// (fictitious play).
   std::vector<double> hardest_weights() const {
     constexpr int moves = 4000;
     std::vector<std::vector<double>> times;
@@ -150,7 +152,8 @@ class LargeScaleSearch {
     return assignment;
   }
 
-  /// What a node's reduction and what it can hide change is the time by where backlogs begin: at earlier nodes nothing, at this one its reduction, at later ones both.
+  /// What a node's reduction and what it can hide change is the time by where backlogs begin: at
+  /// earlier nodes nothing, at this one its reduction, at later ones both.
   bool polish(Assignment& assignment, int node) const {
     const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
     const double before = std::ranges::max(by_begin);
@@ -211,7 +214,8 @@ class LargeScaleSearch {
     return sum;
   }
 
-  /// Where what is best needs more memory than there is, a price is put on memory (Lagrangian relaxation): the least found at which what is best among few fits.
+  /// Where what is best needs more memory than there is, a price is put on memory (Lagrangian
+  /// relaxation): the least found at which what is best among few fits.
   void choose_price_of_memory() {
     constexpr double least_part = 1.0 / 64, growth = 4;
     constexpr int most_raises = 12, most_bisections = 3;
@@ -250,7 +254,8 @@ class LargeScaleSearch {
     seeds_.push_back(std::move(assignment));
   }
 
-  /// The same grid everywhere, as far as layers admit it: the few with the least costs of all layers.
+  /// The same grid everywhere, as far as layers admit it: the few with the least costs of all
+  /// layers.
   void add_families() {
     constexpr std::size_t most = 4;
     std::vector<std::pair<double, std::size_t>> families;  // ascending
@@ -275,7 +280,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// Candidates that are simply split: by two dimensions at most within the innermost level, and outside.
+  /// Candidates that are simply split: by two dimensions at most within the innermost level, and
+  /// outside.
   void choose_few() {
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
@@ -294,7 +300,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat the work.
+  /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat
+  /// the work.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, OutputLayout::ReduceScatter))
       return candidate;

@@ -16,7 +16,8 @@ struct LargeScaleResult {
   std::size_t candidates = 0, rejections = 0;
 };
 
-/// Whether costs are taken in closed form: from this many ranks, on a machine of which rates are known rather than kernels.
+/// Whether costs are taken in closed form: from this many ranks, on a machine of which rates are
+/// known rather than kernels.
 inline constexpr int large_scale_ranks = 5;
 bool is_large_scale(int ranks, const MachineProfile& machine);
 
@@ -25,8 +26,9 @@ void fill(ClosedTable& table);
 /// Dimensions along which some layer has any extent. Others no layer can split.
 std::vector<Dim> usable_dims(const Network& network);
 
-/// `known`: plans over all ranks; what is found is no worse than those of them that use canonical grids. Nothing found: none that fits the limit.
-/// Throws InfeasibleError if some layer has no legal decomposition.
+/// `known`: plans over all ranks; what is found is no worse than those of them that use canonical
+/// grids. Nothing found: none that fits the limit. Throws InfeasibleError if some layer has no
+/// legal decomposition.
 LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
                                        int ranks, const MachineProfile& machine,
                                        const Execution& execution,

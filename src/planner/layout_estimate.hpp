@@ -1,5 +1,6 @@
 #pragma once
-// What a plan takes and keeps in closed form, its edges left out: enough to tell which of thousands are worth a closer look.
+// What a plan takes and keeps in closed form, its edges left out: enough to tell which of thousands
+// are worth a closer look.
 #include <map>
 #include <string>
 #include <tuple>

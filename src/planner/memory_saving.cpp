@@ -31,7 +31,8 @@ constexpr std::size_t most_points = 32;
 /// Up to so many ranks each block's leanest candidate is looked for among all.
 constexpr int few_ranks = 64;
 
-/// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide the batch. Nothing if levels do not divide so.
+/// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide
+/// the batch. Nothing if levels do not divide so.
 std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
                                         const std::function<ProcessGrid::Factors(int)>& split) {
   std::vector<ProcessGrid::Factors> levels(topology.size());
@@ -63,15 +64,15 @@ std::set<std::string> first_of(const std::vector<Remaking>& all, std::size_t cou
 std::string memory_options_text(const Plan& plan) {
   constexpr std::array shared{"", "the optimizer's state", "gradients and the optimizer's state",
                               "parameters, gradients and the optimizer's state"};
-  std::vector<std::string> means;
+  std::vector<std::string> options;
   if (plan.overrides.training.micro_batches > 1)
-    means.push_back(fmt::format("{} micro-batches", plan.overrides.training.micro_batches));
+    options.push_back(fmt::format("{} micro-batches", plan.overrides.training.micro_batches));
   if (plan.execution.sharding > 0)
-    means.push_back(fmt::format("{} shared out", shared[at(plan.execution.sharding)]));
+    options.push_back(fmt::format("{} sharded", shared[at(plan.execution.sharding)]));
   if (!plan.execution.recompute.empty())
-    means.push_back(fmt::format("{} layer{} made again", plan.execution.recompute.size(),
-                                plan.execution.recompute.size() == 1 ? "" : "s"));
-  return means.empty() ? "no other means" : fmt::format("{}", fmt::join(means, ", "));
+    options.push_back(fmt::format("{} layer{} recomputed", plan.execution.recompute.size(),
+                                  plan.execution.recompute.size() == 1 ? "" : "s"));
+  return options.empty() ? "no memory-saving options" : fmt::format("{}", fmt::join(options, ", "));
 }
 
 Seconds MemoryChoices::Choice::step_within(Bytes limit) const {
@@ -107,7 +108,8 @@ void MemoryChoices::add_variants() {
   for (const auto& choices : found) add_choices(choices);
 }
 
-/// Ranks that share a sample divide it in space, or its filters. Fewer parts of samples than there are samples.
+/// Ranks that share a sample divide it in space, or its filters. Fewer parts of samples than there
+/// are samples.
 void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
@@ -130,7 +132,8 @@ void MemoryChoices::add_layout(Variant& variant, const std::string& name,
     variant.layouts.push_back({name, layers});
 }
 
-/// Each block's leanest candidate, where candidates are few: under the means that save most, and in one micro-batch as well, for several take a buffer more.
+/// Each block's leanest candidate, where candidates are few: under the means that save most, and in
+/// one micro-batch as well, for several take a buffer more.
 void MemoryChoices::add_leanest_layouts() {
   if (leanest_layouts_known_ || ranks_ > few_ranks) return;
   leanest_layouts_known_ = true;
@@ -272,7 +275,8 @@ Bytes MemoryChoices::peak_of(const Plan& plan, const Network& network) const {
   return peak_memory(modelled_programs(plan, network), machine_).total();
 }
 
-/// The fewest blocks, in the order of what they save for their time, with which the plan fits. Returns its peak.
+/// The fewest blocks, in the order of what they save for their time, with which the plan fits.
+/// Returns its peak.
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_of(plan, variant.network);
@@ -357,7 +361,8 @@ const Considered* MemoryChoices::best(Bytes limit) const {
   return best;
 }
 
-/// What plans need beyond the sum in closed form shows in those that do not fit: then the others are taken to need at least as much more.
+/// What plans need beyond the sum in closed form shows in those that do not fit: then the others
+/// are taken to need at least as much more.
 void MemoryChoices::play_promising(Bytes limit) {
   double beyond = 1;
   std::vector<Choice> left = promising(limit);
@@ -391,7 +396,8 @@ void MemoryChoices::fit(Bytes limit, const Search& search) {
   }
 }
 
-/// The table's memory adds up what persists and is kept; what comes on top is taken to be what it is with the best plan.
+/// The table's memory adds up what persists and is kept; what comes on top is taken to be what it
+/// is with the best plan.
 void MemoryChoices::search_around(const Considered& best, Bytes limit, const Search& search) {
   const std::size_t v = variant_of(*best.plan);
   Variant& variant = variants_[v];

@@ -1,8 +1,9 @@
 #pragma once
-// Memory as a constraint: micro-batches, sharding (ZeRO) and recomputation, chosen together with the layout (one decomposition per block). Every means is
-// priced in closed form under layouts that are at hand (those of searches and baselines, and uniform ones); what looks fastest within the limit is lowered,
-// made to fit with as little recomputation as does, and played through; then the search looks for better layouts under the means of the best, until that is a
-// searched one.
+// Memory as a constraint: micro-batches, sharding (ZeRO) and recomputation, chosen together with
+// the layout (one decomposition per block). Every means is priced in closed form under layouts that
+// are at hand (those of searches and baselines, and uniform ones); what looks fastest within the
+// limit is lowered, made to fit with as little recomputation as does, and played through; then the
+// search looks for better layouts under the means of the best, until that is a searched one.
 #include <functional>
 #include <map>
 #include <optional>
@@ -15,7 +16,8 @@
 
 namespace stratplan {
 
-/// "16 micro-batches, gradients and the optimizer's state shared out, 3 layers made again"; of a plan that does nothing of this kind "no other means".
+/// "16 micro-batches, gradients and the optimizer's state shared out, 3 layers made again"; of a
+/// plan that does nothing of this kind "no other means".
 std::string memory_options_text(const Plan& plan);
 
 class MemoryChoices {
@@ -25,11 +27,13 @@ class MemoryChoices {
     std::vector<LayerDecompositions> layers;
     Seconds objective{}, lower_bound{};
   };
-  /// `limit`: of what persists and is kept for the backward phase. `known`: legal layouts to start from.
+  /// `limit`: of what persists and is kept for the backward phase. `known`: legal layouts to start
+  /// from.
   using Search = std::function<Found(const Network&, const Execution&, Bytes limit,
                                      const std::vector<LayerDecompositions>& known)>;
 
-  /// All but `free` must outlive this. What is not free stays as `network` and `execution` say. Throws InfeasibleError if the machine has fewer ranks.
+  /// All but `free` must outlive this. What is not free stays as `network` and `execution` say.
+  /// Throws InfeasibleError if the machine has fewer ranks.
   MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
                 const Execution& execution, const FreeMemoryOptions& free);
 

@@ -100,7 +100,8 @@ class Planning {
     price_baselines();
   }
 
-  /// Over more ranks than can be tried one by one, on a machine of which rates are known rather than kernels.
+  /// Over more ranks than can be tried one by one, on a machine of which rates are known rather
+  /// than kernels.
   void run_at_large_scale() {
     price_baselines();
     const LargeScaleResult outcome =
@@ -144,7 +145,8 @@ class Planning {
 
   // ---------------------------------------------------------------- where memory is short
 
-  /// The best as given needs too much: what it would take, and that nothing is known yet of what fits.
+  /// The best as given needs too much: what it would take, and that nothing is known yet of what
+  /// fits.
   void remember_without_limit(Considered considered) {
     if (!considered.plan->prediction)
       considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
@@ -244,7 +246,8 @@ class Planning {
     }
   }
 
-  /// Of plans as long and as lean only the best is kept; of as long ones that which is recommended, if it is among them.
+  /// Of plans as long and as lean only the best is kept; of as long ones that which is recommended,
+  /// if it is among them.
   void trace_front() {
     std::vector<const Considered*> all;
     for (const auto* list :
@@ -332,7 +335,8 @@ class Planning {
                : std::nullopt;
   }
 
-  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing it through.
+  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing
+  /// it through.
   std::optional<Bytes> far_too_much(const std::optional<QuickEstimate>& sum) const {
     const bool far =
         sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
@@ -367,8 +371,9 @@ class Planning {
                         : remember_without_limit(std::move(considered));
   }
 
-  /// The table's memory adds up what persists and what backward reads; transient buffers and gaps come on top. So where the plan as lowered exceeds the
-  /// limit, the search is asked again for less, until it fits or nothing leaner is left.
+  /// The table's memory adds up what persists and what backward reads; transient buffers and gaps
+  /// come on top. So where the plan as lowered exceeds the limit, the search is asked again for
+  /// less, until it fits or nothing leaner is left.
   void search_with_weight(const Space& space, const PlanTable& table, double weight,
                           const std::string& name) {
     const WeightedTable weighted(table, weight);
@@ -425,7 +430,8 @@ class Planning {
     }
   }
 
-  /// Those first that look shortest; over many ranks there is no use in playing through what takes far longer without its reductions than another in all.
+  /// Those first that look shortest; over many ranks there is no use in playing through what takes
+  /// far longer without its reductions than another in all.
   std::vector<Considered> priced(std::vector<Baseline>& all) {
     constexpr std::size_t first = 2;
     constexpr double far_longer = 3;
@@ -445,7 +451,7 @@ class Planning {
     const auto price = [&](std::size_t i) {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
-            "not played through: estimated at {} without reductions, the best of the others takes "
+            "not simulated: estimated at {} without reductions, the best of the others takes "
             "{} in all",
             milliseconds(quick_estimates[i]->step), milliseconds(*best));
       else
@@ -461,7 +467,8 @@ class Planning {
     return prices;
   }
 
-  /// Of the plans on fewer ranks only the best by its first rank alone: a look at each costs more than it tells.
+  /// Of the plans on fewer ranks only the best by its first rank alone: a look at each costs more
+  /// than it tells.
   void keep_best_on_fewer_ranks(std::vector<Baseline>& all) const {
     std::string best;
     Seconds least{};
@@ -481,7 +488,8 @@ class Planning {
         all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
   }
 
-  /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no better than doing it on one.
+  /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no
+  /// better than doing it on one.
   static bool better(const Plan& a, const Plan& b) {
     if (a.prediction->step * alike < b.prediction->step) return true;
     return a.prediction->step < b.prediction->step * alike && a.ranks < b.ranks;
@@ -512,7 +520,7 @@ class Planning {
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
       result_.reranking = fmt::format(
-          "played through, \"{}\" takes {} per step on {} of the ranks; what the search put first "
+          "simulated, \"{}\" takes {} per step on {} ranks; the plan that the search ranked first "
           "takes {} on {}",
           best->name, milliseconds(best->plan->prediction->step), best->plan->ranks,
           milliseconds(first.prediction->step), first.ranks);

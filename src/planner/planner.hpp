@@ -1,6 +1,6 @@
 #pragma once
-// From a network and a machine to a plan: candidates, cost table, search, and a second opinion from the simulator on what the search found and on every
-// baseline.
+// From a network and a machine to a plan: candidates, cost table, search, and a second opinion from
+// the simulator on what the search found and on every baseline.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@
 
 namespace stratplan {
 
-/// What the planner may choose where memory is short (planner/memory_saving). What it may not stays as the network's training and `execution` say.
+/// What the planner may choose where memory is short (planner/memory_saving). What it may not stays
+/// as the network's training and `execution` say.
 struct FreeMemoryOptions {
   bool micro_batches = true, sharding = true, recompute = true;
 };
@@ -30,19 +31,21 @@ struct Considered {
   std::string name;  ///< "searched", "searched, communication x2", or the baseline's
   std::vector<std::string> aliases;  ///< under which other names the same plan came up
   std::optional<Plan> plan;          ///< with its prediction
-  std::string
-      infeasible;  ///< why it can not be used: no such plan, or more memory than the limit (then there is a plan)
+  /// why it can not be used: no such plan, or more memory than the limit (then there is a plan)
+  std::string infeasible;
   bool usable() const { return plan && infeasible.empty(); }
 };
 
 struct PlanningResult {
-  Plan
-      recommended;  ///< named "recommended": the usable one with the least simulated step time; of equal ones the one on the fewest ranks
+  /// named "recommended": the usable one with the least simulated step time; of equal ones the one
+  /// on the fewest ranks
+  Plan recommended;
   std::string chosen;     ///< the name of the one that it is
   std::string reranking;  ///< what the simulator changed about the search's choice; empty: nothing
   std::optional<Bytes> memory_limit;  ///< that applied
 
-  /// "searched" (with the recommended plan's means) is proven best for the search's objective: the sum of all layers' and edges' costs, on all ranks.
+  /// "searched" (with the recommended plan's means) is proven best for the search's objective: the
+  /// sum of all layers' and edges' costs, on all ranks.
   bool optimal = false;
   double gap = 0;              ///< if not: by what fraction something could be better at most
   Seconds objective{};         ///< of "searched"
@@ -55,13 +58,15 @@ struct PlanningResult {
   std::vector<Considered>
       searched;  ///< of different weights on communication; the first has the true ones
   std::vector<Considered> baselines;
-  std::vector<Considered>
-      fitted;  ///< in other micro-batches, with sharding or recomputation: where the limit binds, or for the front
+  /// in other micro-batches, with sharding or recomputation: where the limit binds, or for the
+  /// front
+  std::vector<Considered> fitted;
 
-  std::optional<Prediction>
-      without_limit;  ///< of the fastest plan with the means as given, if it needs more than the limit
-  std::vector<Considered>
-      front;  ///< if wanted: what nothing considered is both faster and leaner than; the fastest first, the recommended among them
+  /// of the fastest plan with the means as given, if it needs more than the limit
+  std::optional<Prediction> without_limit;
+  /// if wanted: what nothing considered is both faster and leaner than; the fastest first, the
+  /// recommended among them
+  std::vector<Considered> front;
 };
 
 /// `network` in the micro-batches of a plan that was made for it.
@@ -71,7 +76,8 @@ Network network_of(const Plan& plan, const Network& network);
 PlanningResult plan(const Network& network, const std::string& source, int ranks,
                     const MachineProfile& machine, const PlanningOptions& options = {});
 
-/// What is worth measuring next: the recommended plan, other plans that the search found, and the baselines, all usable.
+/// What is worth measuring next: the recommended plan, other plans that the search found, and the
+/// baselines, all usable.
 std::vector<const Plan*> plans_to_measure(const PlanningResult& result);
 
 }  // namespace stratplan

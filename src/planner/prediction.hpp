@@ -12,7 +12,8 @@ namespace stratplan {
 /// One per rank.
 std::vector<Program> programs_of(const Plan& plan, const Network& network);
 
-/// Ranks whose programs stand for all: each of up to this many; of more the first, the last and two that have others on both sides along most dimensions.
+/// Ranks whose programs stand for all: each of up to this many; of more the first, the last and two
+/// that have others on both sides along most dimensions.
 inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);

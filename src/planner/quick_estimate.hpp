@@ -7,8 +7,8 @@ namespace stratplan {
 
 struct QuickEstimate {
   Bytes memory{};  ///< what adds up of it: persistent, and saved for the backward phase
-  Seconds
-      step{};  ///< kernels and redistributions one after the other, without the reduction of gradients
+  /// kernels and redistributions one after the other, without the reduction of gradients
+  Seconds step{};
 };
 QuickEstimate quick_estimate_of(const Plan& plan, const Network& network,
                                 const MachineProfile& machine);

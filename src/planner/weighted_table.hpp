@@ -1,6 +1,7 @@
 #pragma once
-// The costs of a plan table with more or less weight on communication. The search adds up what each layer and edge costs on its own; waiting for
-// partners makes communication dearer than that and overlap makes it cheaper, so the best plans for other weights are worth the simulator's opinion.
+// The costs of a plan table with more or less weight on communication. The search adds up what each
+// layer and edge costs on its own; waiting for partners makes communication dearer than that and
+// overlap makes it cheaper, so the best plans for other weights are worth the simulator's opinion.
 #include "model/cost/plan_table.hpp"
 
 namespace stratplan {

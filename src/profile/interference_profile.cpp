@@ -15,12 +15,14 @@ namespace {
 constexpr std::array block_counts{8, 16, 32};
 constexpr int usual_blocks = 16;
 constexpr int rounds = 5;
-/// Kernels run that long at a time, so that nothing depends on how exactly both sides begin together.
+/// Kernels run that long at a time, so that nothing depends on how exactly both sides begin
+/// together.
 constexpr Seconds stretch{2e-3};
 constexpr int most_runs = 200;
 /// Larger than any cache.
 constexpr Bytes traffic_buffer{128 << 20};
-/// What the traffic lasts, in multiples of what the kernels take alone: twice as long each time that they outlast it, up to the last.
+/// What the traffic lasts, in multiples of what the kernels take alone: twice as long each time
+/// that they outlast it, up to the last.
 constexpr double first_lasting = 2, last_lasting = 32;
 
 class Emulation {

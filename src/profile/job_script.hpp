@@ -13,8 +13,8 @@ struct BatchJob {
   int minutes = 30;
   std::string program = "stratplan";
   std::string output = "machine.json";
-  std::string
-      backend{};  ///< "cuda": a device for each rank, and what is between them; empty: the program's own choice
+  /// "cuda": a device for each rank, and what is between them; empty: the program's own choice
+  std::string backend{};
 };
 
 /// Program, output and backend reach the ranks as the very words that they are here. Throws

@@ -100,7 +100,8 @@ class KernelVisits {
     return bunch;
   }
 
-  /// The fastest of the backend's choices by a few samples each, which are then forgotten: they picked the winner. What its rule prefers stays unless clearly beaten.
+  /// The fastest of the backend's choices by a few samples each, which are then forgotten: they
+  /// picked the winner. What its rule prefers stays unless clearly beaten.
   std::string choose(const Kernel& kernel) {
     constexpr StoppingRule trial{.least_samples = 3,
                                  .least_expensive = 1,

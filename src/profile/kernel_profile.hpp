@@ -1,6 +1,7 @@
 #pragma once
-// Measures local kernels on all ranks at once, each in the circumstances that it meets in a program: its partners compute too, its weights and saved
-// activations come from memory, its other input has just been written.
+// Measures local kernels on all ranks at once, each in the circumstances that it meets in a
+// program: its partners compute too, its weights and saved activations come from memory, its other
+// input has just been written.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -26,8 +27,9 @@ struct KernelProfile {
   double highest_clock = 0;  ///< cycles per second; 0: unknown
 };
 
-/// How often each kernel is measured, with all others between, and for how long. A machine's pace changes within seconds: samples taken in one go would
-/// share its mood, and a search among candidates would pick those that were lucky.
+/// How often each kernel is measured, with all others between, and for how long. A machine's pace
+/// changes within seconds: samples taken in one go would share its mood, and a search among
+/// candidates would pick those that were lucky.
 inline constexpr int kernel_visits = 3;
 inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .least_expensive = 1,
@@ -35,8 +37,9 @@ inline constexpr StoppingRule kernel_rule{.least_samples = 3,
                                           .enough = {0.01},
                                           .patience = {0.05}};
 
-/// The same on all ranks. Kernels are measured in bunches of about a second; a bunch during which others used the machine is measured again, at most
-/// twice, and the least disturbed repetition counts. Throws EnvironmentError: no memory.
+/// The same on all ranks. Kernels are measured in bunches of about a second; a bunch during which
+/// others used the machine is measured again, at most twice, and the least disturbed repetition
+/// counts. Throws EnvironmentError: no memory.
 KernelProfile profile_kernels(const std::vector<Kernel>& kernels, Backend& backend,
                               const Team& team, const Progress& progress);
 
@@ -51,7 +54,8 @@ struct KernelSamples {
 /// A device's events are as good as exact over so long; batches need not be longer.
 inline constexpr Seconds well_timed{1e-3};
 
-/// How many runs are worth timing at once where work is captured: nothing in a capture may run for the first time, so two are launched before, and the second tells.
+/// How many runs are worth timing at once where work is captured: nothing in a capture may run for
+/// the first time, so two are launched before, and the second tells.
 template <Clock AnyClock>
 int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const Team& team) {
   runs.launch(0);
@@ -62,7 +66,8 @@ int runs_worth_timing(KernelRuns& runs, Backend& backend, AnyClock& clock, const
                     backend.runs_per_timing());
 }
 
-/// One kernel as it was prepared by one of the backend's choices; `buffers` are large enough for it. What a backend can capture is timed as it is replayed.
+/// One kernel as it was prepared by one of the backend's choices; `buffers` are large enough for
+/// it. What a backend can capture is timed as it is replayed.
 template <StreamTime AnyClock>
 KernelSamples sample_kernel(const Kernel& kernel, PreparedKernel& prepared,
                             const std::string& choice, Backend& backend, KernelBuffers& buffers,

@@ -8,9 +8,11 @@
 
 namespace stratplan {
 
-/// Called by all ranks, as many as the request says; the result is the same on all, and one of them writes it. What `base` holds is kept if it was measured with
-/// the same backend on as many ranks and threads, otherwise measuring starts anew from its name, levels and memory. `provenance` goes into the result. Throws
-/// EnvironmentError: no memory, or another number of ranks; CommunicationError. Transports between backends that are not on the host need groups_to_measure.
+/// Called by all ranks, as many as the request says; the result is the same on all, and one of them
+/// writes it. What `base` holds is kept if it was measured with the same backend on as many ranks
+/// and threads, otherwise measuring starts anew from its name, levels and memory. `provenance` goes
+/// into the result. Throws EnvironmentError: no memory, or another number of ranks;
+/// CommunicationError. Transports between backends that are not on the host need groups_to_measure.
 MachineProfile run_profile(const ProfileRequest& request, Backend& backend, const Team& team,
                            const MachineProfile& base, const Provenance& provenance,
                            const Progress& progress = {});

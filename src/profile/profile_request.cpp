@@ -45,7 +45,8 @@ class Needs {
       if (!known.kernels.contains(key) && keys.insert(key).second)
         request.kernels.push_back(kernel);
     }
-    // Whoever reduces with a group will reduce, scatter and gather other things with it under another plan.
+    // Whoever reduces with a group will reduce, scatter and gather other things with it under
+    // another plan.
     std::set<int> sizes;
     for (const auto& [key, largest] : collectives_) sizes.insert(std::get<int>(key));
     for (const int size : sizes)
@@ -101,7 +102,8 @@ ProfileRequest missing(std::span<const Program> programs, const MachineProfile& 
   return request;
 }
 
-// ------------------------------------------------------------------------------------------------------------------ JSON
+// -------------------------------------------------------------------------------------------------
+// JSON
 
 namespace {
 

@@ -1,6 +1,7 @@
 #pragma once
-// What is to be measured: the kernels, messages and collectives of programs that a machine profile says nothing of. A launcher writes it to a file for the ranks
-// that do the measuring (`mpirun -n P stratplan profile --request FILE -o machine.json`).
+// What is to be measured: the kernels, messages and collectives of programs that a machine profile
+// says nothing of. A launcher writes it to a file for the ranks that do the measuring (`mpirun -n P
+// stratplan profile --request FILE -o machine.json`).
 #include <span>
 #include <tuple>
 #include <vector>
@@ -50,15 +51,18 @@ struct ProfileRequest {
   friend bool operator==(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
-/// A profile serves programs on as many ranks and threads as it was measured with; then what it holds need not be measured again.
+/// A profile serves programs on as many ranks and threads as it was measured with; then what it
+/// holds need not be measured again.
 bool serves(const MachineProfile& machine, int ranks, int threads_per_rank);
 
-/// What the programs (of all ranks, of any number of plans on equally many ranks) need and the profile lacks. Where the ranks exchange messages both message tables
-/// are asked for, and for each size of group the tables of sums and gathers that training needs.
+/// What the programs (of all ranks, of any number of plans on equally many ranks) need and the
+/// profile lacks. Where the ranks exchange messages both message tables are asked for, and for each
+/// size of group the tables of sums and gathers that training needs.
 ProfileRequest missing(std::span<const Program> programs, const MachineProfile& machine,
                        int threads_per_rank = 1);
 
-/// Whether a table answers for so many bytes: it reaches there, or it ends where the rest is plain bandwidth.
+/// Whether a table answers for so many bytes: it reaches there, or it ends where the rest is plain
+/// bandwidth.
 bool covers(const SizeTable& table, Bytes bytes);
 /// No table goes on beyond this size, or beyond one that takes so long.
 inline constexpr Bytes largest_measured{64 << 20};

@@ -191,7 +191,8 @@ std::vector<PlanComparison> compare_plans(const AutotuneResult& result) {
   return comparisons;
 }
 
-/// What was predicted, and by how much the process, or its device, says that it grew: libraries take some megabytes of their own, so small networks say nothing.
+/// What was predicted, and by how much the process, or its device, says that it grew: libraries
+/// take some megabytes of their own, so small networks say nothing.
 std::string memory_line(const TunedPlan& recommended) {
   const Bytes predicted = recommended.plan->prediction->memory;
   const Bytes taken = read_timings((recommended.folder / "timings.json").string()).resident;

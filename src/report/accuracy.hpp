@@ -1,5 +1,6 @@
 #pragma once
-// What autotune found, for people: the table of plans, predicted and measured, and the Markdown report.
+// What autotune found, for people: the table of plans, predicted and measured, and the Markdown
+// report.
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 namespace stratplan {
 
-/// One row per plan, the recommended one first: predicted, measured with its spread, error, and the differences from the undivided run.
+/// One row per plan, the recommended one first: predicted, measured with its spread, error, and the
+/// differences from the undivided run.
 Table accuracy_table(const AutotuneResult& result);
 
 /// What the table needs said about it: a changed pace of the machine, aliases, baselines that were

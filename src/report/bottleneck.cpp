@@ -87,7 +87,8 @@ class Accounting {
     return program.ops[static_cast<std::size_t>(span.step)];
   }
 
-  /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what comes next.
+  /// From `now` to `until` no kernel runs: a message is on its way, or the host has not issued what
+  /// comes next.
   void spend_idle(const Program& program, const std::vector<Span>& messages, std::size_t& next,
                   Seconds now, Seconds until, std::size_t layer) {
     while (now < until) {
@@ -106,8 +107,8 @@ class Accounting {
     const Op& op = step_of(program, span);
     const auto* compute = std::get_if<ComputeOp>(&op.body);
     Seconds rest = span.end - span.start;
-    if (program
-            .concurrent_streams) {  // what the processor does for messages beside is charged to the kernel
+    // what the processor does for messages beside is charged to the kernel
+    if (program.concurrent_streams) {
       const Seconds alone = std::min(rest, cost_of(op, program, machine_).seconds);
       spend(place(op), Spent::Bandwidth, rest - alone);
       rest = alone;
@@ -118,7 +119,8 @@ class Accounting {
           rest - launch);
   }
 
-  /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its transport.
+  /// `seconds` of a message in which no kernel runs: a share of its waiting, its latency and its
+  /// transport.
   void spend_message(const Program& program, const Span& span, Seconds seconds) {
     const Op& op = step_of(program, span);
     const Seconds duration = span.end - span.start;

@@ -13,7 +13,8 @@
 
 namespace stratplan {
 
-/// Each moment of a rank's step is spent on one of these. Messages count as far as no kernel runs beside them.
+/// Each moment of a rank's step is spent on one of these. Messages count as far as no kernel runs
+/// beside them.
 enum class Spent : int { Compute, MemoryBandwidth, Launches, Latency, Bandwidth, Input, Waiting };
 inline constexpr int spent_count = static_cast<int>(Spent::Waiting) + 1;
 /// "compute", "memory bandwidth", ..., "input", "waiting"
@@ -22,8 +23,9 @@ std::string_view name_of(Spent spent);
 /// The mean over the ranks.
 struct TimeSpent {
   std::array<Seconds, spent_count> on{};
-  Seconds
-      imbalance{};  ///< what the kernels of the rank with most work take longer than the mean; others wait for it, here or further on
+  /// what the kernels of the rank with most work take longer than the mean; others wait for it,
+  /// here or further on
+  Seconds imbalance{};
   Seconds& operator[](Spent spent) { return on[static_cast<std::size_t>(spent)]; }
   Seconds operator[](Spent spent) const { return on[static_cast<std::size_t>(spent)]; }
   Seconds total() const;
@@ -37,8 +39,9 @@ struct Remedy {
 };
 
 struct Bottlenecks {
-  std::vector<TimeSpent>
-      layers;  ///< per layer of the network, and one more for what belongs to none: the optimizer, and the end of the step
+  /// per layer of the network, and one more for what belongs to none: the optimizer, and the end of
+  /// the step
+  std::vector<TimeSpent> layers;
   TimeSpent whole;  ///< their sum, but the imbalance: of the whole step
   Seconds step{};
   MemoryUse memory;              ///< of the worst rank

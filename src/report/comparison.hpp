@@ -1,5 +1,6 @@
 #pragma once
-// Predicted against measured of one plan: in total, per kind of step, and per layer with the worst offenders first.
+// Predicted against measured of one plan: in total, per kind of step, and per layer with the worst
+// offenders first.
 #include <vector>
 
 #include "model/machine/machine_profile.hpp"
@@ -9,17 +10,19 @@
 
 namespace stratplan {
 
-/// Both sides per layer of the network. The sums are of steps; the totals are of the whole iteration, waiting for the slowest rank included.
+/// Both sides per layer of the network. The sums are of steps; the totals are of the whole
+/// iteration, waiting for the slowest rank included.
 struct Comparison {
   std::vector<LayerTimes> predicted;
   std::vector<LayerTimes> measured;
   Seconds predicted_step{};
   Seconds measured_step{};
-  int launched =
-      0;  ///< Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
+  /// Timing::launched: then measured_step is of steps that were replayed, and `measured` is not
+  int launched = 0;
 };
 
-/// Predicts the plan and lays what was measured beside it. Throws InputError naming `file` if the timings are not of this plan's programs.
+/// Predicts the plan and lays what was measured beside it. Throws InputError naming `file` if the
+/// timings are not of this plan's programs.
 Comparison compare(const PlanAndNetwork& planned, const Timings& timings,
                    const MachineProfile& machine, const std::string& file);
 

@@ -15,7 +15,8 @@
 namespace stratplan {
 namespace {
 
-/// Calls `visit` for each buffer that is no part of another and persists, or lives at the step where most bytes live.
+/// Calls `visit` for each buffer that is no part of another and persists, or lives at the step
+/// where most bytes live.
 void visit_fullest(const Program& program, const std::function<void(const Buffer&)>& visit) {
   std::vector<std::int64_t> changes(program.ops.size() + 2);
   const auto comes_and_goes = [](const Buffer& buffer) {
@@ -81,9 +82,9 @@ const Setting all_settings[] = {
      [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.threads_per_rank); }},
     {"communication beside kernels",
      [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.concurrent_streams); }},
-    {"computed in slabs",
+    {"with overlapped halos",
      [](const PlanAndNetwork& p) { return joined(p.plan.execution.overlapped_halos); }},
-    {"made again", [](const PlanAndNetwork& p) { return joined(p.plan.execution.recompute); }},
+    {"recomputed", [](const PlanAndNetwork& p) { return joined(p.plan.execution.recompute); }},
     {"sharding", [](const PlanAndNetwork& p) { return std::to_string(p.plan.execution.sharding); }},
     {"fused", [](const PlanAndNetwork& p) { return yes_or_no(p.plan.execution.fuse); }},
     {"bytes of a bucket",

@@ -1,5 +1,6 @@
 #pragma once
-// Two plans side by side: settings that differ, layers that differ, and what each is predicted to take.
+// Two plans side by side: settings that differ, layers that differ, and what each is predicted to
+// take.
 #include <string>
 #include <vector>
 
@@ -8,7 +9,8 @@
 
 namespace stratplan {
 
-/// Of one plan on one machine. Memory per layer: what of the worst rank's buffers is the layer's and persists, or lives at the program's fullest step.
+/// Of one plan on one machine. Memory per layer: what of the worst rank's buffers is the layer's
+/// and persists, or lives at the program's fullest step.
 struct PlanSide {
   const PlanAndNetwork& planned;
   PlanPrediction prediction;
@@ -21,7 +23,8 @@ struct SettingDifference {
   std::string a, b;
 };
 
-/// A layer that both networks have, or a run of them that differ in the same way; or one that only one of them has.
+/// A layer that both networks have, or a run of them that differ in the same way; or one that only
+/// one of them has.
 struct LayerDifference {
   std::string first, last;
   int layers = 1;

@@ -11,7 +11,8 @@ namespace stratplan {
 
 /// "conv1 .. relu1", or the one layer's name.
 std::string layers_text(const Network& network, const Block& block);
-/// Where the difference between an alternative and what was chosen comes from, the largest part first: "halo +1.20 ms, compute -0.30 ms, memory +120 MiB".
+/// Where the difference between an alternative and what was chosen comes from, the largest part
+/// first: "halo +1.20 ms, compute -0.30 ms, memory +120 MiB".
 std::string why(const Alternative& chosen, const Alternative& other);
 
 /// One row per block: what was chosen, its parts, and the next best one.

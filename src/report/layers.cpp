@@ -94,7 +94,7 @@ std::string overlap_text(const Execution& execution) {
   if (!execution.concurrent_streams) return {};
   std::string text = "communication goes on beside kernels";
   if (!execution.overlapped_halos.empty())
-    text += fmt::format("; computed in slabs meanwhile: {}",
+    text += fmt::format("; halos overlapped with the interior of: {}",
                         fmt::join(execution.overlapped_halos, ", "));
   return text;
 }
@@ -107,9 +107,9 @@ std::string memory_text(const Execution& execution) {
     parts.push_back(fmt::format("activations in {}", name_of(execution.precision.activations)));
   if (!execution.recompute.empty())
     parts.push_back(
-        fmt::format("made again for the backward phase: {}", fmt::join(execution.recompute, ", ")));
+        fmt::format("recomputed for the backward phase: {}", fmt::join(execution.recompute, ", ")));
   if (execution.sharding > 0)
-    parts.push_back(fmt::format("shared out among ranks: {}",
+    parts.push_back(fmt::format("sharded over the ranks: {}",
                                 shared[static_cast<std::size_t>(execution.sharding)]));
   return fmt::format("{}", fmt::join(parts, "; "));
 }

@@ -1,5 +1,6 @@
 #pragma once
-// A plan layer by layer: its decompositions with identical neighbours folded, and where the time of a step goes.
+// A plan layer by layer: its decompositions with identical neighbours folded, and where the time of
+// a step goes.
 #include <vector>
 
 #include "model/partition/block.hpp"
@@ -10,7 +11,8 @@
 
 namespace stratplan {
 
-/// Time of one layer's steps in one iteration, by kind; the mean over the ranks, so that waiting for a slower rank shows where it happens.
+/// Time of one layer's steps in one iteration, by kind; the mean over the ranks, so that waiting
+/// for a slower rank shows where it happens.
 struct LayerTimes {
   Seconds compute{};     ///< kernels, packing and loading included
   Seconds exchange{};    ///< point-to-point messages, waiting included
@@ -37,7 +39,8 @@ struct LayerRun {
 };
 std::vector<LayerRun> fold_neighbours(const Network& network, const LayerDecompositions& layers);
 
-/// Columns: layers, how many, decomposition; and predicted ms per step, where `times` (per layer) is not empty.
+/// Columns: layers, how many, decomposition; and predicted ms per step, where `times` (per layer)
+/// is not empty.
 Table decomposition_table(const Network& network, const LayerDecompositions& layers,
                           const std::vector<LayerTimes>& times = {});
 

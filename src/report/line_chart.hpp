@@ -1,5 +1,6 @@
 #pragma once
-// Line charts as SVG, written here: the same bytes for the same numbers, no script, no font of its own.
+// Line charts as SVG, written here: the same bytes for the same numbers, no script, no font of its
+// own.
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,12 +27,12 @@ struct Chart {
   std::vector<ChartLine> lines;
 };
 
-/// Marks on an axis from `low` to `high`. Logarithmic: powers of ten, with their doubles and fives where those are few; linear: multiples of 1, 2 or 5 times
-/// a power of ten, about six.
+/// Marks on an axis from `low` to `high`. Logarithmic: powers of ten, with their doubles and fives
+/// where those are few; linear: multiples of 1, 2 or 5 times a power of ten, about six.
 std::vector<double> tick_marks(double low, double high, bool logarithmic);
 
-/// Charts beside each other, with one legend for all: lines of one name have one colour (Okabe and Ito's, told apart by all eyes) and one marker.
-/// Light and dark by the reader's preference.
+/// Charts beside each other, with one legend for all: lines of one name have one colour (Okabe and
+/// Ito's, told apart by all eyes) and one marker. Light and dark by the reader's preference.
 std::string to_svg(const std::vector<Chart>& charts);
 
 }  // namespace stratplan

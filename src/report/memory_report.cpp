@@ -52,7 +52,7 @@ Table front_table(const PlanningResult& result) {
                {"plan", Left},
                {"micro-batches"},
                {"sharding"},
-               {"layers made again"},
+               {"recomputed layers"},
                {"remark", Left}},
               {}};
   for (const Considered& point : result.front) {

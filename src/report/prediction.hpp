@@ -19,7 +19,8 @@ struct PlanPrediction {
   std::size_t unmeasured = 0;  ///< distinct kernels whose time is not measured exactly
 };
 
-/// Lowers the plan and simulates one step; of many ranks those that stand for all (planner/prediction.hpp), unless every rank is asked for.
+/// Lowers the plan and simulates one step; of many ranks those that stand for all
+/// (planner/prediction.hpp), unless every rank is asked for.
 PlanPrediction predict_plan(const Plan& plan, const Network& network, const MachineProfile& machine,
                             bool every_rank = false);
 

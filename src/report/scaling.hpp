@@ -39,8 +39,9 @@ struct ScalingPoint {
   double efficiency =
       0;  ///< samples per second and rank, against the best plan's on the fewest ranks; 0: unknown
   std::string remark{};  ///< which plan is the best one, or why there is none
-  std::vector<LayerPoint>
-      layers{};  ///< of the best plan, if asked for; their times are means over the ranks, efficiencies against the same layer's
+  /// of the best plan, if asked for; their times are means over the ranks, efficiencies against the
+  /// same layer's
+  std::vector<LayerPoint> layers{};
 
   double samples_per_second() const { return static_cast<double>(batch) / prediction->step.value; }
 };

@@ -43,12 +43,14 @@ class EdgeRows {
   std::vector<std::vector<double>> asked_;  // rows keep their address when these move
 };
 
-/// How costs lie now. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j], which is never negative.
+/// How costs lie now. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j], which is never
+/// negative.
 struct Costs {
   double constant = 0;
   std::vector<std::vector<double>> unary;  ///< by node and candidate
   std::vector<std::vector<double>> out_from,
-      out_to;  ///< by edge and candidate: what has been moved out of it to this end; negative: into it
+      /// by edge and candidate: what has been moved out of it to this end; negative: into it
+      out_to;
 };
 
 class ArcConsistency {
@@ -110,7 +112,8 @@ class ArcConsistency {
   int from(int edge) const { return table_.edges()[at(edge)].from; }
   int to(int edge) const { return table_.edges()[at(edge)].to; }
 
-  /// More than this above the constant cannot be in an assignment as good as the incumbent, whatever is lost to rounding.
+  /// More than this above the constant cannot be in an assignment as good as the incumbent,
+  /// whatever is lost to rounding.
   double room() const { return incumbent_.cost * (1 + 1e-9) - costs_.constant; }
 
   std::size_t alive() const {
@@ -119,7 +122,8 @@ class ArcConsistency {
     return count;
   }
 
-  /// Nodes that no edge leads past: what lies on either side of them depends on nothing else of the other side.
+  /// Nodes that no edge leads past: what lies on either side of them depends on nothing else of the
+  /// other side.
   void find_joints() {
     int farthest = 0, last = -1;
     for (int node = 0; node < table_.nodes(); ++node) {
@@ -162,10 +166,13 @@ class ArcConsistency {
     }
   }
 
-  // ---------------------------------------------------------------- candidates of a joint, each on its own
+  // ---------------------------------------------------------------- candidates of a joint, each on
+  // its own
 
-  /// Between two joints branches may each want another candidate of the first one. With one candidate alone they cannot: what it then costs up to the next joint is
-  /// added to it. Costs behind cannot say where that comes from, so that they are taken back as they were after the sweep.
+  /// Between two joints branches may each want another candidate of the first one. With one
+  /// candidate alone they cannot: what it then costs up to the next joint is added to it. Costs
+  /// behind cannot say where that comes from, so that they are taken back as they were after the
+  /// sweep.
   void lift(int joint) {
     std::vector<double>& unary = costs_.unary[at(joint)];
     std::vector<int> order = alive_[at(joint)];
@@ -179,7 +186,8 @@ class ArcConsistency {
     }
   }
 
-  /// At least what edges cost between this joint, with this candidate, and the next; no more than `most`.
+  /// At least what edges cost between this joint, with this candidate, and the next; no more than
+  /// `most`.
   double alone(int joint, int candidate, double most) {
     const int last = next_joint_[at(joint)];
     reached_.resize(at(table_.nodes()));
@@ -195,7 +203,8 @@ class ArcConsistency {
     return std::min(total, most);
   }
 
-  /// Candidates of a node that cost less than `most` from a joint on, half of a fork's cost on either way.
+  /// Candidates of a node that cost less than `most` from a joint on, half of a fork's cost on
+  /// either way.
   void reach(int node, int joint, double most) {
     std::vector<std::pair<double, int>>& reached = reached_[at(node)];
     reached.clear();
@@ -278,8 +287,8 @@ class ArcConsistency {
                              costs_.unary[at(node)][at(candidate)]);
   }
 
-  /// Out of the edge at its end `to`: by candidate, the least that the edge costs, whatever `from` takes. Of those whose share is larger than all of that
-  /// none can be the least.
+  /// Out of the edge at its end `to`: by candidate, the least that the edge costs, whatever `from`
+  /// takes. Of those whose share is larger than all of that none can be the least.
   void move_on(int edge) {
     const std::vector<int>& alive = alive_[at(to(edge))];
     std::vector<double>& out = costs_.out_to[at(edge)];
@@ -301,7 +310,8 @@ class ArcConsistency {
     for (const int j : alive) gain(to(edge), j, sums_[at(j)] - out[at(j)], out);
   }
 
-  /// The same at its end `from`. Of few shares the smallest decide; many are added to whole rows, which are faster to read than parts of them.
+  /// The same at its end `from`. Of few shares the smallest decide; many are added to whole rows,
+  /// which are faster to read than parts of them.
   void move_back(int edge) {
     constexpr std::size_t few = 40;
     std::vector<double>& out = costs_.out_from[at(edge)];

@@ -149,7 +149,8 @@ class BranchAndBound {
     }
   }
 
-  /// What costs more is of no interest. Where no assignment is known that satisfies the memory limit, it is taken that some such costs this many times what does not.
+  /// What costs more is of no interest. Where no assignment is known that satisfies the memory
+  /// limit, it is taken that some such costs this many times what does not.
   double limit() const {
     constexpr double for_memory = 2;
     return found_ ? best_.cost : for_memory * least_known_;
@@ -199,7 +200,8 @@ class BranchAndBound {
     return found_ = true;
   }
 
-  /// Each node's most promising candidates. Whatever has another one costs at least what is returned.
+  /// Each node's most promising candidates. Whatever has another one costs at least what is
+  /// returned.
   double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;
@@ -229,9 +231,9 @@ class BranchAndBound {
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
-  /// What is proven of the least cost of the chosen candidates' assignments; nothing if none satisfies
-  /// the limit. Edges of what is best by their bounds are priced, until it is the best by its cost, or
-  /// `enough` is proven.
+  /// What is proven of the least cost of the chosen candidates' assignments; nothing if none
+  /// satisfies the limit. Edges of what is best by their bounds are priced, until it is the best by
+  /// its cost, or `enough` is proven.
   std::optional<double> solve(const Candidates& chosen, double enough) {
     const Selection selection(table_, chosen);
     double proven = 0;

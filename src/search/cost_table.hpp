@@ -10,7 +10,8 @@
 
 namespace stratplan {
 
-/// Nodes with candidates, and edges between them. Costs of a pair are asked for only where the search needs them.
+/// Nodes with candidates, and edges between them. Costs of a pair are asked for only where the
+/// search needs them.
 class CostTable {
  public:
   struct Edge {
@@ -35,7 +36,8 @@ class CostTable {
   virtual bool edges_at_hand() const { return false; }
 };
 
-/// A table far too large to fill: node costs are at hand, pairs of an edge are asked for one by one, or all at once as what they cost at least.
+/// A table far too large to fill: node costs are at hand, pairs of an edge are asked for one by
+/// one, or all at once as what they cost at least.
 class LargeTable {
  public:
   struct Edge {
@@ -55,9 +57,9 @@ class LargeTable {
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
   }
-  /// By candidate `it` of the edge's other end: the least of costs[c] + a bound of edge_cost over all
-  /// candidates c of this end; where that is above limits[it], something between the two. `forward`:
-  /// from the edge's `from` to its `to`.
+  /// By candidate `it` of the edge's other end: the least of costs[c] + a bound of edge_cost over
+  /// all candidates c of this end; where that is above limits[it], something between the two.
+  /// `forward`: from the edge's `from` to its `to`.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                                       std::span<const double> limits) const = 0;
   /// The same from one candidate of this end alone, at no cost of its own.

@@ -17,8 +17,8 @@ class DenseTable : public CostTable {
 
   /// Returns the node's index.
   int add_node(Node node);
-  /// `cost[i][j]`: seconds when `from` takes candidate i and `to` candidate j. Edges may be given in either direction and more than once per pair:
-  /// they are turned to from < to and added up.
+  /// `cost[i][j]`: seconds when `from` takes candidate i and `to` candidate j. Edges may be given
+  /// in either direction and more than once per pair: they are turned to from < to and added up.
   void add_edge(int from, int to, const std::vector<std::vector<double>>& cost);
 
   int nodes() const override { return static_cast<int>(nodes_.size()); }

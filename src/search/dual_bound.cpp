@@ -112,7 +112,8 @@ DualBound::Costs DualBound::without(int child) const {
   return costs;
 }
 
-/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do; those at the limit are ruled out.
+/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do;
+/// those at the limit are ruled out.
 void DualBound::settle(int node) {
   const double others = other_trees(node);
   Costs& completion = completion_[at(node)] = below_[at(node)];

@@ -1,9 +1,12 @@
 #pragma once
-// What assignments of a wide table cost at least, by candidate. Messages along a spanning tree are exact for the tree; an edge beside it is covered from below by a price
-// for each candidate of either end that together never exceed the edge's cost, and each pass moves these prices so that the bound grows: what a candidate
-// costs beyond the bound is lent to the edge, and the other end is charged what the edge then costs at least.
-// Source: the scheme of sequential tree-reweighted message passing, V. Kolmogorov, Convergent tree-reweighted message passing for energy minimization, IEEE
-// PAMI 28(10), 2006; here on one tree with exact messages, so that each candidate's bound is at hand.
+// What assignments of a wide table cost at least, by candidate. Messages along a spanning tree are
+// exact for the tree; an edge beside it is covered from below by a price for each candidate of
+// either end that together never exceed the edge's cost, and each pass moves these prices so that
+// the bound grows: what a candidate costs beyond the bound is lent to the edge, and the other end
+// is charged what the edge then costs at least. Source: the scheme of sequential tree-reweighted
+// message passing, V. Kolmogorov, Convergent tree-reweighted message passing for energy
+// minimization, IEEE PAMI 28(10), 2006; here on one tree with exact messages, so that each
+// candidate's bound is at hand.
 #include <vector>
 
 #include "search/cost_table.hpp"
@@ -12,18 +15,22 @@ namespace stratplan {
 
 class DualBound {
  public:
-  /// `table` must outlive this. Candidates whose completions cost `limit` or more are ruled out for good.
+  /// `table` must outlive this. Candidates whose completions cost `limit` or more are ruled out for
+  /// good.
   DualBound(const LargeTable& table, double limit);
   /// Before the first pass: by node, the only candidates to take part (ascending).
   void restrict_to(const std::vector<std::vector<int>>& few);
-  /// Before the first pass: of the nodes outside a node's subtree no better is expected than what they cost in `assignment`. A guess that is near makes the first
-  /// passes fast; one that is wrong makes them less tight, not wrong.
+  /// Before the first pass: of the nodes outside a node's subtree no better is expected than what
+  /// they cost in `assignment`. A guess that is near makes the first passes fast; one that is wrong
+  /// makes them less tight, not wrong.
   void expect(const std::vector<int>& assignment);
-  /// Before the first pass, after what is expected: an ascent and a descent with what edges cost roughly, at least, so that exact ones have fewer candidates.
+  /// Before the first pass, after what is expected: an ascent and a descent with what edges cost
+  /// roughly, at least, so that exact ones have fewer candidates.
   void sketch();
   /// A better assignment is known.
   void lower_limit(double limit) { limit_ = limit; }
-  /// From the last node to the first, or back; one of each, in this order, before anything below is asked.
+  /// From the last node to the first, or back; one of each, in this order, before anything below is
+  /// asked.
   void ascend();
   void descend();
 

@@ -1,8 +1,10 @@
 #pragma once
-// Minimization by eliminating one node after the other. Node v's bucket holds every table that mentions v and only later nodes; taking the minimum
-// over v leaves a table over the others, a message, which goes into the bucket of the earliest of them. On networks of small treewidth (a ResNet's is
-// 2) messages stay small and the minimum is exact. Where a message would exceed the size limit the bucket is split and each part is minimized
-// on its own: what comes out is then a lower bound (Dechter and Rish, Mini-buckets, J. ACM 50(2), 2003).
+// Minimization by eliminating one node after the other. Node v's bucket holds every table that
+// mentions v and only later nodes; taking the minimum over v leaves a table over the others, a
+// message, which goes into the bucket of the earliest of them. On networks of small treewidth (a
+// ResNet's is 2) messages stay small and the minimum is exact. Where a message would exceed the
+// size limit the bucket is split and each part is minimized on its own: what comes out is then a
+// lower bound (Dechter and Rish, Mini-buckets, J. ACM 50(2), 2003).
 #include <cstddef>
 #include <deque>
 #include <vector>
@@ -11,7 +13,8 @@
 
 namespace stratplan {
 
-/// A table over some nodes, ascending, row-major: the last node is contiguous. Over no nodes: one number.
+/// A table over some nodes, ascending, row-major: the last node is contiguous. Over no nodes: one
+/// number.
 struct Factor {
   std::vector<int> scope;
   std::vector<std::size_t> strides;
@@ -23,7 +26,8 @@ std::vector<Factor> pair_factors(const Problem& problem);
 
 class Elimination {
  public:
-  /// Minimizes cost + price * memory (seconds per byte) over a problem whose nodes are numbered in the order of elimination. Keeps references.
+  /// Minimizes cost + price * memory (seconds per byte) over a problem whose nodes are numbered in
+  /// the order of elimination. Keeps references.
   Elimination(const Problem& problem, const std::vector<Factor>& pairs, double price,
               std::size_t table_entries);
 
@@ -32,8 +36,9 @@ class Elimination {
   bool exact() const { return exact_; }
   double price() const { return price_; }
 
-  /// By how much the lower bound rises when `node` takes each of its candidates, given those of all later nodes in `assignment`. Not negative
-  /// (up to rounding); 0 for the best one if exact. From bound(), the rises along the nodes from last to first add up to the assignment's own cost.
+  /// By how much the lower bound rises when `node` takes each of its candidates, given those of all
+  /// later nodes in `assignment`. Not negative (up to rounding); 0 for the best one if exact. From
+  /// bound(), the rises along the nodes from last to first add up to the assignment's own cost.
   std::vector<double> rises(int node, const std::vector<int>& assignment) const;
   /// Each node from last to first takes the least rise (the lowest index of equal ones).
   std::vector<int> decode() const;

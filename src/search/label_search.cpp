@@ -138,7 +138,8 @@ class LabelSearch {
     }
   }
 
-  /// Whether a label that looks the same to the remaining nodes is at least as good; drops those that this one beats.
+  /// Whether a label that looks the same to the remaining nodes is at least as good; drops those
+  /// that this one beats.
   bool dominated(const Label& label, const std::vector<int>& assignment) {
     std::vector<int> state{label.node};
     for (const int node : live_[static_cast<std::size_t>(label.node)])

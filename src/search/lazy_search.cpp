@@ -40,8 +40,9 @@ class LazySearch {
       if (!elimination.exact()) return {};
       std::vector<int> best = elimination.decode();
       if (!ask_for(best)) return problem_.in_table(best);
-      // The elimination sees what has just been learned where it looks at pairs themselves, though not in its messages: what it decodes now is
-      // no proof of anything, but shows other edges that are worth asking for, at next to no cost.
+      // The elimination sees what has just been learned where it looks at pairs themselves, though
+      // not in its messages: what it decodes now is no proof of anything, but shows other edges
+      // that are worth asking for, at next to no cost.
       constexpr int further = 7;
       for (int i = 0; i < further && ask_for(elimination.decode()); ++i) {
       }

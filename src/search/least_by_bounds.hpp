@@ -7,8 +7,9 @@
 
 namespace stratplan {
 
-/// The index of the least cost below `limit`, if there is one. `bounds[i]` is no more than `cost(i)`, which is
-/// asked for in the order of the bounds, until none is lower than the least cost, or too often.
+/// The index of the least cost below `limit`, if there is one. `bounds[i]` is no more than
+/// `cost(i)`, which is asked for in the order of the bounds, until none is lower than the least
+/// cost, or too often.
 template <class Cost>
 std::optional<int> least_by_bounds(std::vector<double> bounds, double limit, const Cost& cost) {
   constexpr int most_asked = 4;

@@ -39,8 +39,8 @@ std::vector<Side> sides_of(const Problem& problem, int node) {
   return sides;
 }
 
-/// Whether taking `better` instead of `worse` never costs more: the most that each neighbour could add is added up, and it only grows, so most
-/// pairs are told apart after a few looks.
+/// Whether taking `better` instead of `worse` never costs more: the most that each neighbour could
+/// add is added up, and it only grows, so most pairs are told apart after a few looks.
 bool dominates(const Problem& problem, int node, const std::vector<Side>& sides, int better,
                int worse) {
   const auto& cost = problem.cost[static_cast<std::size_t>(node)];

@@ -1,5 +1,6 @@
 #pragma once
-// What is left of a cost table after pruning, as plain dense numbers, and in what order to eliminate it.
+// What is left of a cost table after pruning, as plain dense numbers, and in what order to
+// eliminate it.
 #include <cstdint>
 #include <vector>
 
@@ -33,13 +34,16 @@ struct Problem {
 /// Asks the table for every pair of survivors.
 Problem make_problem(const CostTable& table, const Survivors& survivors);
 
-/// Drops candidates that another of the same node can replace at no more cost and memory, whatever the neighbours take. Exact.
+/// Drops candidates that another of the same node can replace at no more cost and memory, whatever
+/// the neighbours take. Exact.
 Problem without_dominated(const Problem& problem);
 
-/// The node next in order is always the one whose elimination needs the smallest table (the lower index where equal).
+/// The node next in order is always the one whose elimination needs the smallest table (the lower
+/// index where equal).
 std::vector<int> elimination_order(const Problem& problem);
 
-/// The same problem with its nodes renumbered: node i of the result is node order[i]. Pairs are turned to from < to.
+/// The same problem with its nodes renumbered: node i of the result is node order[i]. Pairs are
+/// turned to from < to.
 Problem reordered(const Problem& problem, const std::vector<int>& order);
 
 }  // namespace stratplan

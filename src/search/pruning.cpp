@@ -29,7 +29,8 @@ Incidences incidences_of(const CostTable& table) {
   return result;
 }
 
-/// Cost of a node and its edges to neighbours that have a candidate (>= 0). Stops asking for edges once it reaches `enough`.
+/// Cost of a node and its edges to neighbours that have a candidate (>= 0). Stops asking for edges
+/// once it reaches `enough`.
 double local_cost(const CostTable& table, const Incidences& incidences,
                   const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;
@@ -44,8 +45,9 @@ double local_cost(const CostTable& table, const Incidences& incidences,
   return cost;
 }
 
-/// The surviving candidate with the least local cost whose memory is at most `room`; the current one if none is better. Begins with those that are
-/// cheap in themselves, for then most others need no look at their edges.
+/// The surviving candidate with the least local cost whose memory is at most `room`; the current
+/// one if none is better. Begins with those that are cheap in themselves, for then most others need
+/// no look at their edges.
 int best_candidate(const CostTable& table, const Incidences& incidences,
                    std::vector<int> candidates, const std::vector<int>& assignment, int node,
                    Bytes room) {

@@ -15,7 +15,8 @@ namespace stratplan {
 
 namespace {
 
-/// One search: the pruned and ordered problem, the best assignment so far and what is proven about all others.
+/// One search: the pruned and ordered problem, the best assignment so far and what is proven about
+/// all others.
 class Search {
  public:
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits,
@@ -80,7 +81,8 @@ class Search {
   bool proven() const { return incumbent_.cost <= lower_bound_ * (1 + 1e-12); }
   void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }
 
-  /// Makes an assignment of the problem the incumbent if it fits and is better; also tries its neighbourhood where memory is what stands in the way.
+  /// Makes an assignment of the problem the incumbent if it fits and is better; also tries its
+  /// neighbourhood where memory is what stands in the way.
   Point offer(const std::vector<int>& assignment) {
     const std::vector<int> candidate = problem_.in_table(assignment);
     const Point point{cost_of(table_, candidate).value, memory_of(table_, candidate).value};
@@ -91,8 +93,9 @@ class Search {
     return point;
   }
 
-  /// Finds the price of memory that raises the lower bound most, min(cost + price * memory) - price * limit, which is concave in the price: two
-  /// assignments on either side of the limit give the next price to try, until none lies below the line through them.
+  /// Finds the price of memory that raises the lower bound most, min(cost + price * memory) - price
+  /// * limit, which is concave in the price: two assignments on either side of the limit give the
+  /// next price to try, until none lies below the line through them.
   void price_memory(Point over) {
     const double limit = static_cast<double>(memory_limit_->value);
     Point under{incumbent_.cost, memory_of(table_, incumbent_.assignment).value};

@@ -1,10 +1,13 @@
 #pragma once
-// Exact minimization of node plus edge costs over one candidate per node, subject to a sum of memory. Numbers in, indices out.
+// Exact minimization of node plus edge costs over one candidate per node, subject to a sum of
+// memory. Numbers in, indices out.
 //
-// How (one file each): candidates that cannot be in a best assignment are dropped, without looking at most edges (pruning), or by looking at those that are at hand
-// (arc_consistency); what is left is minimized by eliminating one node after the other (elimination), at first with optimistic edges of which only those are
-// asked for that matter (lazy_search); where a memory limit binds, or tables would grow too large, a best-first search is guided by bounds from such
-// eliminations (label_search) and ends with a proof or with an honest gap.
+// How (one file each): candidates that cannot be in a best assignment are dropped, without looking
+// at most edges (pruning), or by looking at those that are at hand (arc_consistency); what is left
+// is minimized by eliminating one node after the other (elimination), at first with optimistic
+// edges of which only those are asked for that matter (lazy_search); where a memory limit binds, or
+// tables would grow too large, a best-first search is guided by bounds from such eliminations
+// (label_search) and ends with a proof or with an honest gap.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -30,8 +33,9 @@ struct SearchLimits {
       << 20;  ///< partial assignments kept by the best-first search, about 100 bytes each
 };
 
-/// Costs must be finite and not negative. Equal tables give equal answers: every tie on the way goes to the lower index.
-/// Nothing if no assignment satisfies the limit; then least_memory() says what would.
+/// Costs must be finite and not negative. Equal tables give equal answers: every tie on the way
+/// goes to the lower index. Nothing if no assignment satisfies the limit; then least_memory() says
+/// what would.
 std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit = {},
                                    const SearchLimits& limits = {});
 Bytes least_memory(const CostTable& table);

@@ -9,7 +9,8 @@ namespace stratplan {
 
 class LossCurve {
  public:
-  /// Begins the file, or goes on with it: its rows before step `first` stay. Throws EnvironmentError: not writable.
+  /// Begins the file, or goes on with it: its rows before step `first` stay. Throws
+  /// EnvironmentError: not writable.
   LossCurve(const std::string& path, std::int64_t first);
   void add(std::int64_t step, double learning_rate, double loss);
 

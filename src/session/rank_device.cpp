@@ -30,16 +30,16 @@ void replay_steps(const DeviceRequest& request, const Backend& backend, bool tim
   if (count.segments == 0)
     log.note("no CUDA graph: the host moves data between any two kernels");
   else if (count.steps == count.all_steps)
-    log.note(fmt::format("from the second iteration on, one CUDA graph of {} steps is replayed",
+    log.note(fmt::format("from the second iteration on, one CUDA graph of {} ops is replayed",
                          count.steps));
   else
     log.note(
-        fmt::format("from the second iteration on, {} of {} steps are replayed in {} CUDA graphs, "
+        fmt::format("from the second iteration on, {} of {} ops are replayed in {} CUDA graphs, "
                     "between which the host moves data",
                     count.steps, count.all_steps, count.segments));
   if (times_steps && count.segments > 0)
     log.note(
-        fmt::format("the time of each step will be that of {} more iterations, in which each is "
+        fmt::format("the time of each op will be that of {} more iterations, in which each is "
                     "launched on its own",
                     launched_iterations));
 }
@@ -109,7 +109,7 @@ Communicator& RankDevice::communicator(const Program& program) {
   Communicator& first = make_transport(first_transport_, groups);
   if (program.transports.size() == 1) return first;
   if (request_.communicator != "auto" || shared_) {
-    log_.note(fmt::format("the plan's ways between devices are left aside: all goes by {}",
+    log_.note(fmt::format("the plan's choice of transports is ignored: everything goes over {}",
                           first_transport_));
     return first;
   }

@@ -23,11 +23,13 @@ namespace stratplan {
 
 struct DeviceRequest {
   std::string backend;  ///< as make_backend knows it
-  std::string communicator =
-      "auto";  ///< "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the devices where it does not
+  /// "nccl", "mpi", "staged": for all transfers; "auto": as the plan says, and what fits the
+  /// devices where it does not
+  std::string communicator = "auto";
   int communication_timeout = 300;  ///< seconds, of NCCL
-  std::string cuda_graph =
-      "auto";  ///< "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the backend can
+  /// "off": each step is launched; "on", "auto": runs of steps are captured and replayed, where the
+  /// backend can
+  std::string cuda_graph = "auto";
 };
 
 /// Throws UsageError: a communicator or a graph for devices that the backend has no use for.

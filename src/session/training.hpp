@@ -39,8 +39,9 @@ struct TrainingRequest {
 
 /// How training came to its end.
 struct TrainingEnd {
-  Timings
-      timings;  ///< on rank 0 everything that was measured, elsewhere the timing alone; without samples if there was nothing left to do
+  /// on rank 0 everything that was measured, elsewhere the timing alone; without samples if there
+  /// was nothing left to do
+  Timings timings;
   bool stopped = false;  ///< asked to, before the last step, with a checkpoint
 };
 

@@ -31,7 +31,8 @@ double frequency(std::int64_t i, std::int64_t size) {
   return static_cast<double>(i <= size / 2 ? i : i - size) / static_cast<double>(size);
 }
 
-/// Multiplies each mode by the root of its power, scaled to variance sigma^2 on average over all noises; the mean of the field becomes 0.
+/// Multiplies each mode by the root of its power, scaled to variance sigma^2 on average over all
+/// noises; the mean of the field becomes 0.
 void shape_spectrum(std::vector<std::complex<double>>& modes, std::int64_t size,
                     const Cosmology& cosmology) {
   double total = 0;

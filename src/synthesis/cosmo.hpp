@@ -1,11 +1,14 @@
 #pragma once
-// Random universes to learn from: density fields whose spectrum's parameters are to be told from the field, the task of CosmoFlow (Mathuriya et al.,
-// SC'18) with a theory simple enough to generate from. A field is Gaussian, so its power spectrum says all about it:
+// Random universes to learn from: density fields whose spectrum's parameters are to be told from
+// the field, the task of CosmoFlow (Mathuriya et al., SC'18) with a theory simple enough to
+// generate from. A field is Gaussian, so its power spectrum says all about it:
 //
-//   P(k) ~ k^n / (1 + (k / k_eq)^2)^2        a primordial power law, bent at the scale k_eq of matter-radiation equality
+//   P(k) ~ k^n / (1 + (k / k_eq)^2)^2  a primordial power law, bent at the scale k_eq of
+//                                      matter-radiation equality
 //
-// scaled to a standard deviation of sigma today. Linear growth makes it smaller in the past, delta(a) = a^f delta(1), which the four channels show at the
-// scale factors a = 1, 3/4, 1/2, 1/4 (redshifts 0, 1/3, 1, 3). Lengths are in cells: a larger cube is more of the same universe.
+// scaled to a standard deviation of sigma today. Linear growth makes it smaller in the past,
+// delta(a) = a^f delta(1), which the four channels show at the scale factors a = 1, 3/4, 1/2, 1/4
+// (redshifts 0, 1/3, 1, 3). Lengths are in cells: a larger cube is more of the same universe.
 //
 //   target   parameter                                        uniform in
 //   0        sigma, standard deviation of the density         0.5 .. 1.5
@@ -13,7 +16,8 @@
 //   2        k_eq, where it bends, in cycles per cell         0.04 .. 0.2
 //   3        f, growth                                        0.4 .. 1
 //
-// Targets are the parameters with their means taken off, divided by their standard deviations: who always answers 0 has a mean squared error of 1.
+// Targets are the parameters with their means taken off, divided by their standard deviations: who
+// always answers 0 has a mean squared error of 1.
 #include <array>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,6 @@
 #pragma once
-// The discrete Fourier transform of a cube, for spectral synthesis. Small and plain: radix 2, one line at a time.
+// The discrete Fourier transform of a cube, for spectral synthesis. Small and plain: radix 2, one
+// line at a time.
 #include <complex>
 #include <cstdint>
 #include <span>
@@ -8,8 +9,9 @@ namespace stratplan {
 
 enum class FourierDirection : int { Forward, Backward };
 
-/// In place, over all three axes of size x size x size values in row-major order; `size` is a power of two. Forward: sum of f(x) exp(-2 pi i k x / size).
-/// Backward has the other sign and divides by the number of values, so that it is the inverse.
+/// In place, over all three axes of size x size x size values in row-major order; `size` is a power
+/// of two. Forward: sum of f(x) exp(-2 pi i k x / size). Backward has the other sign and divides by
+/// the number of values, so that it is the inverse.
 void transform_cube(std::span<std::complex<double>> values, std::int64_t size,
                     FourierDirection direction);
 

@@ -30,10 +30,12 @@ struct PlaneWave {
 
 constexpr std::uint64_t waves = 12;
 constexpr std::uint64_t most_periods = 4;
-/// Root mean square over the square of the displacement's gradient (all four components together): 0.3 tangles next to nothing, 1.6 a quarter of the cells.
+/// Root mean square over the square of the displacement's gradient (all four components together):
+/// 0.3 tangles next to nothing, 1.6 a quarter of the cells.
 constexpr double least_strain = 0.3, most_strain = 1.6;
 
-/// Amplitudes fall with the wave number, so that the displacement's gradient has equal shares of all waves.
+/// Amplitudes fall with the wave number, so that the displacement's gradient has equal shares of
+/// all waves.
 std::vector<PlaneWave> draw_displacement(const RandomStream& numbers, const RandomStream& normals) {
   std::vector<PlaneWave> displacement;
   double square = 0;  // of the gradient, averaged over the square

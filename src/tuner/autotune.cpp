@@ -332,7 +332,7 @@ AutotuneResult autotune(const AutotuneRequest& request, Log& log) {
   result.reused = !request.fresh && reuse(result, measurements, key_of(result, request));
   if (result.reused) return result;
 
-  log.phase("checking that the machine still has the pace at which it was measured");
+  log.phase("checking whether the machine has drifted since it was measured");
   const auto drift = measuring.find_drift(result.network, result.planning.recommended);
   if (drift != before) plan_runs(result, request, measuring, drift, log);
   Runner runner(request, log, static_cast<int>(result.plans.size()));

@@ -23,8 +23,9 @@ struct AutotuneRequest {
   std::filesystem::path folder;  ///< for everything that it leaves
   int rounds = 3;                ///< in each of which every plan runs once
   Seconds least_time{4};         ///< of timed steps of a plan in each round
-  bool fresh =
-      false;  ///< run everything even if the folder holds measurements of the very same plans by the very same program
+  /// run everything even if the folder holds measurements of the very same plans by the very same
+  /// program
+  bool fresh = false;
   Provenance provenance;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// What real runs of one plan gave, and the file that keeps it, so that nothing is run again without cause.
+// What real runs of one plan gave, and the file that keeps it, so that nothing is run again without
+// cause.
 #include <filesystem>
 #include <map>
 #include <optional>

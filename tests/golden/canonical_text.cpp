@@ -327,16 +327,16 @@ class Writer {
   }
   std::string text(const char* direction, const std::vector<Message>& messages) {
     std::string text;
-    for (const auto& [peer, buffer, bytes, transport] : messages)
+    for (const auto& [peer, buffer, bytes, id] : messages)
       text += fmt::format(" {} {} {} bytes {} by ({})", direction, peer, name(buffer), bytes.value,
-                          transport(transport));
+                          transport(id));
     return text;
   }
   std::string text(const CollectiveOp& op) {
-    const auto& [op, group, type, begin, count, counts, transport] = op;
-    return fmt::format("{} over {} of {} {} from {} shares {} by ({})", word(op),
+    const auto& [kind, group, type, begin, count, counts, id] = op;
+    return fmt::format("{} over {} of {} {} from {} shares {} by ({})", word(kind),
                        fmt::join(group, ","), count, word(type), begin, fmt::join(counts, ","),
-                       transport(transport));
+                       transport(id));
   }
 
   void write(const ParameterSlice& slice) {

@@ -440,7 +440,15 @@ std::string name_of(const PlanRow& row) {
   return name;
 }
 
+/// Sentences may be reworded: whether there is one is recorded, not its text.
+bool is_sentence(const Json& value, const std::string& pointer) {
+  const auto ends = [&](std::string_view key) { return pointer.ends_with(key); };
+  return value.is_string() && (ends("/reranking") || ends("/infeasible") ||
+                               (pointer.starts_with("/pareto/") && ends("/plan")));
+}
+
 void flatten(const Json& value, const std::string& pointer, std::vector<std::string>& lines) {
+  if (is_sentence(value, pointer)) return lines.push_back(pointer + " sentence");
   if (!value.is_structured() || value.empty()) return lines.push_back(pointer + " " + value.dump());
   for (const auto& [key, inner] : value.items()) flatten(inner, pointer + "/" + key, lines);
 }
@@ -524,7 +532,7 @@ namespace {
 /// compile until it is named here.
 std::set<std::string> fields_set(const Recipe& recipe) {
   const auto& [bucket_bytes, threads, concurrent, precision, fuse, implementations, transports,
-               split, recompute, sharding] = recipe.execution;
+               overlapped_halos, recompute, sharding] = recipe.execution;
   const auto& [activations, weights, gradients] = precision;
   static_cast<void>(weights);    // always F32
   static_cast<void>(gradients);  // always F32
@@ -542,7 +550,7 @@ std::set<std::string> fields_set(const Recipe& recipe) {
   note("fuse", fuse != usual.fuse);
   note("implementations", implementations != usual.implementations);
   note("ways", recipe.by_transports || transports != usual.transports);
-  note("slabs", split != usual.split);
+  note("slabs", overlapped_halos != usual.overlapped_halos);
   note("recompute", recompute != usual.recompute);
   note("sharding", sharding != usual.sharding);
   note("optimizer", optimizer != usual_training.optimizer);

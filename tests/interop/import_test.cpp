@@ -1,4 +1,5 @@
-// Models of several nodes: what exporters write around the layers, and what becomes of values, names, batches and losses.
+// Models of several nodes: what exporters write around the layers, and what becomes of values,
+// names, batches and losses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

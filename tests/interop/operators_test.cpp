@@ -30,8 +30,8 @@ struct Case {
   std::vector<Attribute> attributes;
   Integers x;                    ///< extents of the input, sample first
   std::vector<Given> constants;  ///< inputs behind x; an entry without anything: left out
-  const char*
-      expected;  ///< of a layer: its entry in network.json but for name and inputs; of a refusal: the reason
+  /// of a layer: its entry in network.json but for name and inputs; of a refusal: the reason
+  const char* expected;
 };
 
 OnnxModel model_of(const Case& c) {
@@ -143,21 +143,24 @@ TEST(Operators, BecomeLayers) {
         {"output_padding", Integers{1, 1}}},
        image,
        {{{3, 4, 3, 3}}},
-       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":1,"output_padding":1})"},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":1,
+           "output_padding":1})"},
       {"output_shape: the odd row before",
        11,
        "ConvTranspose",
        {{"strides", Integers{2, 2}}, {"output_shape", Integers{18, 16}}},
        image,
        {{{3, 4, 3, 3}}},
-       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":[[1,0],[1,0]]})"},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,
+           "padding":[[1,0],[1,0]]})"},
       {"SAME_UPPER: the odd row behind",
        11,
        "ConvTranspose",
        {{"strides", Integers{2, 2}}, {"auto_pad", "SAME_UPPER"}},
        image,
        {{{3, 4, 3, 3}}},
-       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,"padding":[[0,1],[0,1]]})"},
+       R"({"kind":"transposed_convolution","filters":4,"kernel":3,"stride":2,
+           "padding":[[0,1],[0,1]]})"},
       {"stride 1 by default",
        12,
        "MaxPool",

@@ -166,10 +166,10 @@ TEST(ReadPlan, TakesAMinimalHandWrittenPlan) {
 
 TEST(ReadPlan, PrefersALayersOwnDecompositionToTheDefault) {
   const TemporaryFolder folder;
-  const auto [plan, network] = read_plan(folder.write(
-      "p.json",
-      heading +
-          R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2", "output_layout": "all_reduce"}}})"));
+  const auto [plan, network] = read_plan(
+      folder.write("p.json", heading +
+                                 R"(, "decomposition": "H2", "layers": {"conv2": {"grid": "C2",
+              "landing": "all_reduce"}}})"));
   EXPECT_EQ(text_of(plan, network, "conv1"), "H2");
   EXPECT_EQ(text_of(plan, network, "conv2"), "C2 all-reduce");
   EXPECT_EQ(text_of(plan, network, "fc"), "R2");
@@ -178,10 +178,12 @@ TEST(ReadPlan, PrefersALayersOwnDecompositionToTheDefault) {
 TEST(ReadPlan, FindsANetworkBesideThePlan) {
   const TemporaryFolder folder;
   folder.write("own.json", R"({"schema_version": 1, "name": "own", "batch": 1, "layers": [
-    {"name": "data", "kind": "input", "channels": 1, "size": [4, 4]}, {"name": "loss", "kind": "mean_squared_error"}]})");
+    {"name": "data", "kind": "input", "channels": 1, "size": [4, 4]}, {"name": "loss",
+        "kind": "mean_squared_error"}]})");
   const auto [plan, network] = read_plan(folder.write(
       "p.json",
-      R"({"schema_version": 1, "network": {"source": "own.json"}, "batch": 2, "ranks": 2, "decomposition": "N2"})"));
+      R"({"schema_version": 1, "network": {"source": "own.json"}, "batch": 2, "ranks": 2,
+          "decomposition": "N2"})"));
   EXPECT_EQ(network.name, "own");
   EXPECT_EQ(network.batch, 2);
   EXPECT_EQ(plan.network_source, "own.json");
@@ -210,35 +212,40 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "layers": {"fc": {"grid": "H2"}}})",
        "at /layers/fc: layer fc: the kernel of a fully connected layer is the whole spatial "
        "extent, which H2 would split"},
-      {R"(, "layers": {"fc": {"grid": "H2", "output_layout": "sideways"}}})",
+      {R"(, "layers": {"fc": {"grid": "H2", "landing": "sideways"}}})",
        "at /layers/fc/landing: expected one of \"reduce_scatter\", \"all_reduce\", found "
        "\"sideways\""},
       {R"(, "decomposition": "N2", "ranks_offered": 1})",
        "at /ranks_offered: expected at least the 2 ranks that the plan uses, found 1"},
       {R"(, "decomposition": "N2", "execution": {"precision": {"weights": "bf16"}}})",
        "at /execution/precision/weights: expected \"f32\", found \"bf16\""},
-      {R"(, "decomposition": "H2", "execution": {"transports": {"placement": [2, 2], "transfers": {}}}})",
+      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2, 2], "transfers": {}}}})",
        "at /execution/ways/placement: expected a product of 2 ranks, found 4"},
-      {R"(, "decomposition": "H2", "execution": {"transports": {"placement": [2], "transfers": {"messages": [{"from_bytes": 8, "transport": "mpi"}]}}}})",
+      {R"(, "decomposition": "H2", "execution": {"ways": {"placement": [2],
+          "transfers": {"messages": [{"from_bytes": 8, "way": "mpi"}]}}}})",
        "at /execution/ways/transfers/messages: expected sizes in ascending order from 0"},
-      {R"(, "decomposition": "H2", "execution": {"split": ["conv2", "conv1"]}})",
-       "at /execution/slabs/1: layer conv1 cannot be computed in slabs: it loads what it needs, "
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv2", "conv1"]}})",
+       "at /execution/slabs/1: layer conv1 has no interior to compute while its halo arrives: it "
+       "loads what it needs, "
        "and receives nothing"},
-      {R"(, "decomposition": "H2", "execution": {"split": ["pool1"]}})",
-       "at /execution/slabs/0: layer pool1 cannot be computed in slabs: it is no convolution"},
-      {R"(, "decomposition": "N2", "execution": {"split": ["conv2"]}})",
-       "at /execution/slabs/0: layer conv2 cannot be computed in slabs: with N2 behind N2 no rank "
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["pool1"]}})",
+       "at /execution/slabs/0: layer pool1 has no interior to compute while its halo arrives: it "
+       "is no convolution"},
+      {R"(, "decomposition": "N2", "execution": {"slabs": ["conv2"]}})",
+       "at /execution/slabs/0: layer conv2 has no interior to compute while its halo arrives: with "
+       "N2 behind N2 no rank "
        "receives something that only some of its outputs read"},
-      {R"(, "decomposition": "H2", "execution": {"split": ["conv3"]}})",
+      {R"(, "decomposition": "H2", "execution": {"slabs": ["conv3"]}})",
        "at /execution/slabs/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv1", "loss"]}})",
-       "at /execution/recompute/1: layer loss cannot be made again: a loss makes its gradient in "
+       "at /execution/recompute/1: layer loss cannot be recomputed: a loss makes its gradient in "
        "the forward phase"},
       {R"(, "decomposition": "N2", "execution": {"recompute": ["conv3"]}})",
        "at /execution/recompute/0: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "decomposition": "N2", "execution": {"sharding": 4}})",
        "at /execution/sharding: expected an integer from 0 to 3, found 4"},
-      {R"(, "decomposition": "N2", "training": {"optimizer": "lars"}, "execution": {"sharding": 1}})",
+      {R"(, "decomposition": "N2", "training": {"optimizer": "lars"},
+          "execution": {"sharding": 1}})",
        "at /execution/sharding: sharding 1 needs an optimizer that looks at each element alone: "
        "lars takes the norms of whole tensors"},
       {R"(, "decomposition": "N2", "execution": {"bucket_bytes": 0}})",

@@ -1,7 +1,11 @@
-// Runs the networks that operator_cases.py wrote, each of one layer with given inputs and parameters, on every backend that was built:
-//   run_layers FOLDER      FOLDER/cases.txt, FOLDER/CASE/network.json, FOLDER/CASE/tensors.safetensors  ->  FOLDER/results.json, FOLDER/results.safetensors
-// Results are "BACKEND/CASE/y", or "loss" of a loss, and running statistics after a training step. results.json names the backends, and the cases that the
-// network reader rejects, with its reasons. A file CASE/inference asks for inference in the place of a training step.
+// Runs the networks that operator_cases.py wrote, each of one layer with given inputs and
+// parameters, on every backend that was built:
+//   run_layers FOLDER
+//     reads    FOLDER/cases.txt, FOLDER/CASE/network.json, FOLDER/CASE/tensors.safetensors
+//     writes   FOLDER/results.json, FOLDER/results.safetensors
+// Results are "BACKEND/CASE/y", or "loss" of a loss, and running statistics after a training step.
+// results.json names the backends, and the cases that the network reader rejects, with its reasons.
+// A file CASE/inference asks for inference in the place of a training step.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>

@@ -17,7 +17,8 @@ using test::small_machine;
 using test::small_mesh;
 using test::small_resnet;
 
-/// What each candidate of a block costs with the rest of a plan held fixed, by the table that the search sees.
+/// What each candidate of a block costs with the rest of a plan held fixed, by the table that the
+/// search sees.
 class TableOfPlan {
  public:
   TableOfPlan(const Plan& plan, const Network& network, const MachineProfile& machine)
@@ -134,7 +135,8 @@ TEST(Explain, OneLayerIsSimulated) {
   }
 }
 
-/// In closed form; those shown are priced as lowered, so the order need not be the closed form's, but nothing far better may be missed.
+/// In closed form; those shown are priced as lowered, so the order need not be the closed form's,
+/// but nothing far better may be missed.
 TEST(Explain, ManyRanksMissNothing) {
   const Network network = small_mesh(4, {3, 1, 32, 32});
   const MachineProfile machine = small_machine();

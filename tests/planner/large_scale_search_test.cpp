@@ -24,7 +24,8 @@ class WithinMemory : public testing::Test {
   const MachineProfile machine_ = test::small_machine();
 };
 
-/// What is found fits, is no better than with more room, and its bound is below what is found with less.
+/// What is found fits, is no better than with more room, and its bound is below what is found with
+/// less.
 TEST_F(WithinMemory, LessRoomTakesLongerAndBoundsHold) {
   const LargeScaleResult free = search({});
   const Bytes most = memory(free);

@@ -114,7 +114,7 @@ TEST(MemoryChoices, AsFewLayersAsNeededAreMadeAgain) {
 TEST(MemoryChoices, WithoutNeedNothingIsChosen) {
   const Network network = small_mesh(4, {3, 1, 32, 32});
   const PlanningResult result = plan_within(network, 4, {}, all);
-  EXPECT_EQ(memory_options_text(result.recommended), "no other means");
+  EXPECT_EQ(memory_options_text(result.recommended), "no memory-saving options");
   EXPECT_TRUE(result.fitted.empty());
   EXPECT_FALSE(result.without_limit);
 }

@@ -31,7 +31,8 @@ Plan in_halves(const Network& network) {
   return plan;
 }
 
-/// Of the second convolution on the last rank: the exchange, and the kernel of what reads nothing received.
+/// Of the second convolution on the last rank: the exchange, and the kernel of what reads nothing
+/// received.
 struct Prices {
   Seconds exchange{}, interior{};
 };

@@ -102,7 +102,8 @@ TEST(Planner, FillsInWhatPlanFilesNeed) {
 }
 
 TEST(Planner, TheLinkDecides) {
-  // A link that costs next to nothing is worth using; on one that takes a second per message a rank had better work alone.
+  // A link that costs next to nothing is worth using; on one that takes a second per message a rank
+  // had better work alone.
   const Network network = small_mesh(2, {3, 1, 32, 32});
   EXPECT_EQ(plan(network, "net.json", 2, small_machine(1e12, 1e-9)).recommended.ranks, 2);
   const PlanningResult alone = plan(network, "net.json", 2, small_machine(1e6, 1));
@@ -193,7 +194,8 @@ TEST(Planner, MachineWithTooFewRanks) {
   EXPECT_THROW(plan(small_resnet(4), "net.json", 3, machine), InfeasibleError);
 }
 
-/// What a profiler would do: every kernel of the plan takes what it was estimated to, times a factor from 1 to 4 that is its own.
+/// What a profiler would do: every kernel of the plan takes what it was estimated to, times a
+/// factor from 1 to 4 that is its own.
 void measure(const Plan& plan, const Network& network, MachineProfile& machine) {
   for (const Program& program : programs_of(plan, network)) {
     for (const Op& op : program.ops) {
@@ -226,7 +228,8 @@ TEST(Planner, PlanningAndMeasuringAlternateUntilNothingIsEstimated) {
     measure(*plans_to_measure(result).front(), network, machine);
     result = plan(network, "net.json", 2, machine);
   }
-  // Estimates are floors: what is chosen on measurements alone would still be chosen if everything else were measured too.
+  // Estimates are floors: what is chosen on measurements alone would still be chosen if everything
+  // else were measured too.
   EXPECT_GT(rounds, 1) << "the first plan was already the last: this test shows nothing";
   for (const Considered& considered : result.baselines) {
     if (!considered.usable()) continue;

@@ -9,7 +9,8 @@ namespace stratplan::test {
 inline constexpr Window same3{
     .kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
 
-/// Two convolutions (the second with a skip around it), global pooling, a fully connected layer, softmax.
+/// Two convolutions (the second with a skip around it), global pooling, a fully connected layer,
+/// softmax.
 inline Network small_resnet(std::int64_t batch, std::int64_t extent = 16,
                             std::int64_t channels = 8) {
   NetworkBuilder net(batch);
@@ -29,7 +30,8 @@ inline Network small_mesh(std::int64_t batch, std::array<std::int64_t, 4> extent
   return net.finish_with_loss(net.convolution(x, 4, windows));
 }
 
-/// Nodes of four cores; 1 Gflop/s and 1 GB/s per rank, and the link's latency and bandwidth, all assumed.
+/// Nodes of four cores; 1 Gflop/s and 1 GB/s per rank, and the link's latency and bandwidth, all
+/// assumed.
 inline MachineProfile small_machine(double bandwidth_bytes_per_s = 1e9,
                                     double latency_seconds = 1e-6) {
   MachineProfile machine;

@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 
 constexpr const char* example = R"({
-  "nodes": [{"name": "a", "cost": [1, 3], "memory": [10, 1]}, {"name": "b", "cost": [4, 1, 9], "memory": [10, 10, 1]}],
+  "nodes": [{"name": "a", "cost": [1, 3], "memory": [10, 1]}, {"name": "b", "cost": [4, 1, 9],
+      "memory": [10, 10, 1]}],
   "edges": [{"from": "b", "to": "a", "cost": [[0, 2], [5, 1], [0, 0]]}],
   "memory_limit": 1e9
 })";

@@ -13,7 +13,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 TEST(RepresentativeKernels, AreThoseThatTakeMostOfTheTimeTogether) {
-  // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, 1600 is not measured; 12 s in all.
+  // Time by kernel: 400 takes 3 x 2 s, 800 takes 5 s, 1200 takes 1 s, 1600 is not measured; 12 s in
+  // all.
   const auto programs = programs_of(
       {{compute_op(fill_of(400)), compute_op(fill_of(400)), compute_op(fill_of(800)),
         compute_op(fill_of(1200))},

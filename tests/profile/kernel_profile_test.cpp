@@ -1,4 +1,5 @@
-// How kernels are timed on a device that captures work: in batches that are replayed, over buffers that the caches no longer hold, at a clock that is looked at.
+// How kernels are timed on a device that captures work: in batches that are replayed, over buffers
+// that the caches no longer hold, at a clock that is looked at.
 #include "profile/kernel_profile.hpp"
 
 #include <gmock/gmock.h>

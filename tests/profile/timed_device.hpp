@@ -1,6 +1,7 @@
 #pragma once
-// A device on which nothing happens but time: each kernel takes as long as it is told to, its addresses are nobody's, and what is captured is held to the rules of a
-// CUDA graph. Kernels that are launched one by one take longer by the launch, so that it shows how they were timed.
+// A device on which nothing happens but time: each kernel takes as long as it is told to, its
+// addresses are nobody's, and what is captured is held to the rules of a CUDA graph. Kernels that
+// are launched one by one take longer by the launch, so that it shows how they were timed.
 #include <algorithm>
 #include <array>
 #include <cstring>

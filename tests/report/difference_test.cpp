@@ -45,7 +45,7 @@ TEST(Diff, NamesSettingsThatDiffer) {
       // setting                       a      b                 how
       {"communication beside kernels", "no", "yes",
        [](Plan& plan) { plan.execution.concurrent_streams = true; }},
-      {"made again", "none", "conv1, relu1",
+      {"recomputed", "none", "conv1, relu1",
        [](Plan& plan) {
          plan.execution.recompute = {"conv1", "relu1"};
        }},

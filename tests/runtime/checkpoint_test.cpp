@@ -1,4 +1,5 @@
-// Checkpoints: what comes back is what was written, on any plan; what is damaged is passed by, what is another's refused.
+// Checkpoints: what comes back is what was written, on any plan; what is damaged is passed by, what
+// is another's refused.
 #include "runtime/io/checkpoint.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// The verbs over loopback, over sockets and through host buffers: what arrives where, that sums are in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
+// The verbs over loopback, over sockets and through host buffers: what arrives where, that sums are
+// in rank order, and how failures end. Over MPI: ranks/mpi_ranks.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,7 +28,8 @@ std::vector<int> all_ranks(int ranks) {
   return all;
 }
 
-/// As run_loopback, over sockets: each rank a thread, as if it were a process. A rank that fails takes its sockets with it.
+/// As run_loopback, over sockets: each rank a thread, as if it were a process. A rank that fails
+/// takes its sockets with it.
 void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   const auto sockets = connect_all(ranks);
   std::mutex mutex;
@@ -49,7 +51,8 @@ void run_sockets(int ranks, const std::function<void(Communicator&)>& body) {
   if (first) std::rethrow_exception(first);
 }
 
-/// As run_loopback, through host buffers: as if each rank's memory were a device's. (On memory that is not the host's: staged_test.cpp.)
+/// As run_loopback, through host buffers: as if each rank's memory were a device's. (On memory that
+/// is not the host's: staged_test.cpp.)
 void run_staged(int ranks, const std::function<void(Communicator&)>& body) {
   run_loopback(ranks, [&](Communicator& loopback) {
     const auto backend = make_reference_backend();

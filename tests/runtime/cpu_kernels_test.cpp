@@ -1,4 +1,5 @@
-// The cpu backend against the reference backend: every kind, at odd shapes. Where the cpu backend was not built there is nothing to compare.
+// The cpu backend against the reference backend: every kind, at odd shapes. Where the cpu backend
+// was not built there is nothing to compare.
 #include <gtest/gtest.h>
 
 #include <set>

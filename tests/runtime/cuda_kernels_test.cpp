@@ -1,4 +1,5 @@
-// The CUDA backend's own kernels without a device: they are functions of an index (runtime/cuda/kernels/support/launch.hpp), which a loop calls here, against the reference.
+// The CUDA backend's own kernels without a device: they are functions of an index
+// (runtime/cuda/kernels/support/launch.hpp), which a loop calls here, against the reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,8 @@ std::vector<Kernel> some_cases_of(KernelKind kind) {
   return kernels;
 }
 
-/// All indices in an order of its own, as threads might take them: by a stride that has no divisor in common with their number.
+/// All indices in an order of its own, as threads might take them: by a stride that has no divisor
+/// in common with their number.
 struct ScatteredLaunch {
   template <class Work>
   void operator()(std::int64_t count, Work work) const {

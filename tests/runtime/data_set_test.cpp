@@ -1,4 +1,5 @@
-// Data sets on disk: every region is that of the whole, no more is read than asked for, and bad files are told by one line.
+// Data sets on disk: every region is that of the whole, no more is read than asked for, and bad
+// files are told by one line.
 #include "runtime/io/data_set.hpp"
 
 #include <fcntl.h>
@@ -289,6 +290,10 @@ TEST(Npy, HeadersAreReadStrictly) {
       {"records", npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,), }", 8),
        "as NumPy writes it"},
       {"a negative extent", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-2, 3), }", 24),
+       "expected extents of an array, found (-2, 3)"},
+      {"no comma", npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2 3), }", 24),
+       "expected extents of an array, found (2 3)"},
+      {"no order", npy("{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3), }", 24),
        "as NumPy writes it"},
       {"overflow",
        npy("{'descr': '<f4', 'fortran_order': False, 'shape': (999999999999999, 999999999999999), "

@@ -59,7 +59,8 @@ Evaluation evaluated(const Network& network, const char* grid, std::int64_t batc
   return found;
 }
 
-// The second of two channels is always the greater one: right for 3 of the first 4 samples, and for none of the others.
+// The second of two channels is always the greater one: right for 3 of the first 4 samples, and for
+// none of the others.
 TEST(Evaluation, CountsWhereTheLabelsChannelIsTheGreatest) {
   test::NetworkBuilder net(4);
   net.cross_entropy(net.convolution(net.input({1, 1, 4, 6}), 2, Window{}));

@@ -1,6 +1,8 @@
 #pragma once
-// A device of another kind than the host, for tests where there is none: its addresses are nobody's (who dereferences one crashes), and nothing that is
-// enqueued happens before somebody waits for it. Kernels are the reference's. What is captured is kept as it was called for, under the rules that a CUDA graph has.
+// A device of another kind than the host, for tests where there is none: its addresses are nobody's
+// (who dereferences one crashes), and nothing that is enqueued happens before somebody waits for
+// it. Kernels are the reference's. What is captured is kept as it was called for, under the rules
+// that a CUDA graph has.
 #include <sys/mman.h>
 
 #include <algorithm>

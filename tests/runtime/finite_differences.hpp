@@ -40,7 +40,8 @@ inline double dot(const Floats& a, const Floats& b) {
   return sum;
 }
 
-/// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size over the step, besides what the step truncates.
+/// `tolerance`: outputs are rounded to float, so a difference is off by about 2^-24 of their size
+/// over the step, besides what the step truncates.
 inline void expect_near(const Floats& gradient, const Doubles& expected, double tolerance,
                         const char* what) {
   ASSERT_EQ(gradient.size(), expected.size());

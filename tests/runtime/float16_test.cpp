@@ -63,7 +63,8 @@ TEST(Bfloat16, TableOfNumbers) {
   }
 }
 
-/// Each of the numbers that there are comes back as it was, and what lies between two neighbours becomes the nearer one.
+/// Each of the numbers that there are comes back as it was, and what lies between two neighbours
+/// becomes the nearer one.
 template <class Narrow>
 void check_all() {
   for (int bits = 0; bits < 0x10000; ++bits) {

@@ -1,4 +1,5 @@
-// The outputs of a network: the same on any plan, from parameters in a file, of samples without labels.
+// The outputs of a network: the same on any plan, from parameters in a file, of samples without
+// labels.
 #include "runtime/exec/forward.hpp"
 
 #include <gmock/gmock.h>

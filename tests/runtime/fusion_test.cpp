@@ -1,4 +1,5 @@
-// Layers that are done together come to the same numbers as one by one: bit for bit on the reference backend, within the backend's tolerance on others.
+// Layers that are done together come to the same numbers as one by one: bit for bit on the
+// reference backend, within the backend's tolerance on others.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,7 +21,8 @@ using test::NetworkBuilder;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// What surrounds fusions otherwise: the data on either side of them, micro-batches, running statistics.
+/// What surrounds fusions otherwise: the data on either side of them, micro-batches, running
+/// statistics.
 std::vector<Network> networks() {
   std::vector<Network> made{test::residual_network(4, 2), test::activated_contractions(4, true),
                             test::activated_contractions(4, false)};

@@ -9,7 +9,8 @@
 
 namespace stratplan::test::guard_cases {
 
-/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1: what it reads back is the layer's input gradient.
+/// input -> probe -> the layer under test -> squared error. The probe is a convolution of kernel 1:
+/// what it reads back is the layer's input gradient.
 struct Case {
   Network network;
   LayerIndex probe = 1;
@@ -30,7 +31,8 @@ class Random {
   }
 
   Window padding() { return {.pad_before = number(0, 3), .pad_after = number(0, 3)}; }
-  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the kernel.
+  /// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding smaller than the
+  /// kernel.
   Window window(std::int64_t extent) {
     Window window{.kernel = number(1, 4), .stride = number(1, 3), .dilation = number(1, 2)};
     window.pad_before = number(0, window.kernel - 1);
@@ -42,7 +44,8 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// Of the layer under test. Convolutions have by seed one group, several, or one for each channel (depthwise), each in 2-D and in 3-D.
+/// Of the layer under test. Convolutions have by seed one group, several, or one for each channel
+/// (depthwise), each in 2-D and in 3-D.
 struct Extents {
   std::int64_t channels, filters, groups, depth, height, width;
 };
@@ -66,7 +69,8 @@ inline Extents extents_of(LayerKind kind, unsigned seed, Random& random) {
   return made;
 }
 
-/// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output that need no more than one input.
+/// Kernels below and above the stride, so that there are gaps and overlaps, and blocks of output
+/// that need no more than one input.
 inline LayerIndex transposed_convolution(NetworkBuilder& net, LayerIndex from,
                                          const Extents& extents, Random& random) {
   std::array<Window, 3> windows;

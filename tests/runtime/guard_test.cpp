@@ -1,8 +1,11 @@
-// The guard of the whole design: whatever is priced is what is done, and whatever is done gives the undivided run's numbers. Every kind of layer,
-// every legal decomposition on 1 to 3 ranks and a sample of those on up to 12 (the sweeps: every one up to 6 ranks, and more of the others), with odd
-// shapes, executed by all ranks in this process:
-//   - messages, bytes and collectives that pass are those of the program's steps, and those that Traffic states in closed form
-//   - what the layer makes and the gradients that it passes back equal the undivided run's, element by element
+// The guard of the whole design: whatever is priced is what is done, and whatever is done gives the
+// undivided run's numbers. Every kind of layer, every legal decomposition on 1 to 3 ranks and a
+// sample of those on up to 12 (the sweeps: every one up to 6 ranks, and more of the others), with
+// odd shapes, executed by all ranks in this process:
+//   - messages, bytes and collectives that pass are those of the program's steps, and those that
+//   Traffic states in closed form
+//   - what the layer makes and the gradients that it passes back equal the undivided run's, element
+//   by element
 //   - <A x, y> = <x, A* y> for the transfers in front of the layer, Redundant groups counted once
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -95,7 +98,8 @@ LayerDecompositions surround(const Case& at, const Decomposition& tested, const 
 
 // ---------------------------------------------------------------- running
 
-/// Small integers by global index: forward sums are exact in any order, so that no maximum or sign hangs on rounding.
+/// Small integers by global index: forward sums are exact in any order, so that no maximum or sign
+/// hangs on rounding.
 float small_integer(std::uint64_t salt, std::int64_t element) {
   const std::uint64_t hash =
       (static_cast<std::uint64_t>(element) + 31 * salt + 1) * 0x9E3779B97F4A7C15;
@@ -280,7 +284,8 @@ KernelKind loss_kernel(const Case& at) {
   }
 }
 
-/// Loss and gradients of the tested layer's own parameters. The probe's weights are left out: behind a normalization they have hardly any gradient.
+/// Loss and gradients of the tested layer's own parameters. The probe's weights are left out:
+/// behind a normalization they have hardly any gradient.
 std::vector<NamedTensor> own_tensors(const Case& at, const std::vector<NamedTensor>& tensors) {
   std::vector<NamedTensor> own;
   for (const NamedTensor& tensor : tensors)
@@ -314,7 +319,8 @@ void expect_undivided_numbers(const Case& at, const Recording& run, const Record
 
 // ---------------------------------------------------------------- the adjoint identity
 
-/// What the tested layer reads from the probe, and the gradient that it makes of it; of the kernels that have both.
+/// What the tested layer reads from the probe, and the gradient that it makes of it; of the kernels
+/// that have both.
 struct EdgeKernels {
   KernelKind forward, backward;
   int gradient = 0;  ///< which of the backward kernel's writes
@@ -343,7 +349,9 @@ std::optional<EdgeKernels> edge_kernels(LayerKind kind) {
     case LayerKind::Upsample: return EdgeKernels{K::UpsampleForward, K::UpsampleBackward};
     default:
       return std::
-          nullopt;  // losses do both at once; an addition passes its gradient on without a kernel, what places its inputs copies as edges do
+          // losses do both at once; an addition passes its gradient on without a kernel, what
+          // places its inputs copies as edges do
+          nullopt;
   }
 }
 
@@ -353,7 +361,8 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
   return sum;
 }
 
-/// A brings the probe's output x to where it is needed; y is the gradient that each rank makes of what it needed; A* y is what the probe reads back.
+/// A brings the probe's output x to where it is needed; y is the gradient that each rank makes of
+/// what it needed; A* y is what the probe reads back.
 void expect_adjoint_identity(const Case& at, const LayerDecompositions& decompositions,
                              const Recording& run, const Recording& undivided) {
   const auto kernels = edge_kernels(at.network.layer(at.tested).kind);
@@ -405,7 +414,8 @@ void guard(const Case& at, const Recording& undivided, const Decomposition& test
   expect_adjoint_identity(at, decompositions, run, undivided);
 }
 
-/// Of the decompositions over a topology's ranks, the one in so many that is executed. Returns how many were.
+/// Of the decompositions over a topology's ranks, the one in so many that is executed. Returns how
+/// many were.
 template <class OneIn>
 int guard_some(LayerType type, OneIn one_in) {
   int executed = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// Kernels of every kind at odd shapes, operands for them, and how near a backend must come to the reference.
+// Kernels of every kind at odd shapes, operands for them, and how near a backend must come to the
+// reference.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ inline std::vector<Kernel> of_one_shape(KernelKind kind) {
   return of_one_shape(kind, attributes_of(kind));
 }
 
-/// Each shape with one set, with sets of two samples that start in the middle of one, and with sets in the buffer that have no samples here.
+/// Each shape with one set, with sets of two samples that start in the middle of one, and with sets
+/// in the buffer that have no samples here.
 inline std::vector<Kernel> batch_norms(KernelKind kind) {
   const KernelAttributes attributes = kind == BatchNormMoments
                                           ? KernelAttributes(MomentsAttributes{.weight = 1e-5})
@@ -376,8 +378,9 @@ inline std::int64_t accumulation_length(const Kernel& kernel) {
   }
 }
 
-/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions rounds a partial sum that is rarely larger than
-/// sqrt(L): the errors add up like a random walk to about L * 2^-24. Sums in double get the same with 2^-53.
+/// Operands are at most 1 in size (coefficients at most about 2), and each of the L additions
+/// rounds a partial sum that is rarely larger than sqrt(L): the errors add up like a random walk to
+/// about L * 2^-24. Sums in double get the same with 2^-53.
 inline double tolerance(const Kernel& kernel, DataType type) {
   const bool exact = type == DataType::F64 && kernel.kind != BatchNormBackwardSums &&
                      kernel.kind != SoftmaxCrossEntropy;
@@ -391,12 +394,14 @@ inline double tolerance(const Kernel& kernel, DataType type) {
   return partial_sum * (length + 8) * (exact ? 0x1p-51 : 0x1p-23);
 }
 
-/// Between a number that is stored and the next one, relative: whoever is on the other side of the middle between two is that far away.
+/// Between a number that is stored and the next one, relative: whoever is on the other side of the
+/// middle between two is that far away.
 inline double spacing(DataType type) {
   return type == DataType::F16 ? 0x1p-10 : type == DataType::BF16 ? 0x1p-7 : 0;
 }
 
-/// A gradient of weights may have been rounded like what it is made of, and a sum before a bias of up to 1 is added.
+/// A gradient of weights may have been rounded like what it is made of, and a sum before a bias of
+/// up to 1 is added.
 inline void expect_equal(const Kernel& kernel, const std::vector<Values>& actual,
                          const std::vector<Values>& expected) {
   const Operands all = kernel.operands();

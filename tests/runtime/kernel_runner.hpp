@@ -76,7 +76,8 @@ inline KernelContext whole_context(const Kernel& kernel) {
   return context;
 }
 
-/// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is given), so that what is left out shows.
+/// What the kernel writes. Destinations start as `before` (or as NaN-like garbage where nothing is
+/// given), so that what is left out shows.
 inline std::vector<Values> run(Backend& backend, const Kernel& kernel, std::vector<Values> reads,
                                const KernelContext& context, std::vector<Values> before = {},
                                const std::string& choice = {}) {

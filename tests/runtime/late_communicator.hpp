@@ -1,5 +1,6 @@
 #pragma once
-// A communicator that shows what may happen when communication goes on beside the kernels: all of it as late as possible.
+// A communicator that shows what may happen when communication goes on beside the kernels: all of
+// it as late as possible.
 #include <algorithm>
 #include <functional>
 #include <utility>

@@ -1,4 +1,5 @@
-// Training with activations in bf16 and fp16: what it comes to, on one rank and on several, and what an overflow does.
+// Training with activations in bf16 and fp16: what it comes to, on one rank and on several, and
+// what an overflow does.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -114,7 +115,8 @@ TEST(MixedPrecision, GradientsComeOutUnscaled) {
   EXPECT_TRUE(result.passed) << result.worst_tensor << " " << result.gradient_difference;
 }
 
-/// A scale that no gradient survives: steps are left out, on all ranks alike, until it has been halved often enough.
+/// A scale that no gradient survives: steps are left out, on all ranks alike, until it has been
+/// halved often enough.
 TEST(MixedPrecision, StepsThatOverflowAreLeftOut) {
   const Network network = test::residual_network(4, 4);
   for (const char* grid : {"N1", "N2", "C2 F2"}) {

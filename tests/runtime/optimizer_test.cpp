@@ -1,4 +1,5 @@
-// Optimizers and accumulated gradients: the kernels against PyTorch's numbers, whole networks against the undivided run.
+// Optimizers and accumulated gradients: the kernels against PyTorch's numbers, whole networks
+// against the undivided run.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,8 +16,9 @@ using Floats = std::vector<float>;
 
 // ---------------------------------------------------------------- kernels
 
-/// Two updates of three weights {1, -2, 0.5} by gradients {2, 0.25, -0.125} and {-1, 0.5, 0.25}; rate 0.1, momentum 0.9, decay 0.01, all else as
-/// PyTorch has it. The numbers are torch.optim's; LARS, which is not there, was worked out from its definition in double.
+/// Two updates of three weights {1, -2, 0.5} by gradients {2, 0.25, -0.125} and {-1, 0.5, 0.25};
+/// rate 0.1, momentum 0.9, decay 0.01, all else as PyTorch has it. The numbers are torch.optim's;
+/// LARS, which is not there, was worked out from its definition in double.
 struct Update {
   KernelKind kind;
   std::size_t states;
@@ -75,7 +77,8 @@ TEST(Optimizer, LarsLeavesAFreshTensorItsRate) {
 
 // ---------------------------------------------------------------- whole networks
 
-/// Batch 8, normalization over pairs, dropout before the end: what is divided must be counted over the whole batch.
+/// Batch 8, normalization over pairs, dropout before the end: what is divided must be counted over
+/// the whole batch.
 constexpr const char* network_text =
     R"({"schema_version": 1, "name": "paired", "batch": 8, "statistics_samples": 2, "layers": [
   {"name": "data", "kind": "input", "channels": 2, "size": [6, 6]},

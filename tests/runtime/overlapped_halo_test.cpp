@@ -1,4 +1,5 @@
-// Convolutions in slabs come to the numbers of those done at once: bit for bit on the reference backend, within rounding on others, however late messages are.
+// Convolutions in slabs come to the numbers of those done at once: bit for bit on the reference
+// backend, within rounding on others, however late messages are.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +24,8 @@ using test::Trained;
 
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// Bias and ReLU fused, an even kernel, a stride, dilation, groups, asymmetric padding; nothing fused behind the last.
+/// Bias and ReLU fused, an even kernel, a stride, dilation, groups, asymmetric padding; nothing
+/// fused behind the last.
 Network planes() {
   NetworkBuilder net(4);
   LayerIndex x = net.relu(net.convolution(net.input({3, 1, 17, 9}), 8, same, true));
@@ -127,7 +129,8 @@ TEST(InteriorSplit, AreTheSameNumbersOnTheCpuBackend) {
   }
 }
 
-/// Messages that nobody moves before somebody waits: what is computed before that needs none of them.
+/// Messages that nobody moves before somebody waits: what is computed before that needs none of
+/// them.
 TEST(InteriorSplit, TheInteriorIsDoneBeforeTheMessageIsWaitedFor) {
   const Network network = planes();
   const LayerDecompositions decompositions =

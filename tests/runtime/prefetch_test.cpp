@@ -1,4 +1,5 @@
-// Reading ahead gives the same, in whatever order steps are asked for, and its errors where they belong.
+// Reading ahead gives the same, in whatever order steps are asked for, and its errors where they
+// belong.
 #include "runtime/io/prefetch.hpp"
 
 #include <gtest/gtest.h>

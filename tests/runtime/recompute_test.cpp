@@ -19,7 +19,8 @@ using test::train_two_steps;
 constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
 using Names = std::set<std::string>;
 
-/// Everything that is made again otherwise than it was made: normalizations without their sums, masks, places of maxima, slabs.
+/// Everything that is made again otherwise than it was made: normalizations without their sums,
+/// masks, places of maxima, slabs.
 Network all_kinds() {
   NetworkBuilder net(4, 2);
   LayerIndex x =

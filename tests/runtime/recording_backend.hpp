@@ -1,6 +1,7 @@
 #pragma once
-// A backend that does what another does and keeps what the kernels of one iteration read and wrote, by layer, phase, kind and operand,
-// with the region of the global tensor that it is. Integers are kept as floats.
+// A backend that does what another does and keeps what the kernels of one iteration read and wrote,
+// by layer, phase, kind and operand, with the region of the global tensor that it is. Integers are
+// kept as floats.
 #include <bit>
 #include <functional>
 #include <map>

@@ -1,4 +1,5 @@
-// PReLU, softmax, local response, group statistics and the Dice loss of the reference backend: by hand, and against finite differences.
+// PReLU, softmax, local response, group statistics and the Dice loss of the reference backend: by
+// hand, and against finite differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,9 +56,9 @@ TEST(ReferenceLocalResponse, ByHand) {  // squares 1 4 9: sums over three neighb
               Pointwise(FloatNear(1e-7F), Floats{1 / 7.0F, 2 / 16.0F, 3 / 15.0F}));
 }
 
-TEST(
-    ReferenceGroupNorm,
-    ChannelsOfAGroupShareTheirMoments) {  // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
+TEST(ReferenceGroupNorm,
+     // one sample, one position, groups 1 3 | 10 14: means 2 and 12, deviations 1 and 2
+     ChannelsOfAGroupShareTheirMoments) {
   Kernel kernel = point_wise(KernelKind::BatchNormForward, {{1, 4, 1, 1, 1}});
   kernel.sets() = {.group_channels = 2};
   const Floats x{1, 3, 10, 14};
@@ -66,9 +67,10 @@ TEST(
               ElementsAre(-1, 2, -3, 9));
 }
 
-TEST(
-    ReferenceRunningStatistics,
-    ByHand) {  // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2 1 1 are here
+TEST(ReferenceRunningStatistics,
+     // global samples 1 to 4 of 5 in sets of 2, two positions each; means 3/4 4.5 7.5, of which 1/2
+     // 1 1 are here
+     ByHand) {
   const StatisticsSets sets{
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};
   const Kernel moments = point_wise(KernelKind::BatchNormMoments, {{4, 1, 1, 1, 2}},
@@ -86,9 +88,9 @@ TEST(
               ElementsAre(7));
 }
 
-TEST(
-    ReferenceDice,
-    ByHand) {  // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
+TEST(ReferenceDice,
+     // labels 0 and 1; sums at the label 0.75 and 0.5, of all 1.25 and 0.75, one position each
+     ByHand) {
   const Kernel sums = point_wise(KernelKind::DiceSums, {{1, 2, 1, 1, 2}}),
                loss = point_wise(KernelKind::DiceLoss, sums.x);
   const Floats x{0.75, 0.25, 0.5, 0.5};

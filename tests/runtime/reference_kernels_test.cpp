@@ -1,4 +1,5 @@
-// The reference kernels against numbers worked out by hand, and their gradients against finite differences.
+// The reference kernels against numbers worked out by hand, and their gradients against finite
+// differences.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,9 +43,9 @@ Kernel along_width(KernelKind kind, Shape x, std::int64_t filters, Window window
 
 // ---------------------------------------------------------------- by hand
 
-TEST(
-    ReferenceConvolution,
-    ByHand) {  // x = 1 2 3 4, weights 1 10 100, padding 1 before: taps read (pad 1 2) (2 3 4) at stride 2
+TEST(ReferenceConvolution,
+     // x = 1 2 3 4, weights 1 10 100, padding 1 before: taps read (pad 1 2) (2 3 4) at stride 2
+     ByHand) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 1, 1, 1, 4}}, 1,
                               {.kernel = 3, .stride = 2, .pad_before = 1});
   const Floats x{1, 2, 3, 4}, weights{1, 10, 100}, dy{1, 2};
@@ -58,17 +59,17 @@ TEST(
   EXPECT_THAT(floats(run(kernel, {x, dy})[0]), ElementsAre(4, 7, 10));
 }
 
-TEST(
-    ReferenceConvolution,
-    ChannelsAndFiltersLieLast) {  // two positions of two channels, two filters of one point: y = W x
+TEST(ReferenceConvolution,
+     // two positions of two channels, two filters of one point: y = W x
+     ChannelsAndFiltersLieLast) {
   const Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 2, 1, 1, 2}}, 2, {});
   EXPECT_THAT(floats(run(kernel, {Floats{1, 2, 3, 4}, Floats{1, 10, 100, 1000}})[0]),
               ElementsAre(21, 2100, 43, 4300));
 }
 
-TEST(
-    ReferenceConvolution,
-    GroupsReadTheirOwnChannels) {  // two positions of four channels, two groups of two; one filter of one point each
+TEST(ReferenceConvolution,
+     // two positions of four channels, two groups of two; one filter of one point each
+     GroupsReadTheirOwnChannels) {
   Kernel kernel = along_width(KernelKind::ConvolutionForward, {{1, 4, 1, 1, 2}}, 2, {});
   kernel.as<ConvolutionAttributes>().groups = 2;
   const Floats x{1, 2, 3, 4, 5, 6, 7, 8}, weights{1, 10, 100, 1000}, dy{1, 2, 3, 4};
@@ -87,9 +88,9 @@ TEST(ReferenceConvolution, DepthwiseWithTwoFiltersEach) {
               ElementsAre(3, 6, 50, 100));
 }
 
-TEST(
-    ReferenceConvolution,
-    TransposedIsBackwardData) {  // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
+TEST(ReferenceConvolution,
+     // x = 1 2 spread by 3 through weights 1 10: 1 10 0 2 20, of which a rank owns the last three
+     TransposedIsBackwardData) {
   Kernel kernel = along_width(KernelKind::ConvolutionBackwardData, {{1, 1, 1, 1, 5}}, 1,
                               {.kernel = 2, .stride = 3});
   ASSERT_EQ(kernel.y[Axis::W], 2);
@@ -119,9 +120,9 @@ TEST(ReferenceMaxPool, PaddingNeverWinsAndTheFirstOfEqualsDoes) {
   EXPECT_THAT(floats(run(kernel, {Floats{10, 20}, forward[1]})[0]), ElementsAre(10, 0, 20, 0));
 }
 
-TEST(
-    ReferenceUpsample,
-    ByHand) {  // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
+TEST(ReferenceUpsample,
+     // twice along the width: centres of output elements lie 1/4 and 3/4 into input elements
+     ByHand) {
   Kernel kernel{
       .kind = KernelKind::UpsampleForward, .x = {{1, 1, 1, 1, 3}}, .y = {{1, 1, 1, 1, 6}}};
   kernel.as<UpsampleAttributes>().scales[2] = {.factor = 2};
@@ -161,9 +162,9 @@ TEST(ReferenceSpatialMean, DividesByTheGlobalPositions) {  // two of four positi
   EXPECT_THAT(floats(run(kernel, {Floats{4, 8}})[0]), ElementsAre(1, 2, 1, 2));
 }
 
-TEST(
-    ReferenceBatchNorm,
-    SetsAreKeptApartAndTheLastMayBeShorter) {  // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
+TEST(ReferenceBatchNorm,
+     // global samples 1 to 4 of 5 in sets of 2: sample 1 | 2 3 | 4
+     SetsAreKeptApartAndTheLastMayBeShorter) {
   Kernel kernel = point_wise(KernelKind::BatchNormStatistics, {{4, 1, 1, 1, 2}});
   kernel.sets() = {
       .set_samples = 2, .first_sample = 1, .first_set = 0, .sets = 3, .batch = 5, .positions = 2};

@@ -1,4 +1,5 @@
-// Steps that are captured and replayed come to what they come to when each is launched, bit by bit; on a fake device, which holds to the rules of a CUDA graph.
+// Steps that are captured and replayed come to what they come to when each is launched, bit by bit;
+// on a fake device, which holds to the rules of a CUDA graph.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

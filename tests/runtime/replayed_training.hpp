@@ -1,5 +1,6 @@
 #pragma once
-// A training in which all changes from step to step that may: data, rates, what is dropped; for tests of steps that are captured and replayed.
+// A training in which all changes from step to step that may: data, rates, what is dropped; for
+// tests of steps that are captured and replayed.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,5 @@
-// Running statistics of batch normalization are the same on any plan, and so is what inference makes of them.
+// Running statistics of batch normalization are the same on any plan, and so is what inference
+// makes of them.
 #include <gtest/gtest.h>
 
 #include <cmath>

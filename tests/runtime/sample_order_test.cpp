@@ -46,7 +46,8 @@ TEST(SampleOrder, DependsOnSeedAndEpochAlone) {
 }
 
 TEST(SampleOrder, EveryPlaceIsEquallyLikely) {
-  // The sample in the first place, over 6000 epochs of 6: 1000 each expected, standard deviation 29.
+  // The sample in the first place, over 6000 epochs of 6: 1000 each expected, standard deviation
+  // 29.
   std::array<int, 6> first{};
   SampleOrder order({6, 6, 9, true});
   for (std::int64_t epoch = 0; epoch < 6000; ++epoch)

@@ -1,4 +1,5 @@
-// Learning rates by step. The values of step and cosine are PyTorch's StepLR(3, 0.5) and CosineAnnealingLR(8).
+// Learning rates by step. The values of step and cosine are PyTorch's StepLR(3, 0.5) and
+// CosineAnnealingLR(8).
 #include "runtime/exec/schedule.hpp"
 
 #include <gtest/gtest.h>

@@ -12,8 +12,9 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-/// k: a kernel, l: a load, x: an exchange on Stream::Halo, r: an all-reduce on Stream::Gradient; each writes a buffer of its own, and reads the one that the op
-/// before has written, or with a digit behind it the one of so many ops before.
+/// k: a kernel, l: a load, x: an exchange on Stream::Halo, r: an all-reduce on Stream::Gradient;
+/// each writes a buffer of its own, and reads the one that the op before has written, or with a
+/// digit behind it the one of so many ops before.
 Program program_of(const std::string& text, bool concurrent = false) {
   Program program;
   program.concurrent_streams = concurrent;
@@ -74,9 +75,9 @@ TEST(Segments, AreAsLongAsTheHostAllows) {
   }
 }
 
-TEST(
-    Segments,
-    BeginWhereTheHostWaitsForAStream) {  // the fourth kernel reads what was exchanged beside the others
+TEST(Segments,
+     // the fourth kernel reads what was exchanged beside the others
+     BeginWhereTheHostWaitsForAStream) {
   const Program program = program_of("kkxk2kk3kk", true);
   EXPECT_EQ(text_of(segments_of(program, none)), "2 1~! 2 3");
   EXPECT_EQ(text_of(segments_of(program, all)), "8!");

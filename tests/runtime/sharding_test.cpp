@@ -1,4 +1,5 @@
-// Shares of parameters come to the numbers of whole ones, and are brought together wherever whole tensors are wanted.
+// Shares of parameters come to the numbers of whole ones, and are brought together wherever whole
+// tensors are wanted.
 #include "model/partition/sharding.hpp"
 
 #include <fmt/format.h>
@@ -72,7 +73,8 @@ TEST(Sharding, GivesTheSameNumbersBitForBit) {
   }
 }
 
-/// Messages that nobody moves before somebody waits: what is on its way is neither read nor written over.
+/// Messages that nobody moves before somebody waits: what is on its way is neither read nor written
+/// over.
 TEST(Sharding, HoweverLateMessagesAre) {
   const Network network = trained_with(OptimizerKind::Momentum);
   const LayerDecompositions decompositions =
@@ -140,7 +142,8 @@ RC_GTEST_PROP(Sharding, GivesTheSameNumbersOfAnyNetwork, ()) {
                 expected, train_two_steps(network, decompositions, execution, "reference")) == "");
 }
 
-/// A checkpoint is of whole tensors, whoever kept which share: written under one stage it goes on under another, bit for bit.
+/// A checkpoint is of whole tensors, whoever kept which share: written under one stage it goes on
+/// under another, bit for bit.
 TEST(Sharding, CheckpointsGoOnUnderAnyStage) {
   const Network network = trained_with(OptimizerKind::Adam);
   const TrainingSettings settings{.seed = 3};

@@ -1,4 +1,5 @@
-// Between ranks whose memory is a device's: what arrives on the device, when, and that training there comes to what it comes to on the host.
+// Between ranks whose memory is a device's: what arrives on the device, when, and that training
+// there comes to what it comes to on the host.
 #include "runtime/comm/staged.hpp"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 #pragma once
-// A communicator between fake devices whose verbs do no more than enqueue, as NCCL's do: what they are called for happens when a stream gets there.
+// A communicator between fake devices whose verbs do no more than enqueue, as NCCL's do: what they
+// are called for happens when a stream gets there.
 #include <functional>
 #include <utility>
 #include <vector>

@@ -143,9 +143,9 @@ TEST(Trainer, TimesEveryOpOfEveryRank) {
   }
 }
 
-TEST(
-    Trainer,
-    AnIterationTakesAsLongAsItsOps) {  // medians of several need not add up: each may be of another iteration
+TEST(Trainer,
+     // medians of several need not add up: each may be of another iteration
+     AnIterationTakesAsLongAsItsOps) {
   const Timing one =
       train_network(read_network("tiny"), uniform(read_network("tiny"), "N2"), Execution{}, 1)
           .timing;

@@ -1,4 +1,5 @@
-// Training whose transfers go several ways at once comes to what it comes to on the host; and a communicator that takes addresses of devices itself.
+// Training whose transfers go several ways at once comes to what it comes to on the host; and a
+// communicator that takes addresses of devices itself.
 #include "runtime/comm/transports.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +57,8 @@ class DeviceAware final : public CommunicatorDecorator {
   int verbs_ = 0;
 };
 
-/// By size: by way of the host, by a communicator that takes addresses, along streams, and the first way.
+/// By size: by way of the host, by a communicator that takes addresses, along streams, and the
+/// first way.
 void choose_by_size(Program& program) {
   program.transports = {"", "mpi", "nccl", "staged"};
   const auto transport = [](Bytes bytes) -> TransportId {

@@ -68,7 +68,8 @@ TEST(Tolerance, FarBelowWhatAMistakeMakes) {
   }
 }
 
-/// Spoils one message, leaves out one reduction, or sums with four millionths more or less, as another order of terms might.
+/// Spoils one message, leaves out one reduction, or sums with four millionths more or less, as
+/// another order of terms might.
 class FaultyCommunicator final : public CommunicatorDecorator {
  public:
   enum class Fault { None, LostMessage, MissedReduction, Rounding };
@@ -148,7 +149,8 @@ TEST(Verify, FindsOneLostHaloAndOneMissedReduction) {
   }
 }
 
-// What is wrong stays wrong on the second hearing, however many decisions are replayed: a gradient that is off by a thousandth is not excused.
+// What is wrong stays wrong on the second hearing, however many decisions are replayed: a gradient
+// that is off by a thousandth is not excused.
 TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   for (const char* name : {"conv1.weights", "fc.weights"}) {
     const VerificationResult result =
@@ -163,7 +165,8 @@ TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   }
 }
 
-/// Among so many activations some lie within rounding of zero: their signs turn, and each turn is a jump.
+/// Among so many activations some lie within rounding of zero: their signs turn, and each turn is a
+/// jump.
 Network kinky_network(bool bias = false) {
   test::NetworkBuilder net(1);
   LayerIndex x = net.input({16, 1, 32, 32});
@@ -174,10 +177,9 @@ Network kinky_network(bool bias = false) {
 
 TEST(Verify, GradientsAreComparedOnTheSameSideOfJumps) {
   const Network network = kinky_network();
-  for (
-      const bool fuses :
-      {true,
-       false}) {  // the undivided run is fused either way: the same decisions fall in the same order
+  for (const bool fuses :
+       // the undivided run is fused either way: the same decisions fall in the same order
+       {true, false}) {
     std::int64_t turned = 0;
     for (std::uint64_t seed = 1; seed <= 20 && turned == 0; ++seed) {
       const VerificationResult result =
@@ -213,7 +215,8 @@ TEST(Verify, PartOfAGradientThatVanishesIsFound) {
   EXPECT_EQ(result.worst_tensor, "conv7.bias");
 }
 
-/// MobileNet's blocks: each channel's scale reaches the next normalization through a convolution of that channel alone.
+/// MobileNet's blocks: each channel's scale reaches the next normalization through a convolution of
+/// that channel alone.
 Network depthwise_network() {
   test::NetworkBuilder net(2);
   LayerIndex x = net.input({8, 1, 16, 16});

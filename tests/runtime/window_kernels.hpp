@@ -8,8 +8,8 @@
 
 namespace stratplan::test {
 
-/// Input extents for these outputs, with elements at the end that no window reaches: a random number or, without `random`, all that the stride
-/// allows.
+/// Input extents for these outputs, with elements at the end that no window reaches: a random
+/// number or, without `random`, all that the stride allows.
 inline void set_input_extents(Kernel& kernel, Random* random) {
   for (Axis axis : spatial_axes) {
     Window& w = kernel.windows()[static_cast<std::size_t>(spatial_index(axis))];
@@ -82,7 +82,8 @@ struct GroupedRow {
   std::int64_t n, d, h, w;    // of the output
   std::int64_t kernel, stride, dilation, pad_before, pad_after;
 };
-/// Groups of whole blocks of channels and of others, depthwise with one filter each and with several, points and windows, 2-D and 3-D.
+/// Groups of whole blocks of channels and of others, depthwise with one filter each and with
+/// several, points and windows, 2-D and 3-D.
 inline constexpr GroupedRow grouped_rows[] = {
     // g  c  f  n  d  h  w  k  s  d pb pa
     {2, 8, 16, 2, 1, 5, 6, 3, 1, 1, 1, 1},
@@ -115,8 +116,9 @@ inline void append_grouped(std::vector<Kernel>& kernels, KernelKind kind) {
   }
 }
 
-/// What a block of a transposed convolution's output makes of windows: the first and the last reach over its borders by any part of their span, and
-/// where the stride is longer than the kernel, the first may end before the block begins. The last row is large enough for Winograd's transform.
+/// What a block of a transposed convolution's output makes of windows: the first and the last reach
+/// over its borders by any part of their span, and where the stride is longer than the kernel, the
+/// first may end before the block begins. The last row is large enough for Winograd's transform.
 inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
   struct Row {
     std::int64_t kernel, stride, dilation, pad_before, x, y;
@@ -141,7 +143,8 @@ inline void append_transposed(std::vector<Kernel>& kernels, KernelKind kind) {
       }
 }
 
-/// More than a stride of x that no window reaches, as output padding of a dilated transposed convolution leaves it: the library refuses these.
+/// More than a stride of x that no window reaches, as output padding of a dilated transposed
+/// convolution leaves it: the library refuses these.
 inline void append_unread(std::vector<Kernel>& kernels, KernelKind kind) {
   for (const std::int64_t groups : {1, 2, 6})
     for (const std::int64_t depth : {1, 3})

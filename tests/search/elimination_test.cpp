@@ -63,7 +63,8 @@ RC_GTEST_PROP(Elimination, RisesAddUpToTheCost, ()) {
 }
 
 TEST(Elimination, OrderPrefersSmallTables) {
-  // A star: the leaves go first, lowest index first, then the centre (with the last leaf: equal, and the lower index).
+  // A star: the leaves go first, lowest index first, then the centre (with the last leaf: equal,
+  // and the lower index).
   DenseTable table;
   for (int node = 0; node < 4; ++node) table.add_node({fmt::format("n{}", node), {0, 1}, {}});
   for (int leaf = 1; leaf < 4; ++leaf) table.add_edge(0, leaf, {{0, 1}, {1, 0}});

@@ -68,7 +68,8 @@ RC_GTEST_PROP(Search, EqualsExhaustiveWhenEdgesAreAskedForLazily, ()) {
   RC_ASSERT(found->optimal());
 }
 
-// Tables of 4 entries make every message approximate: the best-first search has to close the gap on its own.
+// Tables of 4 entries make every message approximate: the best-first search has to close the gap on
+// its own.
 RC_GTEST_PROP(Search, EqualsExhaustiveWithTinyTables, ()) {
   const DenseTable table = random_table(random_family(), *rc::gen::inRange(1, 8), 4);
   const std::optional<Bytes> limit =
@@ -105,7 +106,8 @@ std::optional<Bytes> random_limit() {
                    [](int bytes) { return std::optional<Bytes>{Bytes{bytes}}; }));
 }
 
-/// Scales every cost, leaves memory alone. Its edges are at hand as the table's own are, so both are searched the same way.
+/// Scales every cost, leaves memory alone. Its edges are at hand as the table's own are, so both
+/// are searched the same way.
 class Scaled : public test::CountingTable {
  public:
   Scaled(const CostTable& table, double factor) : CountingTable(table), factor_(factor) {}
@@ -155,7 +157,8 @@ RC_GTEST_PROP(Search, AMoreGenerousLimitIsNeverWorse, ()) {
   RC_ASSERT(search(table)->cost <= search(table, loose)->cost);
 }
 
-// Three nodes: moving from layout 0 to 1 or back costs 5; the middle one would like layout 1 by 4 (stay) or by 11 (move).
+// Three nodes: moving from layout 0 to 1 or back costs 5; the middle one would like layout 1 by 4
+// (stay) or by 11 (move).
 struct ByHandCase {
   const char* name;
   std::vector<double> middle;
@@ -235,7 +238,8 @@ TEST(Search, IsDeterministic) {
   EXPECT_EQ(search(table, limit)->assignment, search(table, limit)->assignment);
 }
 
-/// A residual network with `candidates` layouts a node: node costs within a factor of `spread` of each other, a change of layout costs up to 1.
+/// A residual network with `candidates` layouts a node: node costs within a factor of `spread` of
+/// each other, a change of layout costs up to 1.
 DenseTable residual_table(int nodes, int candidates, double spread, bool with_memory = false) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> unit(0, 1);

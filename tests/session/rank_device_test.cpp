@@ -51,7 +51,7 @@ TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
     EXPECT_EQ(said.count.steps, said.count.all_steps) << wish;
     EXPECT_THAT(said.text,
                 testing::HasSubstr("from the second iteration on, one CUDA graph of " +
-                                   std::to_string(said.count.steps) + " steps is replayed"))
+                                   std::to_string(said.count.steps) + " ops is replayed"))
         << wish;
   }
 }
@@ -78,7 +78,7 @@ TEST(ReplaySteps, IsOfPartsWhereTheHostMovesData) {
   EXPECT_GT(said.count.segments, 1U);
   EXPECT_LT(said.count.steps, said.count.all_steps);
   EXPECT_THAT(said.text,
-              testing::HasSubstr("steps are replayed in " + std::to_string(said.count.segments) +
+              testing::HasSubstr("ops are replayed in " + std::to_string(said.count.segments) +
                                  " CUDA graphs, between which the host moves data"));
 }
 

@@ -38,7 +38,8 @@ const std::vector<LayerRule> rules{
       "report", "synthesis", "cli"}},
 };
 
-/// Headers of packages and of the system that belong in few places. A header that ends in * stands for all that begin so.
+/// Headers of packages and of the system that belong in few places. A header that ends in * stands
+/// for all that begin so.
 struct PackageRule {
   std::vector<std::string> headers;
   std::vector<std::string> only_in;
@@ -53,7 +54,8 @@ const std::vector<PackageRule> packages{
     {{"onnx/*", "google/protobuf/*"}, {"interop/onnx"}},
     {{"CLI/*"}, {"cli"}},
     {{"valijson/*"}, {"model/base"}},
-    // Pure functions of values, and combinatorics: no clock, no chance, and no threads but in_parallel's.
+    // Pure functions of values, and combinatorics: no clock, no chance, and no threads but
+    // in_parallel's.
     {{"chrono", "ctime", "thread", "mutex", "condition_variable", "atomic", "future", "random",
       "omp.h"},
      {"planner", "runtime", "profile", "job", "session", "tuner", "interop", "report", "cli",
@@ -222,7 +224,8 @@ TEST(Layering, HoldsForEveryInclude) {
   EXPECT_GT(includes, 100) << "the working folder is not the project's root?";
 }
 
-// So that compiling a source shows that its header stands alone; style/headers_stand_alone checks just the headers without a source.
+// So that compiling a source shows that its header stands alone; style/headers_stand_alone checks
+// just the headers without a source.
 TEST(Layering, ASourceIncludesItsOwnHeaderFirstAndHeadersAreGuarded) {
   for (const SourceFile& file : sources_below("src", {".hpp", ".cpp"})) {
     if (file.path.ends_with(".hpp")) {

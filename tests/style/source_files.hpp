@@ -22,7 +22,8 @@ inline SourceFile read_source(const std::filesystem::path& path) {
   return file;
 }
 
-/// All files below `folder` (from the project's root, which is the working folder) with one of these extensions, by path.
+/// All files below `folder` (from the project's root, which is the working folder) with one of
+/// these extensions, by path.
 inline std::vector<SourceFile> sources_below(const std::string& folder,
                                              const std::vector<std::string>& extensions) {
   std::vector<SourceFile> files;

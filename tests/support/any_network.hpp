@@ -1,6 +1,6 @@
 #pragma once
-// Random small networks for rapidcheck properties: chains of blocks with skips, branches that meet again, and everything point-wise. To be called inside a
-// property only.
+// Random small networks for rapidcheck properties: chains of blocks with skips, branches that meet
+// again, and everything point-wise. To be called inside a property only.
 #include "support/generators.hpp"
 #include "support/networks.hpp"
 
@@ -24,7 +24,8 @@ inline LayerIndex any_point_wise(NetworkBuilder& net, LayerIndex x, LayerIndex s
   return x;
 }
 
-/// Of 2 to 4 channels, batch 4; every layer keeps the extents but pooling, which comes last. Mean squared error.
+/// Of 2 to 4 channels, batch 4; every layer keeps the extents but pooling, which comes last. Mean
+/// squared error.
 inline Network any_network() {
   constexpr Window same{.kernel = 3, .pad_before = 1, .pad_after = 1};
   NetworkBuilder net(4, any_int(0, 1) ? 2 : 4);

@@ -1,6 +1,7 @@
 #pragma once
-// Published times of whole networks on single devices, and what the estimated tier makes of the same networks: the kernels of the lowered one-rank program,
-// one after the other. The constants of frozen_model were fitted to these figures and to nothing else (tests/bench/calibrate.cpp).
+// Published times of whole networks on single devices, and what the estimated tier makes of the
+// same networks: the kernels of the lowered one-rank program, one after the other. The constants of
+// frozen_model were fitted to these figures and to nothing else (tests/bench/calibrate.cpp).
 #include <string>
 #include <vector>
 

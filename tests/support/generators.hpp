@@ -1,6 +1,6 @@
 #pragma once
-// Random values for rapidcheck properties, drawn where they are used: `const Window window = any_window(extent);`. To be called
-// inside a property only.
+// Random values for rapidcheck properties, drawn where they are used: `const Window window =
+// any_window(extent);`. To be called inside a property only.
 #include <rapidcheck.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ const Value& any_of(const std::vector<Value>& values) {
   return values[static_cast<std::size_t>(any_int(0, static_cast<int>(values.size()) - 1))];
 }
 
-/// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding; at least one position over an input of this extent.
+/// Odd and even kernels, strides beyond the kernel, dilation, asymmetric padding; at least one
+/// position over an input of this extent.
 inline Window any_window(std::int64_t extent) {
   Window window;
   window.stride = any_int(1, 3);
@@ -71,7 +72,8 @@ inline Topology any_topology() {
   return any_of(topologies);
 }
 
-/// A distribution over `grid` in which each dimension splits the axis that `axis_of` names (-1: none, role `other`), R being Redundant.
+/// A distribution over `grid` in which each dimension splits the axis that `axis_of` names (-1:
+/// none, role `other`), R being Redundant.
 struct AxisChoice {
   std::array<int, dim_count> axis{-1, -1, -1, -1, -1, -1, -1};
   Role other = Role::Gathered;

@@ -1,10 +1,11 @@
 #pragma once
-// Small networks for tests, one line a layer. Shapes are worked out here, in the open and from the definitions, so that tests of the
-// algebra do not lean on the network reader.
+// Small networks for tests, one line a layer. Shapes are worked out here, in the open and from the
+// definitions, so that tests of the algebra do not lean on the network reader.
 //
 //   NetworkBuilder net(2);                                  // batch 2
 //   const LayerIndex x = net.input({3, 1, 8, 8});           // C, D, H, W
-//   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after = 1}));
+//   const LayerIndex y = net.relu(net.convolution(x, 4, {.kernel = 3, .pad_before = 1, .pad_after =
+//   1}));
 //   Network network = net.finish_with_loss(y);
 #include <algorithm>
 #include <array>
@@ -226,7 +227,8 @@ inline Network small_network(std::int64_t batch, std::int64_t statistics_samples
   return net.finish();
 }
 
-/// What can be fused: a normalization with a ReLU, with an addition and a ReLU, and with an addition whose other side is a normalization too.
+/// What can be fused: a normalization with a ReLU, with an addition and a ReLU, and with an
+/// addition whose other side is a normalization too.
 inline Network residual_network(std::int64_t batch, std::int64_t statistics_samples) {
   NetworkBuilder net(batch, statistics_samples);
   const Window same{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1};
@@ -273,7 +275,8 @@ struct LayerCase {
   const Layer& layer() const { return network.layer(index); }
 };
 
-/// input -> the layer -> mean squared error (losses follow the input directly). Windows are of kernel 3, stride 1, "same" padding.
+/// input -> the layer -> mean squared error (losses follow the input directly). Windows are of
+/// kernel 3, stride 1, "same" padding.
 inline LayerCase single_layer(LayerType type, std::int64_t batch,
                               std::array<std::int64_t, 4> extents, std::int64_t filters = 4) {
   NetworkBuilder net(batch);

@@ -2,7 +2,8 @@
 // Small ONNX models for tests, a line a node.
 //
 //   OnnxModel model(13);                                 // opset
-//   model.input("x", {1, 3, 8, 8});                      // -1: an extent that is left open, called "N"
+//   model.input("x", {1, 3, 8, 8});                      // -1: an extent that is left open, called
+//   "N"
 //   model.floats("w", {4, 3, 3, 3});                     // 0.5, 1, 1.5, ...
 //   model.node("Conv", {"x", "w"}, {"y"}, {{"strides", Integers{2, 2}}}).output("y");
 //   model.write(folder / "model.onnx");

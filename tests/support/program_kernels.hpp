@@ -1,5 +1,6 @@
 #pragma once
-// What each kernel of a program does to made-up values, and what it must find: the second half of program_run.hpp.
+// What each kernel of a program does to made-up values, and what it must find: the second half of
+// program_run.hpp.
 #include "support/program_run.hpp"
 
 namespace stratplan::test {
@@ -46,7 +47,8 @@ inline void ProgramRun::expect_activation(const Kernel& kernel, const Fusion& fu
   expect(kernel.epilogue().activation == wanted, "another activation than the layer's behind it");
 }
 
-/// A piece of a convolution's output, of that part of its input which it reads: nothing else need be there yet.
+/// A piece of a convolution's output, of that part of its input which it reads: nothing else need
+/// be there yet.
 inline void ProgramRun::run_piece(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   const Layer& layer = network_.layer(op.layer);
@@ -262,7 +264,8 @@ inline void ProgramRun::run_prelu(int rank, const Op& op, const Kernel& kernel) 
   write_contribution(rank, op.layer, op.writes.at(0));
 }
 
-/// A rank's share as its number plus one: what the ranks that hold other samples and positions add up to is known.
+/// A rank's share as its number plus one: what the ranks that hold other samples and positions add
+/// up to is known.
 inline void ProgramRun::run_running(int rank, const Op& op, const Kernel& kernel) {
   const LayerDistributions& here = values_.of(op.layer);
   if (kernel.kind == KernelKind::BatchNormMoments) {
@@ -504,8 +507,8 @@ inline void ProgramRun::run_kernel(int rank, const Op& op, const ComputeOp& comp
   }
 }
 
-/// After the last op: nothing is left over, every parameter was updated once with the gradients of just the ranks that share it, and the
-/// loss is complete.
+/// After the last op: nothing is left over, every parameter was updated once with the gradients of
+/// just the ranks that share it, and the loss is complete.
 inline void ProgramRun::finish() {
   expect(mail_.empty(), "a message was sent that nobody received");
   for (int rank = 0; rank < ranks_; ++rank) {

@@ -1,6 +1,7 @@
 #pragma once
-// One rank's memory for a program whose buffers are placed: the arena and the persistent part, in 2-byte words, each holding a number. The
-// persistent part starts as zeros; what was never written in the arena is not a number, so reading it shows.
+// One rank's memory for a program whose buffers are placed: the arena and the persistent part, in
+// 2-byte words, each holding a number. The persistent part starts as zeros; what was never written
+// in the arena is not a number, so reading it shows.
 #include <fmt/format.h>
 
 #include <limits>

@@ -1,7 +1,8 @@
 #pragma once
-// Runs the programs of all ranks on made-up values (symbolic_values.hpp), in one thread, and says what went wrong first: a kernel that reads
-// what it should not, a message nobody sends, collectives in different orders, a deadlock, memory reused too early, a gradient reduced over
-// the wrong ranks.
+// Runs the programs of all ranks on made-up values (symbolic_values.hpp), in one thread, and says
+// what went wrong first: a kernel that reads what it should not, a message nobody sends,
+// collectives in different orders, a deadlock, memory reused too early, a gradient reduced over the
+// wrong ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -325,7 +326,8 @@ class ProgramRun {
     });
   }
 
-  /// Of kernels that are the same in both directions: whether this one is a layer's forward one, perhaps made again in the backward phase.
+  /// Of kernels that are the same in both directions: whether this one is a layer's forward one,
+  /// perhaps made again in the backward phase.
   bool makes_output(int rank, const Op& op) const {
     return buffer(rank, op.writes.at(0)).tensor_class == TensorClass::Activation;
   }

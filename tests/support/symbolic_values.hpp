@@ -1,11 +1,15 @@
 #pragma once
-// What every tensor of a network should hold if each layer computed a made-up integer per global element: a judge for data movement that
-// needs no arithmetic of layers. It follows from global shapes and regions alone, element by element, and knows of no message.
+// What every tensor of a network should hold if each layer computed a made-up integer per global
+// element: a judge for data movement that needs no arithmetic of layers. It follows from global
+// shapes and regions alone, element by element, and knows of no message.
 //
-//   forward    value(layer, g)     a hash of layer and element; where the layer sums over ranks, each rank's term is part_value and their sum counts
-//   backward   gradient(layer, g)  sum over the consumers of what each contributes: a point-wise layer passes its own gradient on; a layer that
-//                                  places its inputs that of the place; any other layer contributes a hash of (consumer, rank) on the region
-//                                  that this rank read, each Redundant group once
+//   forward   value(layer, g)     a hash of layer and element; where the layer sums over ranks,
+//                                 each rank's term is part_value and their sum counts
+//   backward  gradient(layer, g)  sum over the consumers of what each contributes: a point-wise
+//                                 layer passes its own gradient on; a layer that
+//                                 places its inputs that of the place; any other layer contributes
+//                                 a hash of (consumer, rank) on the region
+//                                 that this rank read, each Redundant group once
 #include <algorithm>
 #include <array>
 #include <vector>

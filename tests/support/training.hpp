@@ -22,7 +22,8 @@ struct Rank {
   Communicator& communicator;
 };
 
-/// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference backend.
+/// Runs `body` on all ranks of a uniform decomposition, parameters initialized, on the reference
+/// backend.
 inline void on_ranks(const Network& network, const std::string& grid,
                      const TrainingSettings& settings, const std::function<void(Rank&)>& body,
                      const Execution& execution = {}) {
@@ -60,7 +61,8 @@ struct Trained {
   std::vector<NamedTensor> running;  ///< statistics, of networks that keep any
 };
 
-/// One rank's two steps of training with `communicator`; what they came to, brought together with `gathering`, is on rank 0.
+/// One rank's two steps of training with `communicator`; what they came to, brought together with
+/// `gathering`, is on rank 0.
 inline Trained train_two_steps(const Network& network, const LayerDecompositions& decompositions,
                                const Execution& execution, Backend& backend,
                                Communicator& communicator, Communicator& gathering) {

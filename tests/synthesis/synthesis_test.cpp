@@ -66,7 +66,8 @@ TEST(Cosmo, TheFieldHasTheSpectrumOfItsParameters) {
     }
     const double mean_power = std::accumulate(powers.begin(), powers.end(), 0.0) / cells;
     const double unit = cells * sample.cosmology.sigma * sample.cosmology.sigma / mean_power;
-    // In shells of wave numbers: what was found over what the theory says, mode by mode. The first shell, of some 130 modes, scatters by 0.12.
+    // In shells of wave numbers: what was found over what the theory says, mode by mode. The first
+    // shell, of some 130 modes, scatters by 0.12.
     std::vector<double> ratio(5), count(5);
     for (std::size_t i = 1; i < modes.size(); ++i) {
       if (wave_numbers[i] >= 0.5) continue;
@@ -127,8 +128,9 @@ TEST(Mesh, ChannelsBelongToTheSameCells) {
 }
 
 TEST(Mesh, ACellIsTangledWhereItsMeanJacobianIsNegative) {
-  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a negative one implies a tangled cell; and on
-  // smooth maps little else is tangled. Some cells are, most are not.
+  // The four corners' Jacobians have the cross product of the mean edges as their mean, so a
+  // negative one implies a tangled cell; and on smooth maps little else is tangled. Some cells are,
+  // most are not.
   constexpr std::int64_t size = 64;
   std::int64_t tangled = 0, negative = 0, agree = 0;
   for (std::int64_t index = 0; index < 20; ++index) {

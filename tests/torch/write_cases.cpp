@@ -1,6 +1,8 @@
-// Runs small undivided networks, one or more for each kind of layer, on every backend that was built, and writes what the layers read and made:
+// Runs small undivided networks, one or more for each kind of layer, on every backend that was
+// built, and writes what the layers read and made:
 //   write_cases FOLDER      ->  FOLDER/cases.json, FOLDER/cases.safetensors
-// judge.py computes the same with PyTorch. A new kind is a row of `cases` here and an entry of `KINDS` there.
+// judge.py computes the same with PyTorch. A new kind is a row of `cases` here and an entry of
+// `KINDS` there.
 #include <cstdio>
 #include <functional>
 
@@ -22,7 +24,8 @@ using test::Operand;
 using test::Recorded;
 using test::RecordingBackend;
 
-/// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of what they made) -> chain -> loss.
+/// input -> probes (convolutions of kernel 1, whose weights' gradients read back the gradient of
+/// what they made) -> chain -> loss.
 struct Case {
   std::string name;
   std::array<std::int64_t, 4> extents;  ///< C, D, H, W of a sample

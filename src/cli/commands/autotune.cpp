@@ -1,4 +1,5 @@
-// stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its baselines for real, reports.
+// stratplan autotune: the main job. Measures what is missing, plans, runs the plan and its
+// baselines for real, reports.
 #include "tuner/autotune.hpp"
 
 #include <fmt/format.h>
@@ -149,7 +150,8 @@ void tune(const AutotuneOptions& options, const CommandLine& command_line) {
 constexpr const char* autotune_footer = R"(Examples:
   stratplan autotune resnet50 --ranks 2 --batch 8
   stratplan autotune my_network.json -n 2 -b 4 -o results
-Leaves machine.json, plan.json, timings.json, report.md and a folder for each baseline in the results folder.)";
+Leaves machine.json, plan.json, timings.json, report.md and a folder for each baseline in the
+results folder.)";
 
 }  // namespace
 

@@ -18,8 +18,8 @@ struct BottleneckOptions {
 };
 
 constexpr const char* bottleneck_legend =
-    R"(Milliseconds, the mean over the ranks; messages as far as no kernel runs beside them. imbalance: what the rank with most work takes longer than the mean,
-for which the others wait, there or further on.
+    R"(Milliseconds, the mean over the ranks. Messages count as far as no kernel runs beside them.
+imbalance: how much longer the rank with most work takes than the mean; the other ranks wait for it.
 )";
 
 void find_and_print(const BottleneckOptions& options) {

@@ -119,14 +119,16 @@ CLI::App* add_kind(CLI::App& data, const char* name, const char* description, Da
 }
 
 constexpr const char* mesh_footer =
-    R"(x: 18 channels that describe each cell (src/synthesis/mesh.hpp lists them). y: 1 where a cell is tangled, else 0, arranged as the mesh networks
-predict it: block * block channels over (size / block)^2 positions; with --labels one class per cell.
+    R"(x: 18 channels that describe each cell (src/synthesis/mesh.hpp lists them).
+y: 1 where a cell is tangled, else 0, arranged as the mesh networks predict it: block * block
+channels over (size / block)^2 positions; with --labels one class per cell.
 Examples:
   stratplan data mesh -o mesh.h5 --samples 256 --size 128        for mesh128
   stratplan run plan.json --data mesh.h5 --steps 100)";
 
 constexpr const char* cosmo_footer =
-    R"(x: a density field at four epochs. y: four parameters of its spectrum, of mean 0 and variance 1 (src/synthesis/cosmo.hpp has the theory).
+    R"(x: a density field at four epochs. y: four parameters of its spectrum, of mean 0 and variance 1
+(src/synthesis/cosmo.hpp has the theory).
 Examples:
   stratplan data cosmo -o cosmo.h5 --samples 64 --size 128       for cosmoflow128
   stratplan run plan.json --data cosmo.h5 --steps 100)";

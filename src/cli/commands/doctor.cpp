@@ -1,4 +1,5 @@
-// stratplan doctor: what was built, what was found on this machine, what is missing and the command that installs it.
+// stratplan doctor: what was built, what was found on this machine, what is missing and the command
+// that installs it.
 #include <fmt/format.h>
 #include <unistd.h>
 #include <CLI/CLI.hpp>

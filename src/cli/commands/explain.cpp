@@ -33,8 +33,9 @@ LayerIndex layer_called(const std::string& name, const Network& network) {
 }
 
 constexpr const char* explain_legend =
-    R"(Milliseconds of one iteration with nothing hidden, the rest of the plan as it is. sums: collectives that kernels wait for (partial sums, statistics);
-reduction: of gradients; halo: from neighbours whose tensors are cut alike; redistribution: from neighbours whose tensors are cut otherwise.
+    R"(Milliseconds of one step if nothing is hidden; the rest of the plan stays as it is.
+sums: collectives that kernels wait for (partial sums, statistics). reduction: of gradients.
+halo: exchanges between layers that are split alike. redistribution: between layers that are not.
 )";
 
 void print(const PlanAndNetwork& planned, const std::vector<BlockExplanation>& blocks, bool one) {
@@ -78,12 +79,12 @@ void explain_and_print(const ExplainOptions& options) {
 
 void add_explain(CLI::App& program, const CommandLine&) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = program.add_subcommand(
-      "explain",
-      "Why each layer is split as it is: what it costs, and what the next best ways would");
+  CLI::App* command = program.add_subcommand("explain",
+                                             "Why each layer is split as it is: what it costs, and "
+                                             "what the next best decompositions cost");
   command->add_option("PLAN", options->plan, "plan.json")->required();
   command->add_option("LAYER", options->layer,
-                      "one layer: all its next best decompositions, each also played through");
+                      "one layer: its next best decompositions, each also simulated");
   add_machine(*command, options->machine);
   command->add_option("--others", options->others, "how many next best decompositions")
       ->check(positive())

@@ -83,9 +83,11 @@ void import_model(const ImportOptions& options) {
 }
 
 constexpr const char* import_footer =
-    R"(Whatever takes a NETWORK takes model.onnx as well; import is for looking at it, for another loss, and for its weights.
+    R"(Every command that takes a NETWORK takes model.onnx as well. import is for looking at the
+network, for another loss, and for the model's weights.
 Export for training, or batch normalization is folded into the convolutions. PyTorch:
-  torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+  torch.onnx.export(model, x, "model.onnx", training=torch.onnx.TrainingMode.TRAINING,
+                    do_constant_folding=False)
 Examples:
   stratplan import model.onnx -o net.json
   stratplan import model.onnx -b 32 --input-size 256,256 -o net.json

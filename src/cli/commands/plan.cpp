@@ -1,4 +1,5 @@
-// stratplan plan: the recommended plan, or a forced one, from what is known of a machine. Measures nothing.
+// stratplan plan: the recommended plan, or a forced one, from what is known of a machine. Measures
+// nothing.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -49,7 +50,8 @@ bool only_repeats(const Decomposition& decomposition) {
   return decomposition.grid.parts(Dim::R) == decomposition.grid.ranks();
 }
 
-/// Layers that cannot be split like that repeat their work; if that is all of them, it is no such plan.
+/// Layers that cannot be split like that repeat their work; if that is all of them, it is no such
+/// plan.
 Plan uniform(const PlanOptions& options, const Network& network, const MachineProfile& machine) {
   const Decomposition wanted = parse_decomposition(options.uniform);
   if (wanted.grid.ranks() > options.ranks)
@@ -239,7 +241,8 @@ constexpr const char* plan_footer = R"(Examples:
   stratplan plan hepcnn -n 4 -b 2 --uniform "H2 W2" -o tiles.json
   stratplan plan resnet50 -n 8 -b 32 --strategy one-weird-trick
   stratplan plan resnet50 -n 2 -b 64 --memory 8GiB --recompute all --sharding 2
-  stratplan plan mesh2k -m lassen -n 1024 -b 32768        # chooses what makes it fit: micro-batches, sharding, recomputation
+  stratplan plan mesh2k -m lassen -n 1024 -b 32768   # chooses micro-batches, sharding and
+                                                     # recomputation, so that the plan fits
   stratplan plan resnet50 -m lassen -n 16 -b 2048 --pareto)";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// stratplan profile: measures what a network's candidate plans need of this machine, or the links of a cluster. `--request` and `--links` are the parts that
-// run on the ranks.
+// stratplan profile: measures what a network's candidate plans need of this machine, or the links
+// of a cluster. `--request` and `--links` are the parts that run on the ranks.
 #include "profile/profile.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +38,8 @@ struct ProfileOptions {
   bool json = false;
 };
 
-/// Devices that ranks share say little of links between devices: whoever reads the profile shall know.
+/// Devices that ranks share say little of links between devices: whoever reads the profile shall
+/// know.
 Provenance provenance_of(const RankDevice& device, const CommandLine& command_line) {
   Json provenance = make_provenance(command_line).json();
   if (device.shared()) provenance["shared_devices"] = true;

@@ -1,4 +1,5 @@
-// stratplan ranks: what the launcher starts in the place of mpirun where there is none. Its arguments are a command of this program, which its copies run as ranks.
+// stratplan ranks: what the launcher starts in the place of mpirun where there is none. Its
+// arguments are a command of this program, which its copies run as ranks.
 #include <CLI/CLI.hpp>
 
 #include "cli/commands.hpp"

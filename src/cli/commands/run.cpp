@@ -1,4 +1,5 @@
-// stratplan run: real training with a plan. Under mpirun or srun this process is one rank; otherwise it starts the ranks itself.
+// stratplan run: real training with a plan. Under mpirun or srun this process is one rank;
+// otherwise it starts the ranks itself.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -107,7 +108,8 @@ void print_json(const Timings& timings) {
   fmt::print("{}\n", document.dump());
 }
 
-/// Ranks that mean different things, as nodes with different files or programs do, would wait for each other for ever.
+/// Ranks that mean different things, as nodes with different files or programs do, would wait for
+/// each other for ever.
 void check_agreement(const RunOptions& options, const PlanAndNetwork& planned,
                      Communicator& communicator) {
   const std::string identity =
@@ -290,16 +292,20 @@ constexpr const char* run_footer = R"(Examples:
   stratplan run plan.json                           starts as many ranks as the plan says
   stratplan run plan.json --verify                  holds the first step against an undivided run
   stratplan run plan.json --steps 50 -o timings.json
-  stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05 --schedule cosine --warmup-steps 500
-  stratplan run plan.json --steps 9000 --checkpoint state --resume    begins, or goes on where it was stopped
-  stratplan run plan.json --evaluate --checkpoint state --data held_out.h5    loss and accuracy of what was trained
-  stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy   what the network makes of given samples
+  stratplan run plan.json --steps 9000 --optimizer adamw --lr 1e-3 --weight-decay 0.05
+                          --schedule cosine --warmup-steps 500
+  stratplan run plan.json --steps 9000 --checkpoint state --resume
+                                                    begins, or goes on where it was stopped
+  stratplan run plan.json --evaluate --checkpoint state --data held_out.h5
+                                                    loss and accuracy of the trained network
+  stratplan run plan.json --forward --weights net.safetensors --data x.npy -o y.npy
+                                                    the network's outputs for given samples
   stratplan run plan.json --data mesh.h5            on real data; stratplan data makes some
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
 
 constexpr const char* launch_footer =
-    R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads of one process.
-Options and results are those of stratplan run, whose ranks talk over MPI.
+    R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads
+of one process. Options and results are those of stratplan run, whose ranks talk over MPI.
 Examples:
   stratplan launch -n 2 plan.json
   stratplan launch -n 4 plan.json --threads --verify)";
@@ -344,7 +350,7 @@ void add_options(CLI::App& command, RunOptions& options) {
   command
       .add_option("--communicator", training.device.communicator,
                   "of the cuda backend: nccl, from device to device; mpi, one that takes addresses "
-                  "of devices; staged, by way of the host; auto: as the plan "
+                  "of devices; staged, through the host; auto: as the plan "
                   "says, else nccl if each rank has a device of its own")
       ->check(CLI::IsMember({"auto", "nccl", "mpi", "staged"}))
       ->capture_default_str();

@@ -30,7 +30,8 @@ Constant combined(const Constant& a, const Constant& b, Combine combine) {
   });
 }
 
-/// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to them.
+/// A 1x1 convolution of each channel on its own: the layer that multiplies channels, and adds to
+/// them.
 void scale_channels(const Operation& op, const Tensor& x, const Constant& factor,
                     const std::optional<Constant>& summand) {
   const std::int64_t channels = op.channels(x);
@@ -48,7 +49,8 @@ Constant constant_of_channels(const Operation& op, const Tensor& x, float value)
   return of_length(op.graph.constants().of({1}, std::vector<float>{value}), op.channels(x));
 }
 
-/// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them up, if nobody else reads what that makes.
+/// y = factor * x + summand. The scale and shift, or the bias, of the layer that made x take them
+/// up, if nobody else reads what that makes.
 void affine(const Operation& op, const Tensor& x, const std::optional<Constant>& factor,
             const std::optional<Constant>& summand) {
   Draft& maker = op.graph.drafts[x.draft];

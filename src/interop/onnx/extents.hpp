@@ -1,5 +1,6 @@
 #pragma once
-// Extents and axes as ONNX's operators count them. All functions throw Inexpressible where the operator's own rules are broken.
+// Extents and axes as ONNX's operators count them. All functions throw Inexpressible where the
+// operator's own rules are broken.
 #include "interop/onnx/constant.hpp"
 
 namespace stratplan::interop {

@@ -118,7 +118,8 @@ Number apply(const std::string& op, Number a, Number b) {
   }
 }
 
-/// Integers wrap around rather than overflow: no behaviour of the program may depend on a file's arithmetic.
+/// Integers wrap around rather than overflow: no behaviour of the program may depend on a file's
+/// arithmetic.
 std::int64_t apply_wrapping(const std::string& op, std::int64_t a, std::int64_t b) {
   const auto x = static_cast<std::uint64_t>(a), y = static_cast<std::uint64_t>(b);
   if (op == "Add") return static_cast<std::int64_t>(x + y);

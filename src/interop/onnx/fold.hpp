@@ -1,5 +1,6 @@
 #pragma once
-// What models compute from constants alone, most of it extents ("shape noise": Shape, Gather, Concat, Reshape, ...), is worked out while importing.
+// What models compute from constants alone, most of it extents ("shape noise": Shape, Gather,
+// Concat, Reshape, ...), is worked out while importing.
 #include <optional>
 
 #include "interop/onnx/model.hpp"

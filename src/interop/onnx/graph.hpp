@@ -1,5 +1,6 @@
 #pragma once
-// The network that is being made of a model: layers as network.json will have them, and what each of the model's tensors is in their terms.
+// The network that is being made of a model: layers as network.json will have them, and what each
+// of the model's tensors is in their terms.
 #include <map>
 #include <optional>
 #include <set>
@@ -31,8 +32,10 @@ struct Draft {
   std::vector<Parameter> parameters;
 };
 
-/// What a layer makes, as the model sees it: perhaps reshaped or with its channels last, but no element elsewhere. In the model's order (N, C, [D, H,] W):
-///   (N, C, H, W) an image; (N, C, H * W) still in channels; (N, C * H * W) flat; with `channels_last` the same of (N, H, W, C)
+/// What a layer makes, as the model sees it: perhaps reshaped or with its channels last, but no
+/// element elsewhere. In the model's order (N, C, [D, H,] W):
+///   (N, C, H, W) an image; (N, C, H * W) still in channels; (N, C * H * W) flat; with
+///   `channels_last` the same of (N, H, W, C)
 struct Tensor {
   std::size_t draft = 0;
   Extents dims;
@@ -57,8 +60,9 @@ class Graph {
   std::size_t spatial_axes() const { return spatial_axes_; }  ///< of every layer: 2 or 3
   const Shape& shape(const Tensor& tensor) const { return drafts[tensor.draft].output; }
 
-  /// The model's tensor of this name, a graph input on its first use becoming a layer. `as_channels_last`: such an input's channels are its last axis.
-  /// Throws Inexpressible: unknown, or a constant; InputError: an extent of a graph input is open.
+  /// The model's tensor of this name, a graph input on its first use becoming a layer.
+  /// `as_channels_last`: such an input's channels are its last axis. Throws Inexpressible: unknown,
+  /// or a constant; InputError: an extent of a graph input is open.
   Tensor tensor(const std::string& name, bool as_channels_last = false);
   std::optional<Constant> constant(const std::string& name) const;
   bool knows(const std::string& name) const {
@@ -72,7 +76,8 @@ class Graph {
   }
   void define(const std::string& name, Tensor tensor);
 
-  /// Adds a layer under the name, or one like it if there is such a layer already. Returns what it makes, seen as an image of `rank` axes.
+  /// Adds a layer under the name, or one like it if there is such a layer already. Returns what it
+  /// makes, seen as an image of `rank` axes.
   Tensor add(Draft draft, std::size_t rank);
 
   std::vector<Draft> drafts;

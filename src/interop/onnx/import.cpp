@@ -1,4 +1,5 @@
-// An ONNX model to a network.json document: the nodes that its output needs, one after the other, then a loss.
+// An ONNX model to a network.json document: the nodes that its output needs, one after the other,
+// then a loss.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -41,7 +42,8 @@ class Importer {
   }
 
  private:
-  /// Nodes from which there is a way to the output, in the model's order, and how often each tensor is read by them.
+  /// Nodes from which there is a way to the output, in the model's order, and how often each tensor
+  /// is read by them.
   void find_needed() {
     std::set<std::string> wanted{output_};
     graph_.readers[output_] = 1;

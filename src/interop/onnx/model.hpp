@@ -1,5 +1,6 @@
 #pragma once
-// An ONNX file as a list of nodes: parsed, but not understood. There is no checker, so that files of newer versions can be read so far as their operators are known.
+// An ONNX file as a list of nodes: parsed, but not understood. There is no checker, so that files
+// of newer versions can be read so far as their operators are known.
 #include <onnx/onnx.pb.h>
 
 #include <map>

@@ -1,4 +1,5 @@
-// Normalizations: their statistics are over samples and positions, positions, or groups of channels.
+// Normalizations: their statistics are over samples and positions, positions, or groups of
+// channels.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -35,7 +36,8 @@ Json epsilon_of(const Operation& op) {
   return epsilon == 1e-5 ? Json::object() : Json{{"epsilon", epsilon}};
 }
 
-/// `groups` runs of channels share mean and variance; as many as there are channels: each has its own.
+/// `groups` runs of channels share mean and variance; as many as there are channels: each has its
+/// own.
 void normalize_groups(const Operation& op, const Tensor& x, std::int64_t groups) {
   const std::int64_t channels = op.channels(x);
   need(groups >= 1 && channels % groups == 0,
@@ -65,7 +67,8 @@ void batch_normalization(const Operation& op) {
                  of_channels("running_var", op.constant(4), channels)});
 }
 
-/// PyTorch writes a group normalization as this, of an input that is reshaped to (N, groups, the rest).
+/// PyTorch writes a group normalization as this, of an input that is reshaped to (N, groups, the
+/// rest).
 void instance_normalization(const Operation& op) {
   const Tensor x = op.tensor(0);
   need(x.dims.size() >= 2 && !x.channels_last, "it normalizes a tensor whose channels are last");

@@ -1,5 +1,6 @@
 #pragma once
-// One node on its way to a layer: what it reads, in terms of the graph, and where its output goes. All functions that fail throw Inexpressible.
+// One node on its way to a layer: what it reads, in terms of the graph, and where its output goes.
+// All functions that fail throw Inexpressible.
 #include <array>
 #include <optional>
 #include <string>
@@ -48,7 +49,8 @@ class Operation {
   void view(Tensor x, Extents dims) const;
   void output(Tensor x) const { graph.define(node.output(0), std::move(x)); }
 
-  /// A list along D, H, W as network.json has it: of the network's spatial axes, and one number if they are all equal.
+  /// A list along D, H, W as network.json has it: of the network's spatial axes, and one number if
+  /// they are all equal.
   Json along(const std::array<Json, 3>& values) const;
 };
 

@@ -47,7 +47,8 @@ void power(const Operation& op);
 void concat(const Operation& op);
 /// Of an unknown operator that the user asked to take for one: passes its inputs on, or their sum.
 void element_wise(const Operation& op);
-/// Whether a Softmax or LogSoftmax runs over the channels of each position, as the cross-entropy's own does.
+/// Whether a Softmax or LogSoftmax runs over the channels of each position, as the cross-entropy's
+/// own does.
 bool is_over_channels(const Operation& op);
 
 // matrices.cpp

@@ -101,7 +101,8 @@ Values unpack(int type, const std::string& raw) {
   }
 }
 
-/// How many values the message lists in the field that its type belongs in, where it has no raw bytes.
+/// How many values the message lists in the field that its type belongs in, where it has no raw
+/// bytes.
 std::int64_t listed(const TensorProto& tensor) {
   switch (tensor.data_type()) {
     case TensorProto::FLOAT: return tensor.float_data_size();
@@ -170,7 +171,8 @@ External external_of(const TensorProto& tensor, const std::string& model_file) {
   return external;
 }
 
-/// The file beside the model that `location` names. Throws InputError if it lies anywhere but below the model's folder.
+/// The file beside the model that `location` names. Throws InputError if it lies anywhere but below
+/// the model's folder.
 fs::path contained(const std::string& location, const std::string& tensor,
                    const std::string& model_file) {
   const auto refuse = [&](const char* why) {

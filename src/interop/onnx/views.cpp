@@ -10,7 +10,8 @@
 namespace stratplan::interop {
 namespace {
 
-/// An export with one batch may have written that as a number: the first axis stays the samples', whatever is there, if the rest says what becomes of one sample.
+/// An export with one batch may have written that as a number: the first axis stays the samples',
+/// whatever is there, if the rest says what becomes of one sample.
 Extents with_own_samples(const Operation& op, const Tensor& x, Extents target) {
   const bool baked =
       op.graph.batch_is_open() && !target.empty() && target[0] > 0 && target[0] != x.dims[0];

@@ -43,7 +43,8 @@ Windows window_of(const Operation& op, const std::vector<std::int64_t>& kernel) 
   return windows;
 }
 
-/// "SAME" keeps as many outputs as there are strides in the input; an odd rest goes behind (UPPER) or before (LOWER).
+/// "SAME" keeps as many outputs as there are strides in the input; an odd rest goes behind (UPPER)
+/// or before (LOWER).
 void pad_automatically(const Operation& op, const Shape& input, std::size_t axes,
                        Windows& windows) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");
@@ -60,7 +61,8 @@ void pad_automatically(const Operation& op, const Shape& input, std::size_t axes
   }
 }
 
-/// ceil_mode is padding behind the last element, where it lets one window more begin within the input or the padding before it. Whether there was any.
+/// ceil_mode is padding behind the last element, where it lets one window more begin within the
+/// input or the padding before it. Whether there was any.
 bool round_up(const Operation& op, const Shape& input, Windows& windows) {
   if (op.node.integer("ceil_mode", 0) == 0) return false;
   bool more = false;
@@ -175,7 +177,8 @@ void convolution(const Operation& op) {
 
 namespace {
 
-/// Padding from the extents that the output shall have: output_shape, or the strides' worth of SAME. The rest goes before, unlike a convolution's, but for SAME_UPPER.
+/// Padding from the extents that the output shall have: output_shape, or the strides' worth of
+/// SAME. The rest goes before, unlike a convolution's, but for SAME_UPPER.
 void pad_to_output(const Operation& op, const Shape& input, std::size_t axes, Windows& windows,
                    std::array<std::int64_t, 3>& added) {
   const std::string mode = op.node.text("auto_pad", "NOTSET");

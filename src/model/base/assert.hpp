@@ -1,5 +1,6 @@
 #pragma once
-// Assertions for bugs: never triggered by input, always on, and they print their operands before they abort.
+// Assertions for bugs: never triggered by input, always on, and they print their operands before
+// they abort.
 #include <fmt/format.h>
 
 #include <cstdlib>

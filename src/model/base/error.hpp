@@ -1,6 +1,7 @@
 #pragma once
-// Errors that end the program, each with the documented exit code. An illegal candidate is not an error but a value with a
-// reason (partition/decomposition.hpp, Rejection); a bug is an assertion (assert.hpp).
+// Errors that end the program, each with the documented exit code. An illegal candidate is not an
+// error but a value with a reason (partition/decomposition.hpp, Rejection); a bug is an assertion
+// (assert.hpp).
 #include <stdexcept>
 #include <string>
 
@@ -40,7 +41,8 @@ class UsageError : public Error {
   explicit UsageError(const std::string& message) : Error(ExitCode::Usage, message) {}
 };
 
-/// "FILE: at POINTER: what was expected". `pointer` is an RFC 6901 JSON pointer, or empty for the whole file.
+/// "FILE: at POINTER: what was expected". `pointer` is an RFC 6901 JSON pointer, or empty for the
+/// whole file.
 class InputError : public Error {
  public:
   InputError(const std::string& file, const std::string& pointer, const std::string& expected)

@@ -1,11 +1,14 @@
 #pragma once
-// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3",
-// SC'11). A number is a pure function of its key and its place, so that any rank can compute any part of a random tensor.
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random
+// numbers: as easy as 1, 2, 3", SC'11). A number is a pure function of its key and its place, so
+// that any rank can compute any part of a random tensor.
 //
 //   key      from (seed, name, step): 64 bits, the two key words
-//   counter  from the element's index in the global tensor, row-major in memory order (N, D, H, W, C)
+//   counter  from the element's index in the global tensor, row-major in memory order
+//            (N, D, H, W, C)
 //              uniform  word index % 4 of block index / 4   (four elements share a block)
-//              normal   words 0 and 1 of block index        (counter word 2 is 1 here, so that the two never overlap)
+//              normal   words 0 and 1 of block index        (counter word 2 is 1 here, so that
+//                                                            the two never overlap)
 #include <array>
 #include <cmath>
 #include <cstdint>

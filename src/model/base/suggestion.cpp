@@ -11,7 +11,8 @@ bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
 }
 
-/// Letters to insert, delete, replace or swap with their neighbour (optimal string alignment), upper and lower case taken as equal.
+/// Letters to insert, delete, replace or swap with their neighbour (optimal string alignment),
+/// upper and lower case taken as equal.
 std::size_t edits(const std::string& a, const std::string& b) {
   std::vector<std::vector<std::size_t>> least(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) {

@@ -5,7 +5,8 @@
 
 namespace stratplan {
 
-/// " (did you mean \"stride\"?)" if one of `known` is a small typing error away from `word`, else empty. Of equally near ones the first.
+/// " (did you mean \"stride\"?)" if one of `known` is a small typing error away from `word`, else
+/// empty. Of equally near ones the first.
 std::string suggestion(const std::string& word, std::span<const std::string> known);
 
 }  // namespace stratplan

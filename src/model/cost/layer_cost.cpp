@@ -86,7 +86,8 @@ std::string describe(const Network& network, const Recomputation& recomputation,
                             kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
 
-/// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it makes, those named `except` do not count.
+/// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it
+/// makes, those named `except` do not count.
 Bytes saved_by(const Program& program, const std::string& except) {
   constexpr int forward = 1, backward = 2;
   std::vector<int> used(program.buffers.size(), 0);

@@ -1,6 +1,7 @@
 #pragma once
-// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very ops that lower() would make of them, on the rank
-// that has most to do. What overlaps, and who waits for whom, is the simulator's business.
+// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very
+// ops that lower() would make of them, on the rank that has most to do. What overlaps, and who
+// waits for whom, is the simulator's business.
 #include <map>
 #include <string>
 #include <tuple>
@@ -24,13 +25,15 @@ struct LayerCost {
   Seconds total() const { return forward + backward + update + communication; }
 };
 
-/// The ops that a block's own cost is made of, on one rank: each fusion's, and those of the edges between them.
+/// The ops that a block's own cost is made of, on one rank: each fusion's, and those of the edges
+/// between them.
 std::vector<Program> block_programs(const Network& network, const Block& block,
                                     const Decomposition& root, const Execution& execution,
                                     int rank);
 
-/// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one those at the first, second and last place along each
-/// dimension, for the first blocks are the longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
+/// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one
+/// those at the first, second and last place along each dimension, for the first blocks are the
+/// longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
 std::vector<int> representative_ranks(const ProcessGrid& grid);
 
 /// Whether some consumer's backward phase reads the layer's output: then that consumer counts it.
@@ -42,7 +45,8 @@ std::vector<int> layer_classes(const Network& network, const Execution& executio
 /// The same text for blocks that differ in names and places only. `classes`: those of its layers.
 std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block);
 
-/// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so the repeated blocks of deep networks are cheap.
+/// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so
+/// the repeated blocks of deep networks are cheap.
 class LayerCosts {
  public:
   /// All must outlive this.

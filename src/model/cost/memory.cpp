@@ -58,7 +58,8 @@ MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of what lives, by class, on entering each op. The loss is read after the last one, so it goes two behind.
+  // Change of what lives, by class, on entering each op. The loss is read after the last one, so it
+  // goes two behind.
   std::vector<BytesByClass> changes(program.ops.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;

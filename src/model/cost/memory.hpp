@@ -1,5 +1,6 @@
 #pragma once
-// How much memory a program needs on its rank: its buffer plan, which the runtime allocates by, and on top of that the kernels' scratch memory and the data at hand.
+// How much memory a program needs on its rank: its buffer plan, which the runtime allocates by, and
+// on top of that the kernels' scratch memory and the data at hand.
 #include <array>
 #include <vector>
 
@@ -17,10 +18,10 @@ struct MemoryUse {
   BytesByClass persistent_by_class{};
   BytesByClass arena_by_class{};  ///< what lives at the program's fullest op; adds up to `fullest`
   Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
-  Bytes
-      workspace{};  ///< scratch memory: of the kernel that takes most, for they run one after the other
-  Bytes
-      data{};  ///< what the data source holds for the program's loads: this op's, which are copied into the arena
+  /// scratch memory: of the kernel that takes most, for they run one after the other
+  Bytes workspace{};
+  /// what the data source holds for the program's loads: this op's, which are copied into the arena
+  Bytes data{};
   Bytes total() const { return persistent + arena + workspace + data; }
 };
 

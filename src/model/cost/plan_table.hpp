@@ -1,5 +1,6 @@
 #pragma once
-// The costs of all candidates of a network's blocks on a machine, as the search sees them: evaluated when first asked for.
+// The costs of all candidates of a network's blocks on a machine, as the search sees them:
+// evaluated when first asked for.
 #include <optional>
 #include <unordered_map>
 #include <vector>

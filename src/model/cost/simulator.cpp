@@ -80,8 +80,8 @@ class Simulation {
     double issued = 0;
     int meeting = -1;          ///< index in meetings_, of a collective
     int missing_partners = 0;  ///< of an exchange: those that have not come, itself included
-    int turn =
-        0;  ///< of an exchange: how many with its tag the rank has before it, one in each micro-batch
+    /// of an exchange: how many with its tag the rank has before it, one in each micro-batch
+    int turn = 0;
     std::optional<Span> span;
     Uncertain end;
   };
@@ -191,7 +191,8 @@ void Simulation::add_order(int rank) {
   }
 }
 
-/// What a rank's processor itself does for a sum that goes on beside kernels is added to the next of them.
+/// What a rank's processor itself does for a sum that goes on beside kernels is added to the next
+/// of them.
 void Simulation::charge_reductions(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   Seconds charge{};

@@ -1,7 +1,9 @@
 #pragma once
-// What a collective costs: from measured tables where there are any, else by the standard algorithms' formulas.
+// What a collective costs: from measured tables where there are any, else by the standard
+// algorithms' formulas.
 //
-// Formulas with latency a per message, b seconds per byte between two ranks, c seconds per byte summed, p ranks and n bytes:
+// Formulas with latency a per message, b seconds per byte between two ranks, c seconds per byte
+// summed, p ranks and n bytes:
 //   all-reduce      recursive doubling   ceil(lg p) (a + n b + n c)
 //                   Rabenseifner         2 ceil(lg p) a + 2 (p-1)/p n b + (p-1)/p n c
 //                   ring                 2 (p-1) a + 2 (p-1)/p n b + (p-1)/p n c
@@ -9,24 +11,30 @@
 //                   pairwise exchange    (p-1) a + (p-1)/p n (b + c)
 //   all-gather      Bruck                ceil(lg p) a + (p-1)/p n b
 //                   ring                 (p-1) a + (p-1)/p n b
-// Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations in MPICH, IJHPCA 19(1), 2005, sections 4.1,
-// 4.4 and 4.5. For p that are no powers of two the paper adds terms to recursive doubling and halving; they are left out here, as these are floors.
+// Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations
+// in MPICH, IJHPCA 19(1), 2005, sections 4.1, 4.4 and 4.5. For p that are no powers of two the
+// paper adds terms to recursive doubling and halving; they are left out here, as these are floors.
 //
 // Over several levels (GPUs of a node, nodes) the cheaper of two:
-//   flat            one of the above over all ranks, at the latency of the outermost level; a ring leaves each node once, and as many rings share a node's way
-//                   out as there are groups in it
-//   hierarchical    reduce-scatter within the innermost level, the operation on 1/m of the bytes across the levels outside (all m ranks of a node at once), all-gather
-//                   within; a reduce-scatter is the first two, an all-gather the last two
-// Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network hierarchy, MLSys 2019.
+//   flat          one of the above over all ranks, at the latency of the outermost level; a ring
+//                 leaves each node once, and as many rings share a node's way
+//                 out as there are groups in it
+//   hierarchical  reduce-scatter within the innermost level, the operation on 1/m of the bytes
+//                 across the levels outside (all m ranks of a node at once), all-gather
+//                 within; a reduce-scatter is the first two, an all-gather the last two
+// Source: M. Cho, U. Finkler, M. Serrano, D. Kung, H. Hunter, BlueConnect: Decomposing all-reduce
+// for deep learning on heterogeneous network hierarchy, MLSys 2019.
 #include "model/cost/op_cost.hpp"
 #include "model/partition/program/group_shape.hpp"
 
 namespace stratplan {
 
-/// The cheapest algorithm's time for `bytes` (as CollectiveOp::bytes) over `members` ranks of one level.
+/// The cheapest algorithm's time for `bytes` (as CollectiveOp::bytes) over `members` ranks of one
+/// level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device);
-/// The same over several levels. All ranks of the job (`placement`) are in such groups, and these work at the same time.
+/// The same over several levels. All ranks of the job (`placement`) are in such groups, and these
+/// work at the same time.
 Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine);
 
@@ -36,7 +44,8 @@ OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupSha
 /// `ranks`: of the job, which decides where its ranks lie.
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 
-/// Ranks of the job in one group of the level next to `level`, inwards: those that share its way out.
+/// Ranks of the job in one group of the level next to `level`, inwards: those that share its way
+/// out.
 int ranks_within(const Topology& placement, std::size_t level);
 /// What one of `flows` that leave the same group at once gets.
 double shared_bandwidth(const Level& level, int flows);

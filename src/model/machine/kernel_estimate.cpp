@@ -9,12 +9,15 @@
 
 namespace stratplan {
 
-// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices (tests/support/calibration.hpp); no figure of several devices was looked
-// at. They are not to be changed when plans are compared with measurements: such a difference is a finding.
+// Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices
+// (tests/support/calibration.hpp); no figure of several devices was looked at. They are not to be
+// changed when plans are compared with measurements: such a difference is a finding.
 constinit const KernelModel frozen_model{
     .contraction_share =
         {0.97,  // fp32: ResNet-50 inference on V100 by batch; at the bound of the fit
-         0.41,  // tf32: ResNet-50 training on A100, 938 images/s, of a framework that stores channels first
+         // tf32: ResNet-50 training on A100, 938 images/s, of a framework that stores channels
+         // first
+         0.41,
          0.87,                // fp16: ResNet-50 training on V100, A100 and H100
          0.87},               // bf16: as fp16
     .winograd_share = 0.63,   // fp32 training of VGG-16 and ResNet-50 on V100
@@ -35,10 +38,12 @@ Math math_of(const Kernel& kernel, const DeviceRates& device) {
   return device.math;
 }
 
-/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes. A power of two.
+/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes. A power
+/// of two.
 std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
 
-/// std::ceil and std::floor of what is not negative and fits an integer, without a call to the mathematical library: they are most of an estimate's time.
+/// std::ceil and std::floor of what is not negative and fits an integer, without a call to the
+/// mathematical library: they are most of an estimate's time.
 double ceiling(double value) {
   const auto whole = static_cast<double>(static_cast<std::int64_t>(value));
   return whole + (whole < value ? 1 : 0);
@@ -64,7 +69,8 @@ double taps(const Kernel& kernel) {
   return static_cast<double>(d.kernel * h.kernel * w.kernel);
 }
 
-/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them; positions that the stride skips altogether cost nothing.
+/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them;
+/// positions that the stride skips altogether cost nothing.
 Product backward_data_product(const Kernel& kernel, double groups, double channels,
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
@@ -112,8 +118,8 @@ struct Rates {
   double prologue;
 };
 
-/// Each unit works through its share of the tiles, one after the other; sums are split over several tiles where there are fewer than units, and the parts
-/// added up through memory.
+/// Each unit works through its share of the tiles, one after the other; sums are split over several
+/// tiles where there are fewer than units, and the parts added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
   const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) *
@@ -139,7 +145,8 @@ double seconds_of(const Product& product, const Rates& rates) {
   return least;
 }
 
-/// Winograd's F(2x2, 3x3): sixteen products for four outputs per channel and filter instead of thirty-six multiplications.
+/// Winograd's F(2x2, 3x3): sixteen products for four outputs per channel and filter instead of
+/// thirty-six multiplications.
 bool winograd_applies(const Kernel& kernel) {
   const auto& [windows, bias, groups, epilogue] = kernel.as<ConvolutionAttributes>();
   const auto& [depth, height, width] = windows;
@@ -167,7 +174,8 @@ Product winograd_product(const Kernel& kernel) {
 /// Fewer channels per group than this make no matrix product.
 constexpr std::int64_t narrow = 8;
 
-/// From so many elements on cuDNN (9.19, for H100 and H200) has one engine, and none on tensor cores.
+/// From so many elements on cuDNN (9.19, for H100 and H200) has one engine, and none on tensor
+/// cores.
 constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
 /// No matrix product, but sums as they stand.
@@ -221,12 +229,14 @@ struct Traffic {
   int copies = 0;
 };
 
-/// A contraction, each of whose groups takes its channels in multiples of `granule`, as the product reads and writes them. A tensor with other channels is
-/// copied from or to memory as it is stored, c channels, and the product has to do with the copy, of p >= c:
+/// A contraction, each of whose groups takes its channels in multiples of `granule`, as the product
+/// reads and writes them. A tensor with other channels is copied from or to memory as it is stored,
+/// c channels, and the product has to do with the copy, of p >= c:
 ///   a tensor      p            moved by the product
 ///                 c + p        moved by the copy, if p > c
-/// The same holds for weights, where either of the channels is padded, and in all three directions. The gradient of weights counts as the weights do. That
-/// some of cuDNN's engines read images of three or four fp16 channels as they are does not count.
+/// The same holds for weights, where either of the channels is padded, and in all three directions.
+/// The gradient of weights counts as the weights do. That some of cuDNN's engines read images of
+/// three or four fp16 channels as they are does not count.
 Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
                      channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];

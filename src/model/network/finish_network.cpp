@@ -65,7 +65,8 @@ std::vector<LayerIndex> find_cycle(const std::vector<Layer>& layers,
   }
 }
 
-/// Positions of the layers in topological order, the earliest in the file first wherever there is a choice.
+/// Positions of the layers in topological order, the earliest in the file first wherever there is a
+/// choice.
 std::vector<LayerIndex> topological_order(const std::vector<Layer>& layers, const std::string& file,
                                           const std::vector<std::string>& pointers) {
   const std::size_t count = layers.size();
@@ -361,7 +362,8 @@ struct BadMicroBatches {
   std::string pointer, text;
 };
 
-/// Micro-batches are whole runs of samples, and so are the sets of batch normalization: none may straddle two micro-batches.
+/// Micro-batches are whole runs of samples, and so are the sets of batch normalization: none may
+/// straddle two micro-batches.
 std::optional<BadMicroBatches> check_micro_batches(const Network& network) {
   const std::int64_t parts = network.training.micro_batches;
   if (parts < 1 || network.batch % parts != 0)

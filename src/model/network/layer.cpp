@@ -140,7 +140,8 @@ Flops Layer::forward_flops() const {
   if (!is_contraction(kind)) {
     return {0};
   }
-  // Every output element is a sum of as many products as a filter has weights; transposed, every input element goes into as many.
+  // Every output element is a sum of as many products as a filter has weights; transposed, every
+  // input element goes into as many.
   const bool transposed = kind == LayerKind::TransposedConvolution;
   const Shape& iterated = transposed ? input : output;
   const std::int64_t products = weights().elements() / (transposed ? input[Axis::C] : filters());

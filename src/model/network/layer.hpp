@@ -51,12 +51,14 @@ struct Layer {
   bool passes_scales() const;
   /// Terms of the longest sum among output, input gradient and parameter gradients.
   double longest_sum() const;
-  /// Every output channel is a sum over all input channels: a contraction of one group. Where not, F and C split the same thing.
+  /// Every output channel is a sum over all input channels: a contraction of one group. Where not,
+  /// F and C split the same thing.
   bool mixes_channels() const { return is_contraction(kind) && groups() == 1; }
   /// A contraction whose filters read their own group of channels each.
   bool contracts_in_groups() const { return is_contraction(kind) && groups() > 1; }
-  /// Shape of the weights, (F, C / groups, kD, kH, kW) in the places of N, C, D, H, W; zero elements if the layer has none. Those of a transposed
-  /// convolution are those of the convolution whose gradient it is: (C, F / groups, kD, kH, kW).
+  /// Shape of the weights, (F, C / groups, kD, kH, kW) in the places of N, C, D, H, W; zero
+  /// elements if the layer has none. Those of a transposed convolution are those of the convolution
+  /// whose gradient it is: (C, F / groups, kD, kH, kW).
   Shape weights() const;
   /// Shape of what the input-th producer makes.
   Shape input_shape(std::size_t input) const;
@@ -64,13 +66,16 @@ struct Layer {
   bool repeats(std::size_t which, Axis axis) const {
     return kind == LayerKind::Binary && input_shape(which)[axis] < output[axis];
   }
-  /// Where its first element lies in the output of a layer that places its inputs: behind the channels of the producers before it, or behind padding.
+  /// Where its first element lies in the output of a layer that places its inputs: behind the
+  /// channels of the producers before it, or behind padding.
   std::array<std::int64_t, axis_count> origin(std::size_t input) const;
-  /// Products that are added up to one output element, away from the borders; of a transposed convolution: on average.
+  /// Products that are added up to one output element, away from the borders; of a transposed
+  /// convolution: on average.
   double fan_in() const;
   /// Trainable parameters: weights and bias, or scale and shift, or slopes.
   std::int64_t parameter_count() const;
-  /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the rest is bound by memory.
+  /// Forward operations over the whole batch; a multiply-add counts as two. Contractions only: the
+  /// rest is bound by memory.
   Flops forward_flops() const;
 
   static constexpr auto fields() {

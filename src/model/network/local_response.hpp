@@ -1,6 +1,7 @@
 #pragma once
-// Local response normalization across channels: y[c] = x[c] * (k + alpha / size * sum of x[j]^2 over the `size` channels around c)^-beta. AlexNet writes alpha
-// for what is alpha / size here and in Caffe, ONNX and PyTorch.
+// Local response normalization across channels: y[c] = x[c] * (k + alpha / size * sum of x[j]^2
+// over the `size` channels around c)^-beta. AlexNet writes alpha for what is alpha / size here and
+// in Caffe, ONNX and PyTorch.
 #include <compare>
 #include <cstdint>
 #include <tuple>

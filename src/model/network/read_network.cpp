@@ -1,4 +1,5 @@
-// network.json, as schemas/network.schema.json describes it, to layers; finish_network does the rest.
+// network.json, as schemas/network.schema.json describes it, to layers; finish_network does the
+// rest.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -98,7 +99,8 @@ class Reader {
     }
   }
 
-  /// A network is 2-D or 3-D throughout: attributes per axis have as many elements as the inputs' sizes.
+  /// A network is 2-D or 3-D throughout: attributes per axis have as many elements as the inputs'
+  /// sizes.
   void find_spatial_axes(const Json& layers) {
     std::set<std::size_t> ranks;
     for (std::size_t i = 0; i < layers.size(); ++i) {
@@ -168,7 +170,8 @@ class Reader {
     return {index - 1};
   }
 
-  /// The attribute along one spatial axis: `all` is a value for every axis, or a list of one value each.
+  /// The attribute along one spatial axis: `all` is a value for every axis, or a list of one value
+  /// each.
   const Json& along(const Json& all, std::size_t axis, const std::string& key) const {
     if (!all.is_array()) {
       return all;

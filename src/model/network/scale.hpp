@@ -1,5 +1,6 @@
 #pragma once
-// The enlargement of an upsampling along one dimension. Which input interval an output interval needs is in partition/halo.hpp.
+// The enlargement of an upsampling along one dimension. Which input interval an output interval
+// needs is in partition/halo.hpp.
 #include <cstdint>
 #include <tuple>
 
@@ -7,13 +8,15 @@
 
 namespace stratplan {
 
-/// Output position p lies at (p + 1/2) / factor - 1/2 of the input: centres of elements in both. The nearest element is copied, or the two around it
-/// are mixed by their distance; beyond the ends the first or last element counts.
+/// Output position p lies at (p + 1/2) / factor - 1/2 of the input: centres of elements in both.
+/// The nearest element is copied, or the two around it are mixed by their distance; beyond the ends
+/// the first or last element counts.
 struct Scale {
   std::int64_t factor = 1;
   bool linear = false;  ///< mixes two elements
-  std::int64_t phase =
-      0;  ///< of a local piece: its first output element is the phase-th of those that begin with its first input element
+  /// of a local piece: its first output element is the phase-th of those that begin with its first
+  /// input element
+  std::int64_t phase = 0;
 
   static constexpr auto fields() {
     return std::tuple(Field{"factor", &Scale::factor}, Field{"linear", &Scale::linear},
@@ -23,7 +26,8 @@ struct Scale {
   friend constexpr auto operator<=>(const Scale&, const Scale&) = default;
 };
 
-/// What output element p of a piece reads: the two input elements around it, the same one twice where it reads one, and the later one's share.
+/// What output element p of a piece reads: the two input elements around it, the same one twice
+/// where it reads one, and the later one's share.
 struct Mixture {
   std::int64_t before = 0,
                after = 0;  ///< may lie one beyond either end, where the end itself counts

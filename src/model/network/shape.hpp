@@ -1,6 +1,6 @@
 #pragma once
-// Extents of activation tensors. Every tensor has the five axes N, C, D, H, W; a 2-D network has D = 1, and what has left
-// space behind (fully connected layers, losses) has D = H = W = 1.
+// Extents of activation tensors. Every tensor has the five axes N, C, D, H, W; a 2-D network has D
+// = 1, and what has left space behind (fully connected layers, losses) has D = H = W = 1.
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -22,7 +22,8 @@ constexpr int spatial_index(Axis axis) {
 }
 constexpr bool is_spatial(Axis axis) { return axis >= Axis::D; }
 
-/// Global or local extents (N, C, D, H, W). For convolution weights N stands for the filters F and C for the input channels.
+/// Global or local extents (N, C, D, H, W). For convolution weights N stands for the filters F and
+/// C for the input channels.
 struct Shape {
   std::array<std::int64_t, axis_count> extent{1, 1, 1, 1, 1};
 
@@ -36,7 +37,8 @@ struct Shape {
   friend constexpr auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-/// Element types. Programs carry a type per tensor class (partition/program/program.hpp, Precision).
+/// Element types. Programs carry a type per tensor class (partition/program/program.hpp,
+/// Precision).
 enum class DataType : int { F32, F64, F16, BF16, I32 };
 inline constexpr int data_type_count = static_cast<int>(DataType::I32) + 1;
 constexpr std::int64_t size_of(DataType type) {

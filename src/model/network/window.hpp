@@ -1,6 +1,6 @@
 #pragma once
-// The window of a convolution or pooling along one dimension. Which input interval an output interval needs, and so what a
-// halo is, is in partition/halo.hpp.
+// The window of a convolution or pooling along one dimension. Which input interval an output
+// interval needs, and so what a halo is, is in partition/halo.hpp.
 #include <array>
 #include <cstdint>
 #include <tuple>

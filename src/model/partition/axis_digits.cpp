@@ -35,8 +35,8 @@ class Cursor {
 bool divides(int a, int b) { return b % a == 0; }
 bool divide(int a, int b) { return divides(a, b) || divides(b, a); }
 
-/// Parts outside the innermost level; none if a digit within lies in front of one outside, so that a
-/// group's blocks are not neighbours.
+/// Parts outside the innermost level; none if a digit within lies in front of one outside, so that
+/// a group's blocks are not neighbours.
 std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   int parts = 1;
   bool inside = false;
@@ -49,8 +49,8 @@ std::optional<int> parts_outside(const AxisDigits& split, int innermost) {
   return parts;
 }
 
-/// Of blocks that one end divides into `parts`, at the borders of an innermost group's blocks at the
-/// other.
+/// Of blocks that one end divides into `parts`, at the borders of an innermost group's blocks at
+/// the other.
 Reach reach(int parts, const AxisDigits& other, int innermost) {
   const std::optional<int> outside = parts_outside(other, innermost);
   if (!outside || *outside == 1) return Reach::All;

@@ -1,11 +1,14 @@
 #pragma once
-// Where the blocks of an axis lie: the digits of a rank number that say which block a rank has. Two splits of one axis compare digit by digit, so what their blocks
-// have in common is known without looking at any rank.
+// Where the blocks of an axis lie: the digits of a rank number that say which block a rank has. Two
+// splits of one axis compare digit by digit, so what their blocks have in common is known without
+// looking at any rank.
 //
-// Worked table: a home split N2 over "N2 | R2" and a reader's N2 over "R2 | N2", nodes of two ranks.
+// Worked table: a home split N2 over "N2 | R2" and a reader's N2 over "R2 | N2", nodes of two
+// ranks.
 //   rank          0 1 | 2 3
-//   home block    0 0 | 1 1    digit of stride 2
-//   wanted block  0 1 | 0 1    digit of stride 1: on ranks 1 and 2 home and wanted have nothing in common
+//   home block    0 0 | 1 1  digit of stride 2
+//   wanted block  0 1 | 0 1  digit of stride 1: on ranks 1 and 2 home and wanted have nothing in
+//                            common
 #include <algorithm>
 #include <cstdint>
 #include <span>
@@ -26,11 +29,12 @@ struct AxisDigits {
   friend auto operator<=>(const AxisDigits&, const AxisDigits&) = default;
 };
 
-/// Of an axis that is split by the dimensions `by`, outermost first. `innermost`: ranks of the innermost level.
+/// Of an axis that is split by the dimensions `by`, outermost first. `innermost`: ranks of the
+/// innermost level.
 AxisDigits digits_along(std::span<const GridDigit> grid, const DimList& by, int innermost);
 
-/// How much of what a block needs lies in the rank's innermost group, on the ranks that see it worst.
-/// Beyond its own place (a halo, uneven blocks), if the group has all of that place:
+/// How much of what a block needs lies in the rank's innermost group, on the ranks that see it
+/// worst. Beyond its own place (a halo, uneven blocks), if the group has all of that place:
 enum class Reach : std::uint8_t {
   Nothing,  ///< the group has that one block alone
   OneSide,  ///< the rank's block is at the border of its group's
@@ -45,9 +49,9 @@ constexpr Reach better(Reach a, Reach b) {
   return a >= Reach::Apart && b >= Reach::Apart ? Reach::Share : Reach::All;
 }
 
-/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see it
-/// worst. Shares are of equally long blocks. No rank has more than that in common where this says so:
-/// what is unknown counts as common and near.
+/// What blocks of two splits of one axis, `home` and `wanted`, have in common on the ranks that see
+/// it worst. Shares are of equally long blocks. No rank has more than that in common where this
+/// says so: what is unknown counts as common and near.
 struct Meeting {
   float common = 1;  ///< 0: on some rank its blocks have nothing in common; 1: that is not known
   float near_home =

@@ -1,6 +1,7 @@
 #pragma once
-// Blocks: a layer and the point-wise layers behind it that share its output's distribution (convolution + normalization +
-// activation, + addition). Plans assign one decomposition to each block; what is folded is part of the optimality claim.
+// Blocks: a layer and the point-wise layers behind it that share its output's distribution
+// (convolution + normalization + activation, + addition). Plans assign one decomposition to each
+// block; what is folded is part of the optimality claim.
 #include <vector>
 
 #include "model/partition/decomposition.hpp"
@@ -13,8 +14,9 @@ struct Block {
   LayerIndex last() const { return layers.back(); }
 };
 
-/// Every layer but the inputs is in exactly one block. A point-wise layer joins the block that ends in its latest producer if it is that
-/// producer's only consumer. Blocks are in topological order of their roots.
+/// Every layer but the inputs is in exactly one block. A point-wise layer joins the block that ends
+/// in its latest producer if it is that producer's only consumer. Blocks are in topological order
+/// of their roots.
 std::vector<Block> fold(const Network& network);
 
 /// The decompositions of a block's layers: the root's, then what each inherits.
@@ -29,7 +31,8 @@ struct Candidates {
   std::vector<Decomposition> legal;  ///< of the root; distinct
   std::vector<Rejection> rejected;
 };
-/// All decompositions of a block over all canonical grids of a topology, both landings where they differ.
+/// All decompositions of a block over all canonical grids of a topology, both landings where they
+/// differ.
 Candidates candidates(const Network& network, const Block& block, const Topology& topology);
 
 /// One decomposition per layer (inputs get the empty one-rank grid, unused).

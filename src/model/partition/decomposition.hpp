@@ -1,5 +1,6 @@
 #pragma once
-// One layer's parallel decomposition, what follows from it for each of the layer's tensors, and why a decomposition may be illegal.
+// One layer's parallel decomposition, what follows from it for each of the layer's tensors, and why
+// a decomposition may be illegal.
 #include <optional>
 #include <string>
 #include <variant>
@@ -34,29 +35,33 @@ struct Rejection {
 /// Everything about a layer's tensors that follows from its decomposition.
 struct LayerDistributions {
   std::vector<Needed> inputs;  ///< per producer
-  Distribution
-      raw;  ///< of the output as computed: Partial along C (or along D, H, W after a global pooling) where that is split
+  /// of the output as computed: Partial along C (or along D, H, W after a global pooling) where
+  /// that is split
+  Distribution raw;
   Distribution home;  ///< of the output after landing: Block and Redundant only
-  std::optional<Distribution>
-      weights;  ///< as Layer::weights(): F (as N), C, kernel; Gathered dimensions are those that its gradient is reduced over
+  /// as Layer::weights(): F (as N), C, kernel; Gathered dimensions are those that its gradient is
+  /// reduced over
+  std::optional<Distribution> weights;
   std::optional<Distribution> channels;  ///< of bias, scale and shift: shape (1, channels, 1, 1, 1)
 };
 
-/// Windows as the iteration space sees them: a fully connected layer is a convolution whose kernel is the whole spatial extent.
+/// Windows as the iteration space sees them: a fully connected layer is a convolution whose kernel
+/// is the whole spatial extent.
 std::array<Window, 3> iteration_windows(const Layer& layer);
 
 /// Requires that check() has nothing to say.
 LayerDistributions distribute(const Layer& layer, const Decomposition& decomposition);
 
-/// Nothing if the decomposition is legal: every rank gets work, and no dimension is split that the layer cannot split.
+/// Nothing if the decomposition is legal: every rank gets work, and no dimension is split that the
+/// layer cannot split.
 std::optional<Rejection> check(const Layer& layer, const Decomposition& decomposition);
 
-/// The decomposition that layers folded behind this one inherit, under which their tensors already lie where they are needed: dimensions that
-/// the landing has made redundant become R.
+/// The decomposition that layers folded behind this one inherit, under which their tensors already
+/// lie where they are needed: dimensions that the landing has made redundant become R.
 Decomposition inherited(const Layer& layer, const Decomposition& decomposition);
 
-/// The nearest legal decomposition: dimensions that the layer cannot split become R, at the place where they were. `reason` says why
-/// (empty if the decomposition was legal already).
+/// The nearest legal decomposition: dimensions that the layer cannot split become R, at the place
+/// where they were. `reason` says why (empty if the decomposition was legal already).
 struct Nearest {
   Decomposition decomposition;
   std::string reason;

@@ -1,6 +1,7 @@
 #pragma once
 // How one tensor lies over ranks: which grid dimensions split which axis, what the remaining ones
-// mean, and which of the job's ranks they are. Ranks are the grid's unless they are called the job's.
+// mean, and which of the job's ranks they are. Ranks are the grid's unless they are called the
+// job's.
 #include <array>
 #include <string>
 #include <vector>
@@ -13,15 +14,17 @@
 namespace stratplan {
 
 /// What a grid dimension does to a tensor.
-///   kind       meaning                                                        dual (of the gradient)
-///   Block      splits one of its axes                                         Block
-///   Gathered   splits something else; each rank uses the whole                Partial: the gradient is a sum over these ranks
-///   Partial    each rank holds one term of a sum                              Gathered
-///   Redundant  the work is repeated                                           Redundant: the gradient is already complete
+///   kind       meaning                                          dual (of the gradient)
+///   Block      splits one of its axes                           Block
+///   Gathered   splits something else; each rank uses the whole  Partial: the gradient is a sum
+///                                                               over these ranks
+///   Partial    each rank holds one term of a sum                Gathered
+///   Redundant  the work is repeated                             Redundant: the gradient is already
+///                                                               complete
 enum class Role : std::uint8_t { Block, Gathered, Partial, Redundant };
 
-/// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the channel axis after a convolution split over
-/// both its filters and its channels).
+/// The grid dimensions that split one axis, outermost first: blocks of blocks. At most two (the
+/// channel axis after a convolution split over both its filters and its channels).
 struct Split {
   DimList by;
   std::int64_t quantum =
@@ -58,8 +61,9 @@ struct Distribution {
   friend bool operator==(const Distribution&, const Distribution&) = default;
 };
 
-/// The regions of one tensor that the ranks of a consumer read: blocks of the consumer's iteration space, seen through its windows. On an axis
-/// without a window the iteration space is the tensor's own axis, or a longer one in which the tensor lies somewhere (an input of a concatenation).
+/// The regions of one tensor that the ranks of a consumer read: blocks of the consumer's iteration
+/// space, seen through its windows. On an axis without a window the iteration space is the tensor's
+/// own axis, or a longer one in which the tensor lies somewhere (an input of a concatenation).
 struct Needed {
   Shape tensor;                     ///< global shape of the tensor that is read
   Distribution iteration;           ///< blocks of the iteration space; roles as seen by this tensor
@@ -67,10 +71,11 @@ struct Needed {
   std::array<Scale, 3> scales{};    ///< along D, H, W, instead of a window
   std::int64_t first_channel =
       0;  ///< where the tensor's channels begin on the C axis of the iteration space
-  bool transposed =
-      false;  ///< the windows slide over the iteration space: a block needs the positions whose windows reach it
+  /// the windows slide over the iteration space: a block needs the positions whose windows reach it
+  bool transposed = false;
 
-  /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the tensor. Ascends with the positions.
+  /// What positions [begin, end) of the iteration space read; along D, H, W it may reach beyond the
+  /// tensor. Ascends with the positions.
   Interval unclipped(Axis axis, Interval positions) const;
 
   Interval region(Axis axis, int rank) const;

@@ -28,38 +28,39 @@ struct Precision {
 
 /// Which way transfers between ranks go where a machine has several: memory of devices moves by
 /// NCCL, by an MPI that takes its addresses, or by way of the host, and which is the fastest
-/// depends on who talks to whom and on how much there is to say. Chosen by machine/transports.hpp, taken by
-/// lower().
+/// depends on who talks to whom and on how much there is to say. Chosen by machine/transports.hpp,
+/// taken by lower().
 struct Transports {
   /// A way ("nccl", "mpi", "staged") for transfers of so many bytes and more, up to the next entry;
   /// ascending, the first from 0.
   using BySize = std::vector<std::pair<Bytes, std::string>>;
-  Topology
-      placement{};  ///< of the ranks, by level of the machine: it tells near transfers from far ones
+  /// of the ranks, by level of the machine: it tells near transfers from far ones
+  Topology placement{};
   std::map<std::string, BySize>
       transfers{};  ///< by message_key and collective_key; others go the communicator's own way
   friend bool operator==(const Transports&, const Transports&) = default;
 };
 
 struct Execution {
-  Bytes bucket_bytes{
-      4
-      << 20};  ///< gradients of one group are all-reduced in pieces of this size, as soon as a piece is complete
+  /// gradients of one group are all-reduced in pieces of this size, as soon as a piece is complete
+  Bytes bucket_bytes{4 << 20};
   int threads_per_rank = 1;
-  bool concurrent_streams =
-      false;  ///< communication on streams of its own; off where it would only steal cycles from the kernels
+  /// communication on streams of its own; off where it would only steal cycles from the kernels
+  bool concurrent_streams = false;
   Precision precision;
-  bool fuse =
-      true;  ///< layers of a block that one pass over memory can do together are done so (fusion.hpp)
-  std::map<std::string, std::string>
-      implementations{};  ///< by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
+  /// layers of a block that one pass over memory can do together are done so (fusion.hpp)
+  bool fuse = true;
+  /// by Kernel::key(): what was the fastest of a backend's choices; the others go by its rule
+  std::map<std::string, std::string> implementations{};
   Transports transports{};
-  std::set<std::string>
-      overlapped_halos{};  ///< convolutions that compute what reads nothing received while the rest is on its way, as far as check_interior_split() admits them
-  std::set<std::string>
-      recompute{};  ///< layers whose outputs are not kept for the backward phase but made again there (recompute.hpp)
-  int sharding =
-      0;  ///< what a rank keeps only its share of: 1 the optimizer's state, 2 also gradients, 3 also parameters (sharding.hpp)
+  /// convolutions that compute what reads nothing received while the rest is on its way, as far as
+  /// check_interior_split() admits them
+  std::set<std::string> overlapped_halos{};
+  /// layers whose outputs are not kept for the backward phase but made again there (recompute.hpp)
+  std::set<std::string> recompute{};
+  /// what a rank keeps only its share of: 1 the optimizer's state, 2 also gradients, 3 also
+  /// parameters (sharding.hpp)
+  int sharding = 0;
   friend bool operator==(const Execution&, const Execution&) = default;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
-// All canonical grids over many ranks, compactly: factors rather than objects, for what is computed once per grid must take nanoseconds. At most two levels are
-// told apart, the innermost and all outside it together; rank numbers mean the same as on the grids of all_grids().
+// All canonical grids over many ranks, compactly: factors rather than objects, for what is computed
+// once per grid must take nanoseconds. At most two levels are told apart, the innermost and all
+// outside it together; rank numbers mean the same as on the grids of all_grids().
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -43,7 +44,8 @@ class GridSpace {
     return {digits_.data() + first_digit_[grid], digits_.data() + first_digit_[grid + 1]};
   }
   ProcessGrid grid(std::size_t index) const { return ProcessGrid(levels_of(index)); }
-  /// The grid with these factors outside the innermost level and within; nothing if they are not those of so many ranks, or of other dimensions.
+  /// The grid with these factors outside the innermost level and within; nothing if they are not
+  /// those of so many ranks, or of other dimensions.
   std::optional<std::size_t> find(const Factors& outer, const Factors& inner) const;
   std::optional<std::size_t> find(const ProcessGrid& grid) const;
   const Factors& outer(std::size_t grid) const { return outer_[grid / inner_.size()]; }

@@ -2,7 +2,8 @@
 // Which input interval an output interval needs: the whole knowledge of what a halo is.
 //
 // Worked table: 9-wide input, kernel 3, stride 2, padding 1 and 1, so a 5-wide output, on 3 ranks.
-//   rank  owns input  owns output  needs unclipped  needs   halo before/after  local padding before/after
+//   rank  owns input  owns output  needs unclipped  needs   halo               local padding
+//                                                           before/after       before/after
 //   0     [0,3)       [0,2)        [-1,4)           [0,4)   0 / 1              1 / 0
 //   1     [3,6)       [2,4)        [3,8)            [3,8)   0 / 2              0 / 0
 //   2     [6,9)       [4,5)        [7,10)           [7,9)   -1 / 0 (unused)    0 / 1
@@ -20,20 +21,23 @@
 
 namespace stratplan {
 
-/// Input positions that belong to one output position: those that its window spans, and those up to the next window that a longer stride skips. So the
-/// intervals of consecutive blocks tile the input, and a block that is aligned with its input's needs neither a copy without the last rows nor,
-/// backward, one that puts zeros in their place.
+/// Input positions that belong to one output position: those that its window spans, and those up to
+/// the next window that a longer stride skips. So the intervals of consecutive blocks tile the
+/// input, and a block that is aligned with its input's needs neither a copy without the last rows
+/// nor, backward, one that puts zeros in their place.
 constexpr std::int64_t reach(const Window& window) {
   return std::max(window.span(), window.stride);
 }
 
-/// Input interval that the windows of output positions [begin, end) span, unclipped: below 0 and beyond the extent they read padding.
+/// Input interval that the windows of output positions [begin, end) span, unclipped: below 0 and
+/// beyond the extent they read padding.
 constexpr Interval spanned_unclipped(const Window& window, Interval output) {
   return {output.begin * window.stride - window.pad_before,
           (output.end - 1) * window.stride - window.pad_before + window.span()};
 }
 
-/// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent where they read padding.
+/// Input interval that output positions [begin, end) need; it reaches below 0 and beyond the extent
+/// where they read padding.
 constexpr Interval needed_unclipped(const Window& window, Interval output) {
   const Interval spanned = spanned_unclipped(window, output);
   return {spanned.begin, spanned.end + reach(window) - window.span()};
@@ -44,7 +48,8 @@ constexpr Interval needed(const Window& window, Interval output, std::int64_t in
   return intersect(needed_unclipped(window, output), {0, input_extent});
 }
 
-/// The same window over a dense local buffer that holds just needed(): padding remains where the tensor ends.
+/// The same window over a dense local buffer that holds just needed(): padding remains where the
+/// tensor ends.
 constexpr Window local_window(const Window& window, Interval output, std::int64_t input_extent) {
   const Interval spanned = spanned_unclipped(window, output);
   Window local = window;
@@ -53,13 +58,15 @@ constexpr Window local_window(const Window& window, Interval output, std::int64_
   return local;
 }
 
-/// Output positions that need any of `input`: the adjoint view of needed_unclipped(). Below 0 and beyond the last output they read padding alone.
+/// Output positions that need any of `input`: the adjoint view of needed_unclipped(). Below 0 and
+/// beyond the last output they read padding alone.
 Interval reading_unclipped(const Window& window, Interval input);
 
 /// The part of reading_unclipped() that are outputs: the adjoint view of needed().
 Interval reading(const Window& window, Interval input, std::int64_t output_extent);
 
-/// The same of an enlargement: input positions that output positions [begin, end) mix; one below 0 or beyond the extent where the end itself counts.
+/// The same of an enlargement: input positions that output positions [begin, end) mix; one below 0
+/// or beyond the extent where the end itself counts.
 constexpr Interval needed_unclipped(const Scale& scale, Interval output) {
   return {mixture(scale, output.begin).before, mixture(scale, output.end - 1).after + 1};
 }
@@ -67,7 +74,8 @@ constexpr Interval needed(const Scale& scale, Interval output, std::int64_t inpu
   return intersect(needed_unclipped(scale, output), {0, input_extent});
 }
 
-/// The same enlargement from a dense local buffer that holds just needed(): the buffer ends where the tensor does, or behind all that is mixed.
+/// The same enlargement from a dense local buffer that holds just needed(): the buffer ends where
+/// the tensor does, or behind all that is mixed.
 constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t input_extent) {
   return {scale.factor, scale.linear,
           output.begin - scale.factor * needed(scale, output, input_extent).begin};
@@ -76,11 +84,13 @@ constexpr Scale local_scale(const Scale& scale, Interval output, std::int64_t in
 /// Output positions that mix any of `input`.
 Interval reading(const Scale& scale, Interval input, std::int64_t output_extent);
 
-/// A transposed convolution runs the other way: its output positions are what the windows span, its input positions are the windows'. So a block of
-/// outputs [begin, end) needs the inputs reading([begin, end)), and nobody else adds to it. This is the window over dense local buffers of just that
-/// block and just those inputs: what reaches over the block's borders is padding.
+/// A transposed convolution runs the other way: its output positions are what the windows span, its
+/// input positions are the windows'. So a block of outputs [begin, end) needs the inputs
+/// reading([begin, end)), and nobody else adds to it. This is the window over dense local buffers
+/// of just that block and just those inputs: what reaches over the block's borders is padding.
 ///
-/// Worked table: a 4-wide input, kernel 3, stride 2, padding 1 and 1, output padding 1, so an 8-wide output, on 3 ranks.
+/// Worked table: a 4-wide input, kernel 3, stride 2, padding 1 and 1, output padding 1, so an
+/// 8-wide output, on 3 ranks.
 ///   rank  owns input  owns output  needs   of which window 0 begins at  local padding before/after
 ///   0     [0,2)       [0,3)        [0,2)   -1                           1 / 1
 ///   1     [2,3)       [3,6)        [1,4)   1                            2 / 2

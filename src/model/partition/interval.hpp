@@ -2,8 +2,9 @@
 // Half-open index ranges, regions (one interval per axis), and balanced blocks with their inverse.
 //
 // Worked table: block(10, 3, i) and quantum 4.
-//   parts 3, quantum 1:  [0,4) [4,7) [7,10)       the first (10 mod 3) blocks are one longer
-//   parts 3, quantum 4:  [0,4) [4,8) [8,10)       10 elements are 3 quanta (4, 4 and 2 elements), one each
+//   parts 3, quantum 1:  [0,4) [4,7) [7,10)  the first (10 mod 3) blocks are one longer
+//   parts 3, quantum 4:  [0,4) [4,8) [8,10)  10 elements are 3 quanta (4, 4 and 2 elements), one
+//                                            each
 #include <array>
 #include <cstdint>
 #include <string>
@@ -29,8 +30,9 @@ constexpr Interval intersect(Interval a, Interval b) {
   return both.empty() ? Interval{} : both;
 }
 
-/// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the first ones one quantum longer where they do
-/// not divide evenly. Requires 0 <= index < parts, quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
+/// The index-th of `parts` balanced blocks of [0, extent): whole quanta (the last may be cut), the
+/// first ones one quantum longer where they do not divide evenly. Requires 0 <= index < parts,
+/// quantum >= 1. Empty blocks arise if parts exceeds the number of quanta.
 Interval divided_block(std::int64_t extent, std::int64_t parts, std::int64_t index,
                        std::int64_t quantum);
 inline Interval block(std::int64_t extent, std::int64_t parts, std::int64_t index,

@@ -169,7 +169,8 @@ std::vector<int> ProcessGrid::group(int rank, const DimList& dims) const {
   }
   std::vector<int> members{first};
   members.reserve(static_cast<std::size_t>(size));
-  // From the innermost digit outwards: what is there is repeated at each further place of the digit, so members stay ascending.
+  // From the innermost digit outwards: what is there is repeated at each further place of the
+  // digit, so members stay ascending.
   for (auto digit = varying.rbegin(); digit != varying.rend(); ++digit) {
     const std::size_t known = members.size();
     for (int i = 1; i < digit->second; ++i)
@@ -183,7 +184,8 @@ int ProcessGrid::nearest(int holder, const DimList& dims, int rank) const {
   const auto varies = [&](const Digit& digit) {
     return std::find(dims.begin(), dims.end(), digit.dim) != dims.end();
   };
-  // Up to the level at which a digit that does not vary differs, the nearest have the digits of `rank`; from there on all are alike.
+  // Up to the level at which a digit that does not vary differs, the nearest have the digits of
+  // `rank`; from there on all are alike.
   int apart = levels(), below = ranks_;
   for (const Digit& digit : digits_) {
     below /= digit.parts;

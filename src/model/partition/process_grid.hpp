@@ -1,6 +1,6 @@
 #pragma once
-// A rank number written in mixed radix: digits from the outermost topology level (across nodes) to the innermost (within a
-// node), each labelled with a dimension.
+// A rank number written in mixed radix: digits from the outermost topology level (across nodes) to
+// the innermost (within a node), each labelled with a dimension.
 //
 // Worked table: "N2 | H2 W2" on 8 ranks, two nodes of four.
 //   rank   0 1 2 3 | 4 5 6 7
@@ -21,8 +21,9 @@
 
 namespace stratplan {
 
-/// What a factor of the ranks divides: samples, filters (output channels; channels on layers without a contraction), channels, depth, height,
-/// width, or nothing (R: the work is repeated). The order is the order of digits within a level.
+/// What a factor of the ranks divides: samples, filters (output channels; channels on layers
+/// without a contraction), channels, depth, height, width, or nothing (R: the work is repeated).
+/// The order is the order of digits within a level.
 enum class Dim : std::uint8_t { N, F, C, D, H, W, R };
 inline constexpr int dim_count = 7;
 inline constexpr std::array<Dim, dim_count> all_dims{Dim::N, Dim::F, Dim::C, Dim::D,
@@ -49,18 +50,21 @@ class ProcessGrid {
   explicit ProcessGrid(std::vector<Factors> levels);
   /// All ranks in one level: uniform(4, Dim::H) is "H4".
   static ProcessGrid uniform(int ranks, Dim dim);
-  /// "N4 H2 W2", "F2 C2", "N4 | H2 W2", "N1": digits outermost first, levels separated by "|". The order is kept as written (grids that search makes
-  /// are in canonical order: that of Dim within each level). Throws std::invalid_argument with a one-line reason.
+  /// "N4 H2 W2", "F2 C2", "N4 | H2 W2", "N1": digits outermost first, levels separated by "|". The
+  /// order is kept as written (grids that search makes are in canonical order: that of Dim within
+  /// each level). Throws std::invalid_argument with a one-line reason.
   static ProcessGrid parse(std::string_view text);
 
   int ranks() const { return ranks_; }
   /// Number of topology levels that its digits name, at least 1.
   int levels() const { return digits_.empty() ? 1 : digits_.back().level + 1; }
-  /// Number of outermost levels at which two ranks have the same digits: levels() only for a rank and itself.
+  /// Number of outermost levels at which two ranks have the same digits: levels() only for a rank
+  /// and itself.
   int common_levels(int a, int b) const;
   /// Total factor of a dimension over all levels.
   int parts(Dim dim) const { return parts_[static_cast<int>(dim)]; }
-  /// Factor of a dimension over `level` and all levels further in: an index divided by it is the index along the levels outside.
+  /// Factor of a dimension over `level` and all levels further in: an index divided by it is the
+  /// index along the levels outside.
   int parts_from(Dim dim, int level) const;
   /// Outermost first; factors of 1 left out.
   std::vector<GridDigit> digits() const;
@@ -70,10 +74,12 @@ class ProcessGrid {
   int rank_at(const std::array<int, dim_count>& indices) const;
   /// The ranks (ascending) that differ from `rank` only along `dims`.
   std::vector<int> group(int rank, const DimList& dims) const;
-  /// Of the ranks that differ from `holder` only along `dims`, one that shares the most outer levels with `rank`; of several the (rank modulo their number)-th.
+  /// Of the ranks that differ from `holder` only along `dims`, one that shares the most outer
+  /// levels with `rank`; of several the (rank modulo their number)-th.
   int nearest(int holder, const DimList& dims, int rank) const;
-  /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers keep their meaning, so the result may
-  /// list a dimension twice in a level ("R2 H2 R2") and need not be in canonical order.
+  /// The same digits with every `from` renamed to `to`, at the place where they were: rank numbers
+  /// keep their meaning, so the result may list a dimension twice in a level ("R2 H2 R2") and need
+  /// not be in canonical order.
   ProcessGrid relabelled(const DimList& from, Dim to) const;
   /// The same rank numbers, with digits cut where groups of `innermost` ranks begin: at most two
   /// levels. What cannot be cut there lies outside.
@@ -103,7 +109,8 @@ class ProcessGrid {
   int ranks_ = 1;
 };
 
-/// The machine as grids see it: ranks per group at each level, outermost first. {4, 2}: four nodes of two ranks.
+/// The machine as grids see it: ranks per group at each level, outermost first. {4, 2}: four nodes
+/// of two ranks.
 using Topology = std::vector<int>;
 
 /// All canonical grids over a topology whose dimensions are drawn from `dims`.

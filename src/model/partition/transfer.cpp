@@ -11,7 +11,8 @@ namespace {
 
 using Indices = std::array<int, dim_count>;
 
-/// A block along one axis: its index along the dimensions that split the axis, and the interval in question.
+/// A block along one axis: its index along the dimensions that split the axis, and the interval in
+/// question.
 struct Piece {
   Indices index{};
   Interval overlap;
@@ -52,7 +53,8 @@ std::vector<Piece> owners_along(const Distribution& home, Axis axis, Interval wa
   return pieces;
 }
 
-/// The blocks of the consumer's iteration space along an axis whose needed interval overlaps `owned`.
+/// The blocks of the consumer's iteration space along an axis whose needed interval overlaps
+/// `owned`.
 std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval owned) {
   if (!is_spatial(axis)) {
     // The tensor's own axis, or a stretch of a longer one.
@@ -69,7 +71,8 @@ std::vector<Piece> readers_along(const Needed& needed_by, Axis axis, Interval ow
   const std::int64_t extent = needed_by.iteration.shape[axis],
                      quantum = needed_by.iteration.split(axis).quantum;
   const int parts = by.empty() ? 1 : needed_by.iteration.grid.parts(by.front());
-  // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the first that ends behind owned.begin.
+  // Blocks are ordered, and so are the intervals that they need: a search by bisection finds the
+  // first that ends behind owned.begin.
   const auto needs = [&](int i) {
     return needed_by.unclipped(axis, block(extent, parts, i, quantum));
   };
@@ -109,9 +112,9 @@ void for_each_combination(const Pieces& pieces, Visit&& visit) {
   descend(0, Indices{}, Region{});
 }
 
-/// Of the job's ranks that hold the same block (one per combination of `copies`), the one that serves
-/// `rank`: itself, else one that shares the most levels with it, else by rank number so that the load
-/// spreads.
+/// Of the job's ranks that hold the same block (one per combination of `copies`), the one that
+/// serves `rank`: itself, else one that shares the most levels with it, else by rank number so that
+/// the load spreads.
 int nearest_copy(const Distribution& tensor, Indices block_index, const DimList& copies, int rank) {
   for (const Dim dim : copies) at(block_index, dim) = 0;
   const int holder = tensor.grid.rank_at(block_index), place = tensor.place(rank);
@@ -134,7 +137,8 @@ Pieces readers(const Needed& needed, const Region& owned) {
   return pieces;
 }
 
-/// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant ranks each.
+/// Calls `visit(rank, region)` for every rank that reads part of `owned`: Gathered and Redundant
+/// ranks each.
 template <class Visit>
 void for_each_reader(const Needed& needed, const Region& owned, const DimList& copies,
                      Visit&& visit) {

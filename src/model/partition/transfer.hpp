@@ -1,10 +1,13 @@
 #pragma once
-// Point-to-point movement of one tensor between its producer's home distribution and what a consumer needs: halo exchange and
-// redistribution are the same thing. Owner computes: what is needed and not owned is transferred.
+// Point-to-point movement of one tensor between its producer's home distribution and what a
+// consumer needs: halo exchange and redistribution are the same thing. Owner computes: what is
+// needed and not owned is transferred.
 //
 // Worked table: the 9-wide input of halo.hpp, home H3, needed by the stride-2 window on H3.
-//   forward   to 0: [0,3) from 0 (self), [3,4) from 1     to 1: [3,6) from 1 (self), [6,8) from 2     to 2: [7,9) from 2 (self)
-//   adjoint   to 0: [0,3) from 0         to 1: [3,4) from 0, [3,6) from 1         to 2: [6,8) from 1, [7,9) from 2
+//   forward  to 0: [0,3) from 0 (self), [3,4) from 1     to 1: [3,6) from 1 (self), [6,8) from 2
+//            to 2: [7,9) from 2 (self)
+//   adjoint  to 0: [0,3) from 0         to 1: [3,4) from 0, [3,6) from 1         to 2: [6,8) from
+//            1, [7,9) from 2
 #include <array>
 #include <span>
 #include <unordered_map>
@@ -14,7 +17,8 @@
 
 namespace stratplan {
 
-/// `region`, in the tensor's global coordinates, moves from one rank to another. Between two ranks there is at most one per tensor and direction.
+/// `region`, in the tensor's global coordinates, moves from one rank to another. Between two ranks
+/// there is at most one per tensor and direction.
 struct Transfer {
   int from = 0;
   int to = 0;
@@ -22,19 +26,21 @@ struct Transfer {
   friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
-/// What one rank takes part in, each list ascending in the other rank; a transfer from a rank to itself is in both lists.
+/// What one rank takes part in, each list ascending in the other rank; a transfer from a rank to
+/// itself is in both lists.
 struct TransferList {
   std::vector<Transfer> receives;
   std::vector<Transfer> sends;
 };
 
 /// Ranks are the job's; producer and consumer may lie on different ones.
-/// Forward: every needed element comes from exactly one owner. Of redundant owners the rank itself serves, else one in the same innermost
-/// group, else by rank number so that the load spreads.
+/// Forward: every needed element comes from exactly one owner. Of redundant owners the rank itself
+/// serves, else one in the same innermost group, else by rank number so that the load spreads.
 TransferList enumerate(const Distribution& home, const Needed& needed, int rank);
 
-/// Backward: each owner (every redundant copy of it) receives the contributions that overlap what it owns; Gathered ranks contribute each, of a Redundant
-/// group one member does. Received regions overlap and are to be added in the order of the list.
+/// Backward: each owner (every redundant copy of it) receives the contributions that overlap what
+/// it owns; Gathered ranks contribute each, of a Redundant group one member does. Received regions
+/// overlap and are to be added in the order of the list.
 TransferList enumerate_adjoint(const Distribution& home, const Needed& needed, int rank);
 
 struct Arrivals {
@@ -43,9 +49,9 @@ struct Arrivals {
   friend bool operator==(const Arrivals&, const Arrivals&) = default;
 };
 
-/// What each rank receives in one direction, in exact numbers but without a list of transfers: along
-/// each axis the blocks that an interval meets are counted, and the counts multiplied. Of tensors that
-/// lie on the same ranks; ranks are the grid's. Refers to `home` and `needed`.
+/// What each rank receives in one direction, in exact numbers but without a list of transfers:
+/// along each axis the blocks that an interval meets are counted, and the counts multiplied. Of
+/// tensors that lie on the same ranks; ranks are the grid's. Refers to `home` and `needed`.
 class ArrivalCounts {
  public:
   /// Forward as enumerate(), or as enumerate_adjoint().

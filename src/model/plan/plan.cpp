@@ -396,7 +396,8 @@ Plan plan_by_wish(const Network& network, int ranks,
     return plan.layers[static_cast<std::size_t>(index)] = nearest.decomposition;
   };
   for (const Block& block : fold(network)) {
-    // What is folded behind a layer inherits from it, so that the plan is one that the search could have found.
+    // What is folded behind a layer inherits from it, so that the plan is one that the search could
+    // have found.
     const std::vector<Decomposition> inherited =
         spread(network, block, place(block.root(), wish(network.layer(block.root()))));
     for (std::size_t i = 1; i < block.layers.size(); ++i) {

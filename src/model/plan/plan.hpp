@@ -1,6 +1,8 @@
 #pragma once
-// A plan: an assignment spelled out, with what it was predicted to cost. The file plan.json, which a person may write by hand:
-//   {"schema_version": 1, "network": {"source": "resnet50"}, "batch": 8, "ranks": 2, "decomposition": "N2"}
+// A plan: an assignment spelled out, with what it was predicted to cost. The file plan.json, which
+// a person may write by hand:
+//   {"schema_version": 1, "network": {"source": "resnet50"}, "batch": 8, "ranks": 2,
+//   "decomposition": "N2"}
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,8 +25,8 @@ struct Prediction {
 struct Plan {
   std::string name;            ///< "recommended", "sample", "H2", ...
   std::string network_source;  ///< path or bare name, as given
-  std::string
-      network_fingerprint;  ///< with batch and input size; set by read_plan even where the file has none
+  /// with batch and input size; set by read_plan even where the file has none
+  std::string network_fingerprint;
   NetworkOverrides overrides;  ///< batch always set
   int ranks = 1;               ///< ranks that it uses
   int ranks_offered = 1;
@@ -50,15 +52,19 @@ struct PlanAndNetwork {
   Plan plan;
   Network network;
 };
-/// Reads plan.json and the network that it names (relative to the working folder, else to the plan's). Throws InputError if the network's fingerprint
-/// differs (naming both), a layer is missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with its Rejection).
-/// `training`, if given, turns what the plan says of it into what the run wants; the fingerprint is then held against the plan's own.
+/// Reads plan.json and the network that it names (relative to the working folder, else to the
+/// plan's). Throws InputError if the network's fingerprint differs (naming both), a layer is
+/// missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with
+/// its Rejection). `training`, if given, turns what the plan says of it into what the run wants;
+/// the fingerprint is then held against the plan's own.
 PlanAndNetwork read_plan(const std::string& path,
                          const std::function<Training(const Training&)>& training = {});
 
-/// One decomposition for all layers, each layer's nearest legal one; adjustments say where they differ.
+/// One decomposition for all layers, each layer's nearest legal one; adjustments say where they
+/// differ.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);
-/// The same with a wish per block, asked for its root layer; all wishes have `ranks` ranks. The plan has no name yet.
+/// The same with a wish per block, asked for its root layer; all wishes have `ranks` ranks. The
+/// plan has no name yet.
 Plan plan_by_wish(const Network& network, int ranks,
                   const std::function<Decomposition(const Layer&)>& wish);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What happened in one iteration, step by step: predicted by the simulator or measured by the executor, the same type, so that
-// a report can lay one beside the other.
+// What happened in one iteration, step by step: predicted by the simulator or measured by the
+// executor, the same type, so that a report can lay one beside the other.
 #include <string>
 #include <vector>
 
@@ -31,10 +31,12 @@ struct Timing {
   std::vector<Seconds>
       steps;  ///< wall time of each training step after warm-up, the slowest rank's
   std::vector<double> losses;  ///< of every step, warm-up included
-  std::vector<std::vector<Seconds>>
-      op_medians;  ///< [rank][step of the program]: median duration over the training steps, or over those that follow; none if steps were replayed
-  int launched =
-      0;  ///< training steps behind all others, in which each step of the program was launched on its own to be timed; 0: `steps` were
+  /// [rank][step of the program]: median duration over the training steps, or over those that
+  /// follow; none if steps were replayed
+  std::vector<std::vector<Seconds>> op_medians;
+  /// training steps behind all others, in which each step of the program was launched on its own to
+  /// be timed; 0: `steps` were
+  int launched = 0;
   Seconds median() const;
   Seconds quantile(double fraction) const;
 };

@@ -27,8 +27,9 @@ struct Timings {
   std::uint64_t seed = 0;
   std::string data;  ///< set that it trained on; empty: synthetic
   Bytes memory{};    ///< allocated for buffers, by the worst rank
-  Bytes
-      resident{};  ///< grown by the worst rank's process, or its device's memory, from before its first buffer to the last step; 0: not known
+  /// grown by the worst rank's process, or its device's memory, from before its first buffer to the
+  /// last step; 0: not known
+  Bytes resident{};
   Timing timing;
   std::optional<ReplayCount> replays;  ///< rank 0's; of backends that could
   std::optional<VerificationResult> verification;

@@ -15,7 +15,8 @@ constexpr Bytes aligned(Bytes bytes) {
   return {(bytes.value + alignment - 1) / alignment * alignment};
 }
 
-/// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no time.
+/// Enough that no run finds what an earlier one left in a cache, few enough to be laid out in no
+/// time.
 constexpr std::int64_t most_sets = 512;
 constexpr Bytes special_arena{64 << 20};
 
@@ -25,8 +26,9 @@ Bytes sum(const std::vector<Operand>& operands) {
   return bytes;
 }
 
-/// Index in the writes at which a read lies, or -1: kernels that work in place. Optimizers: weights, gradient, then the state, which is written back behind the
-/// weights, then perhaps norms and overflows.
+/// Index in the writes at which a read lies, or -1: kernels that work in place. Optimizers:
+/// weights, gradient, then the state, which is written back behind the weights, then perhaps norms
+/// and overflows.
 int in_place(const Kernel& kernel, std::size_t read) {
   const KernelKind kind = kernel.kind;
   if ((kind == KernelKind::BiasAdd || kind == KernelKind::Unscale) && read == 0) return 0;
@@ -102,7 +104,8 @@ Noise::Noise(Backend& backend, bool signs) : backend_(backend), numbers_(64 << 1
 }
 
 void Noise::write(void* device, Bytes bytes, DataType type) const {
-  // Piece by piece from a source that stays in the second-level cache: large single copies would go round the caches.
+  // Piece by piece from a source that stays in the second-level cache: large single copies would go
+  // round the caches.
   const void* numbers =
       is_narrow(type) ? static_cast<const void*>(narrow_.at(type).data()) : numbers_.data();
   const Bytes piece{std::ssize(numbers_) *
@@ -201,7 +204,8 @@ void KernelBuffers::arrange(const Kernel& kernel) {
     if (is_special(kernel, operands.reads[read])) place_special(kernel, read, operands.reads[read]);
 }
 
-/// Puts valid contents in place of noise for one operand of all sets; copies, where a single one would stay in the caches.
+/// Puts valid contents in place of noise for one operand of all sets; copies, where a single one
+/// would stay in the caches.
 void KernelBuffers::place_special(const Kernel& kernel, std::size_t read, const Operand& operand) {
   const auto copies = static_cast<std::size_t>(std::clamp<std::int64_t>(
       special_arena.value / std::max<std::int64_t>(operand.bytes().value, 1), 1,

@@ -1,6 +1,8 @@
 #pragma once
-// Memory in which kernels are measured as they would run in a program: over buffers that the caches no longer hold, but for those that the step before has just
-// written. Buffers of successive runs lie one behind the other in large arenas; what is read is never written, so that numbers stay harmless.
+// Memory in which kernels are measured as they would run in a program: over buffers that the caches
+// no longer hold, but for those that the step before has just written. Buffers of successive runs
+// lie one behind the other in large arenas; what is read is never written, so that numbers stay
+// harmless.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,7 +17,8 @@ namespace stratplan {
 using DeviceMemory = std::unique_ptr<std::byte, std::function<void(std::byte*)>>;
 DeviceMemory allocate(Backend& backend, Bytes bytes);
 
-/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, or reads it, as a kernel would: through the caches.
+/// Writes random numbers between 1/2 and 1, with random signs if asked for, into device memory, or
+/// reads it, as a kernel would: through the caches.
 class Noise {
  public:
   explicit Noise(Backend& backend, bool signs);
@@ -29,8 +32,8 @@ class Noise {
   std::map<DataType, std::vector<std::uint16_t>> narrow_;  ///< the same, rounded
 };
 
-/// What the step before usually did with reads of a kernel; the others (weights, saved activations) come from memory. It matters which: what was
-/// written has yet to make its way back to memory.
+/// What the step before usually did with reads of a kernel; the others (weights, saved activations)
+/// come from memory. It matters which: what was written has yet to make its way back to memory.
 struct RecentUse {
   std::size_t read = 0;
   bool written = true;
@@ -39,7 +42,8 @@ std::vector<RecentUse> recent_uses(const Kernel& kernel);
 
 class KernelBuffers {
  public:
-  /// `largest`: bytes of the reads, and of the writes, of the largest kernel to come. Arenas are at least `arena` long each.
+  /// `largest`: bytes of the reads, and of the writes, of the largest kernel to come. Arenas are at
+  /// least `arena` long each.
   KernelBuffers(Backend& backend, Bytes largest, Bytes arena);
 
   /// Pointers for one run.
@@ -47,7 +51,8 @@ class KernelBuffers {
     std::vector<const void*> reads;
     std::vector<void*> writes;
   };
-  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 512), with valid labels, indices and sums. The last call's sets are void.
+  /// Lays out as many sets for a kernel as the arenas hold (at least one, at most 512), with valid
+  /// labels, indices and sums. The last call's sets are void.
   void arrange(const Kernel& kernel);
   int sets() const { return static_cast<int>(sets_.size()); }
   const Set& set(int run) const { return sets_[static_cast<std::size_t>(run) % sets_.size()]; }

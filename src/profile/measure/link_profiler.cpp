@@ -117,7 +117,8 @@ Measurement LinkProfiler::measure(Bytes bytes, bool takes_part,
   return best;
 }
 
-/// What a device's streams do by themselves is put on them many times before it is waited for, as a program does; starting and waiting take time of their own.
+/// What a device's streams do by themselves is put on them many times before it is waited for, as a
+/// program does; starting and waiting take time of their own.
 Measurement LinkProfiler::measure(Communicator& communicator, Bytes bytes, bool takes_part,
                                   const Run& run) {
   const int at_once = communicator.captured() ? backend_.runs_per_timing() : 1;

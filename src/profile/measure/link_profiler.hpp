@@ -1,5 +1,6 @@
 #pragma once
-// One message, one exchange or one collective at a time, measured on all ranks at once: what link_profile and cluster_profile make their tables of.
+// One message, one exchange or one collective at a time, measured on all ranks at once: what
+// link_profile and cluster_profile make their tables of.
 #include <functional>
 #include <vector>
 
@@ -26,7 +27,8 @@ class MessageBuffers {
   DeviceMemory sent_, received_;
 };
 
-/// What is measured along several ways is the fastest one's time, with its name as the choice, and the others' medians beside it.
+/// What is measured along several ways is the fastest one's time, with its name as the choice, and
+/// the others' medians beside it.
 class LinkProfiler {
  public:
   /// Messages are quickly measured, unless they are slow.
@@ -47,8 +49,8 @@ class LinkProfiler {
 
   /// There and back, by two: the time of one message. A partner beyond the last rank is none.
   Measurement one_way(int partner, Bytes bytes);
-  /// Each rank sends to each of its peers, and receives from it, one message of this size, all at once. Whoever names a peer is named by it. Ranks beyond the
-  /// last are none.
+  /// Each rank sends to each of its peers, and receives from it, one message of this size, all at
+  /// once. Whoever names a peer is named by it. Ranks beyond the last are none.
   Measurement exchange(std::vector<int> peers, Bytes bytes);
   /// In groups of ranks at this distance from each other, all groups at once.
   Measurement collective(const CollectiveRequest& request, int stride, Bytes bytes);
@@ -69,7 +71,8 @@ class LinkProfiler {
   } clock_;
 };
 
-/// The ranks of a collective's group at this distance, this rank among them; none if so many are not left for the last group.
+/// The ranks of a collective's group at this distance, this rank among them; none if so many are
+/// not left for the last group.
 std::vector<int> group_of(int rank, int ranks, int group_size, int stride);
 
 }  // namespace stratplan

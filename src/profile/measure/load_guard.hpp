@@ -1,5 +1,6 @@
 #pragma once
-// Whether somebody else used the machine's cores during a measurement: one busy stranger makes medians several times as long. And whether a device kept its clock.
+// Whether somebody else used the machine's cores during a measurement: one busy stranger makes
+// medians several times as long. And whether a device kept its clock.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -10,7 +11,8 @@
 
 namespace stratplan {
 
-/// Watches one stretch of time on all ranks. Readings advance by hundredths of a second, so stretches below a second or so say little.
+/// Watches one stretch of time on all ranks. Readings advance by hundredths of a second, so
+/// stretches below a second or so say little.
 class LoadGuard {
  public:
   explicit LoadGuard(const Team& team) : team_(team), before_(read_cpu()) {}
@@ -22,13 +24,15 @@ class LoadGuard {
   CpuReading before_;
 };
 
-/// Whether the device kept its clock during measurements: what gets too hot, or takes too much power, goes slower for a while.
+/// Whether the device kept its clock during measurements: what gets too hot, or takes too much
+/// power, goes slower for a while.
 class ClockWatch {
  public:
   ClockWatch(Backend& backend, const Team& team) : backend_(backend), team_(team) {}
   /// Of this rank's device now, which is read; cycles per second, 0 if it does not tell.
   double read();
-  /// The least of two readings, relative to the highest of this rank so far; the worst rank's, the same on all. 1 if there is no telling.
+  /// The least of two readings, relative to the highest of this rank so far; the worst rank's, the
+  /// same on all. 1 if there is no telling.
   double share(double before, double after) const;
   double highest() const { return highest_; }
 
@@ -54,8 +58,8 @@ struct Guarded {
   }
 };
 
-/// Calls measure(attempt) until others left the machine alone and the device kept its clock, if one is watched, at most so many times; the least disturbed attempt
-/// counts. Called by all ranks.
+/// Calls measure(attempt) until others left the machine alone and the device kept its clock, if one
+/// is watched, at most so many times; the least disturbed attempt counts. Called by all ranks.
 template <class Measure>
 auto least_disturbed(const Team& team, int attempts, Measure measure, ClockWatch* watch = nullptr)
     -> Guarded<decltype(measure(0))> {

@@ -1,6 +1,7 @@
 #pragma once
-// Takes samples of something that all ranks do at once, until the rule is content. Ranks meet between rounds only: within a round each runs on its own, as in a
-// program, so that what they wait for each other is part of what is measured.
+// Takes samples of something that all ranks do at once, until the rule is content. Ranks meet
+// between rounds only: within a round each runs on its own, as in a program, so that what they wait
+// for each other is part of what is measured.
 #include <vector>
 
 #include "profile/measure/clock.hpp"
@@ -10,8 +11,9 @@
 
 namespace stratplan {
 
-/// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes along, and its samples do not count. The
-/// first run is a rehearsal if wanted, unless it outlasts the rule's patience: beside that its start is nothing. Seconds, by rank; the same on all ranks.
+/// prepare(i) is not timed, run(i) is; i counts from 0. A rank that does not take part still comes
+/// along, and its samples do not count. The first run is a rehearsal if wanted, unless it outlasts
+/// the rule's patience: beside that its start is nothing. Seconds, by rank; the same on all ranks.
 template <Clock AnyClock, class Prepare, class Run>
 std::vector<std::vector<double>> take_samples(AnyClock& clock, const Team& team,
                                               const StoppingRule& rule, bool takes_part,

@@ -1,5 +1,6 @@
 #pragma once
-// The time as a device's compute stream sees it: what was enqueued before has ended, what is enqueued afterwards has not begun.
+// The time as a device's compute stream sees it: what was enqueued before has ended, what is
+// enqueued afterwards has not begun.
 #include <utility>
 
 #include "profile/measure/clock.hpp"

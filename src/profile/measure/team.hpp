@@ -1,5 +1,6 @@
 #pragma once
-// The ranks that measure together: they start each measurement at once and decide alike, because each sees everybody's numbers.
+// The ranks that measure together: they start each measurement at once and decide alike, because
+// each sees everybody's numbers.
 #include <span>
 #include <string>
 #include <vector>
@@ -8,7 +9,8 @@
 
 namespace stratplan {
 
-/// One of several ways between the memory of the ranks' backends, by the name that plans give it; a single one has none.
+/// One of several ways between the memory of the ranks' backends, by the name that plans give it; a
+/// single one has none.
 struct Transport {
   std::string name;
   Communicator& communicator;
@@ -16,8 +18,9 @@ struct Transport {
 
 class Team {
  public:
-  /// Called by all ranks. `communicator`: between memory of the host. `ways`: between that of backends, the first being the one that is taken where nothing is known;
-  /// none: the communicator itself.
+  /// Called by all ranks. `communicator`: between memory of the host. `ways`: between that of
+  /// backends, the first being the one that is taken where nothing is known; none: the communicator
+  /// itself.
   explicit Team(Communicator& communicator, std::vector<Transport> transports = {});
 
   const std::vector<Transport>& transports() const { return transports_; }

@@ -1,5 +1,6 @@
 #pragma once
-// One socket between two ranks, as frames: a header that names what follows, then the bytes. Nothing here blocks.
+// One socket between two ranks, as frames: a header that names what follows, then the bytes.
+// Nothing here blocks.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace stratplan {
 class Connection {
  public:
   struct Header {
-    std::uint32_t channel =
-        0;  ///< a tag, or a group: frames of one channel arrive in the order in which they were sent
+    /// a tag, or a group: frames of one channel arrive in the order in which they were sent
+    std::uint32_t channel = 0;
     std::uint32_t call = 0;  ///< what both sides mean by it: a hash of the collective's arguments
     std::int64_t bytes = 0;
   };
@@ -66,7 +67,8 @@ class Connection {
 
   int socket_, rank_, peer_;
   bool closed_ = false;  ///< by the peer
-  // Few at a time. What they lie in is kept, so that an iteration like the one before allocates nothing.
+  // Few at a time. What they lie in is kept, so that an iteration like the one before allocates
+  // nothing.
   std::vector<Outgoing> outgoing_;
   std::vector<Expected> expected_;
   std::list<Early> early_;  ///< frames that nobody has asked for yet
@@ -76,8 +78,8 @@ class Connection {
   std::int64_t header_done_ = 0, done_ = 0;
   Header header_;
   std::byte* into_ = nullptr;
-  std::ptrdiff_t taken_ =
-      0;  ///< the place among the expected ones, if it was expected: only later ones go before it does
+  /// the place among the expected ones, if it was expected: only later ones go before it does
+  std::ptrdiff_t taken_ = 0;
   bool was_expected_ = false;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// What decorators of communicators have in common: whatever they do not override goes to the one inside.
+// What decorators of communicators have in common: whatever they do not override goes to the one
+// inside.
 #include "runtime/device/communicator.hpp"
 
 namespace stratplan {

@@ -1,14 +1,17 @@
 #pragma once
-// A way between ranks for addresses of a device by a communicator for the host that takes them, too: an MPI that was built for it ("CUDA-aware").
+// A way between ranks for addresses of a device by a communicator for the host that takes them,
+// too: an MPI that was built for it ("CUDA-aware").
 #include "runtime/comm/staged.hpp"
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the host waits for that. Messages, gathers, and sums of the types that
-/// MPI knows are handed on as they are; what adds up on the host (reduce-scatter, sums of narrow types) goes by way of it.
+/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the
+/// host waits for that. Messages, gathers, and sums of the types that MPI knows are handed on as
+/// they are; what adds up on the host (reduce-scatter, sums of narrow types) goes by way of it.
 class DirectCommunicator final : public CommunicatorDecorator {
  public:
-  /// Both must outlive this; the addresses are those of `backend`, which `inner` can read and write.
+  /// Both must outlive this; the addresses are those of `backend`, which `inner` can read and
+  /// write.
   DirectCommunicator(Communicator& inner, Backend& backend)
       : CommunicatorDecorator(inner), backend_(backend), staged_(inner, backend) {}
 

@@ -20,7 +20,8 @@ constexpr std::array<const char*, 4> rank_variables{"STRATPLAN_RANK", "OMPI_COMM
 }  // namespace
 
 bool launched_by_mpi() {
-  // Set by: Open MPI's mpirun; MPICH's Hydra and Slurm's PMI; any PMIx server (prterun, srun --mpi=pmix).
+  // Set by: Open MPI's mpirun; MPICH's Hydra and Slurm's PMI; any PMIx server (prterun, srun
+  // --mpi=pmix).
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(variable)) return true;
   // srun sets it in every job step; an interactive shell may itself be a step of one task.

@@ -30,7 +30,8 @@ struct Call {
   }
 };
 
-/// A collective in the making: members leave their buffers, the last one to arrive does the work for all.
+/// A collective in the making: members leave their buffers, the last one to arrive does the work
+/// for all.
 struct Meeting {
   std::vector<int> ranks;
   std::vector<const void*> inputs;  ///< per member
@@ -92,8 +93,8 @@ void perform(const Meeting& meeting) {
   }
 }
 
-/// What the ranks share. Everything, copying included, happens under one lock: simple, and a rank that unwinds after another's failure can
-/// not free a buffer that is being read.
+/// What the ranks share. Everything, copying included, happens under one lock: simple, and a rank
+/// that unwinds after another's failure can not free a buffer that is being read.
 class World {
  public:
   explicit World(int ranks) : stuck_at_(static_cast<std::size_t>(ranks), 0) {
@@ -218,7 +219,8 @@ class World {
     condition_.notify_all();
   }
 
-  /// A rank is stuck while what it waits for did not hold at the latest version of the shared state. If all are, nothing will ever change.
+  /// A rank is stuck while what it waits for did not hold at the latest version of the shared
+  /// state. If all are, nothing will ever change.
   bool all_stuck() const {
     return std::all_of(stuck_at_.begin(), stuck_at_.end(),
                        [this](std::int64_t at) { return at == version_ || at == finished; });

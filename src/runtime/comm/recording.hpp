@@ -1,5 +1,6 @@
 #pragma once
-// A decorator that notes in the rank's flight recorder when it waits for others: who does not, while all stand still, is the one to look at.
+// A decorator that notes in the rank's flight recorder when it waits for others: who does not,
+// while all stand still, is the one to look at.
 #include "runtime/comm/decorator.hpp"
 #include "runtime/watch/flight_recorder.hpp"
 

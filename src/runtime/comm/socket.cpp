@@ -1,6 +1,7 @@
-// The verbs over connections: everything is sent and received at once, whatever can move next is moved (poll), so that no order of sends and receives blocks.
-// Collectives exchange pieces directly between all members and add them up in the order of the ranks: for the few ranks of one machine this
-// moves as few bytes as a ring does, in fewer rounds.
+// The verbs over connections: everything is sent and received at once, whatever can move next is
+// moved (poll), so that no order of sends and receives blocks. Collectives exchange pieces directly
+// between all members and add them up in the order of the ranks: for the few ranks of one machine
+// this moves as few bytes as a ring does, in fewer rounds.
 #include "runtime/comm/socket.hpp"
 
 #include <fmt/format.h>
@@ -207,7 +208,8 @@ class SocketCommunicator final : public Communicator {
     finish();
   }
 
-  /// Moves what can be moved until all that was asked for has been. Whatever arrives is taken in, or two ranks that both send much would wait for each other.
+  /// Moves what can be moved until all that was asked for has been. Whatever arrives is taken in,
+  /// or two ranks that both send much would wait for each other.
   void finish() {
     while (!std::all_of(connections_.begin(), connections_.end(),
                         [](const auto& connection) { return !connection || connection->idle(); })) {

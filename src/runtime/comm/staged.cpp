@@ -41,7 +41,8 @@ Communicator::Group StagedCommunicator::group(const std::vector<int>& ranks) {
   return handle;
 }
 
-/// A call with that much host memory, on a stream that has been told to wait for the kernels so far.
+/// A call with that much host memory, on a stream that has been told to wait for the kernels so
+/// far.
 StagedCommunicator::Call& StagedCommunicator::begin(Stream stream, Bytes bytes) {
   Calls& of_stream = calls(stream);
   if (of_stream.used == of_stream.all.size()) of_stream.all.push_back(std::make_unique<Call>());

@@ -1,6 +1,8 @@
 #pragma once
-// A way between ranks for addresses of a device, by way of the host: what is sent is downloaded, another communicator moves it between host buffers,
-// what arrives is uploaded. Works over any of them: threads that share a device (comm/loopback.hpp, deterministic), sockets, an MPI that knows no devices.
+// A way between ranks for addresses of a device, by way of the host: what is sent is downloaded,
+// another communicator moves it between host buffers, what arrives is uploaded. Works over any of
+// them: threads that share a device (comm/loopback.hpp, deterministic), sockets, an MPI that knows
+// no devices.
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -11,8 +13,10 @@
 
 namespace stratplan {
 
-/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the host waits for that, and for the download. Without overlap it
-/// returns when what arrived is on the device; with overlap, that is seen to by the poll or synchronize that finds it arrived. Host buffers are kept.
+/// A verb begins when all that is enqueued on the stream of Stream::Compute so far is done; the
+/// host waits for that, and for the download. Without overlap it returns when what arrived is on
+/// the device; with overlap, that is seen to by the poll or synchronize that finds it arrived. Host
+/// buffers are kept.
 class StagedCommunicator final : public CommunicatorDecorator {
  public:
   /// Both must outlive this; the addresses are those of `backend`.

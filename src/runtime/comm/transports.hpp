@@ -7,7 +7,8 @@
 
 namespace stratplan {
 
-/// Exchanges and collectives that name no way are the first one's. Waiting for a stream waits for what is under way on it along all of them.
+/// Exchanges and collectives that name no way are the first one's. Waiting for a stream waits for
+/// what is under way on it along all of them.
 class TransportsCommunicator final : public CommunicatorDecorator {
  public:
   /// Nothing is known of ways beyond the first yet; it must outlive this.

@@ -1,4 +1,5 @@
-// Activations with a parameter or a neighbourhood. Where a kernel reads and writes element for element, the destination may be one of the reads.
+// Activations with a parameter or a neighbourhood. Where a kernel reads and writes element for
+// element, the destination may be one of the reads.
 #include "runtime/cpu/column_sums.hpp"
 #include "runtime/cpu/vector_math.hpp"
 

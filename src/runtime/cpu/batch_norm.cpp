@@ -1,5 +1,6 @@
-// Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are made in double once per set, the passes over
-// the data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits.
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Coefficients per channel are
+// made in double once per set, the passes over the data are in float: y = (x - mean) * factor +
+// shift, so that a large mean costs no digits.
 #include <cmath>
 #include <numeric>
 
@@ -275,8 +276,8 @@ void batch_norm_backward_sums(const Kernel& kernel, const KernelCall& call) {
     for_each_channel(
         kernel, of_set, run.set,
         [&](std::int64_t c,
-            const Moments&
-                m) {  // what rounding the mean to float has left out, then to units of the deviation
+            // what rounding the mean to float has left out, then to units of the deviation
+            const Moments& m) {
           sum[channels + c] =
               (sum[channels + c] - (m.mean - mean[c]) * sum[c]) * m.reciprocal_deviation;
         });

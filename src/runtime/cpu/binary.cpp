@@ -1,5 +1,6 @@
 // Functions of two tensors (network/binary.hpp). An input whose element is read at several places
-// has a step of 0 there. Outputs may be one of the inputs, element for element: ivdep, not restrict.
+// has a step of 0 there. Outputs may be one of the inputs, element for element: ivdep, not
+// restrict.
 #include <array>
 
 #include "runtime/cpu/kernels.hpp"
@@ -182,7 +183,8 @@ void for_runs(const Kernel& kernel, const float* a, const float* b, const float*
               });
 }
 
-/// The positions of y at which an element of `repeated` is read: all along the axes where it has one.
+/// The positions of y at which an element of `repeated` is read: all along the axes where it has
+/// one.
 template <class Visit>
 void for_repeats(const Shape& repeated, const Shape& y, std::int64_t position,
                  const Tensors& tensors, Visit visit) {
@@ -202,7 +204,8 @@ void for_repeats(const Shape& repeated, const Shape& y, std::int64_t position,
 
 constexpr std::int64_t summed_channels = 64;  ///< whose sums are held at a time
 
-/// Sums over the places where an element is read. Units of work are positions by blocks of channels.
+/// Sums over the places where an element is read. Units of work are positions by blocks of
+/// channels.
 void sum_repeats(const Kernel& kernel, const Tensors& tensors, const GradientLoops& gradient,
                  float* dx) {
   const Shape &repeated = kernel.differentiated(), &y = kernel.y;

@@ -1,6 +1,7 @@
 #pragma once
-// Sums down the columns of a row-major matrix, in double, at about the speed at which memory delivers it: rows are taken in blocks that fit the
-// first-level cache, and within a block a panel of sixteen columns keeps its sums in registers. No float sums: there is no error to argue about.
+// Sums down the columns of a row-major matrix, in double, at about the speed at which memory
+// delivers it: rows are taken in blocks that fit the first-level cache, and within a block a panel
+// of sixteen columns keeps its sums in registers. No float sums: there is no error to argue about.
 #include <cstdint>
 
 #include "runtime/cpu/kernels.hpp"
@@ -13,8 +14,9 @@ inline constexpr std::int64_t summed_columns = 16;
 using Float4 = float __attribute__((vector_size(16), aligned(4), may_alias));
 using Double4 = double __attribute__((vector_size(32), aligned(8), may_alias));
 
-/// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element, column, first, last) those of four columns,
-/// add_one(element, column, channels) those of one, straight into term.sums, [count][channels].
+/// A `Term` makes the summands of the Term::count (1 or 2) sums that each column has: add(element,
+/// column, first, last) those of four columns, add_one(element, column, channels) those of one,
+/// straight into term.sums, [count][channels].
 template <class Term>
 [[gnu::always_inline]] inline void sum_panel(const Term& term, std::int64_t first_row,
                                              std::int64_t last_row, std::int64_t column,

@@ -68,7 +68,8 @@ FunctionKernel::Function function_of(KernelKind kind) {
   return nullptr;
 }
 
-/// Coefficients or sums per channel, at most four floats or two doubles each; rows of channels per thread.
+/// Coefficients or sums per channel, at most four floats or two doubles each; rows of channels per
+/// thread.
 Bytes workspace_of(const Kernel& kernel) {
   using enum KernelKind;
   switch (kernel.kind) {

@@ -1,13 +1,15 @@
 #pragma once
-// The cpu backend's own kernels, one per kind that oneDNN does not do. Tensors are channels last: a "row" is the run of channels at one position, and
-// loops run along it. Sums are accumulated in double, in an order that depends on nothing but the local shape, so that runs repeat bit by bit.
+// The cpu backend's own kernels, one per kind that oneDNN does not do. Tensors are channels last: a
+// "row" is the run of channels at one position, and loops run along it. Sums are accumulated in
+// double, in an order that depends on nothing but the local shape, so that runs repeat bit by bit.
 #include <omp.h>
 
 #include <algorithm>
 
 #include "runtime/device/host_backend.hpp"
 
-/// A leaf compiled for several instruction sets, chosen when the program is loaded. Off under sanitizers, whose run time is not yet up by then.
+/// A leaf compiled for several instruction sets, chosen when the program is loaded. Off under
+/// sanitizers, whose run time is not yet up by then.
 #ifdef STRATPLAN_CLONES
 #define SP_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
@@ -23,7 +25,8 @@ constexpr std::int64_t positions(const Shape& shape) {
 /// Fewer elements are not worth a thread.
 constexpr std::int64_t element_grain = 4096;
 
-/// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on as many threads as this one may use.
+/// Calls body(begin, end) on pieces of [0, count), each a multiple of `grain` long but the last, on
+/// as many threads as this one may use.
 template <class Body>
 void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
   const std::int64_t grains = (count + grain - 1) / grain;
@@ -37,8 +40,9 @@ void in_parallel(std::int64_t count, std::int64_t grain, Body body) {
     body(grains * piece / pieces * grain, std::min(count, grains * (piece + 1) / pieces * grain));
 }
 
-/// `value` where `sign` is positive, slope times it elsewhere: a leaky ReLU, and with slope 0 a ReLU. A sum of two, because compilers branch around products
-/// that may not be needed, and then make no vectors.
+/// `value` where `sign` is positive, slope times it elsewhere: a leaky ReLU, and with slope 0 a
+/// ReLU. A sum of two, because compilers branch around products that may not be needed, and then
+/// make no vectors.
 [[gnu::always_inline]] inline float leak(float sign, float value, float slope) {
   const float above = sign > 0 ? value : 0, below = sign > 0 ? 0 : value;
   return above + slope * below;

@@ -1,12 +1,13 @@
-// Local response normalization; the formulas are in reference/activations.cpp. A row of channels at a time, with zeros on both sides, so that sums over
-// neighbours are sums of shifted rows.
+// Local response normalization; the formulas are in reference/activations.cpp. A row of channels at
+// a time, with zeros on both sides, so that sums over neighbours are sums of shifted rows.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vector_math.hpp"
 
 namespace stratplan::cpu {
 namespace {
 
-/// One thread's rows of floats: `padded` has size / 2 zeros before and behind its channels, the others have channels alone.
+/// One thread's rows of floats: `padded` has size / 2 zeros before and behind its channels, the
+/// others have channels alone.
 struct Rows {
   float *padded, *sums, *power;
 };

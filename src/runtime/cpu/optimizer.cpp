@@ -1,4 +1,5 @@
-// The optimizers but SGD with momentum; formulas in model/network/training.hpp. Element-wise and in place: ivdep, not restrict.
+// The optimizers but SGD with momentum; formulas in model/network/training.hpp. Element-wise and in
+// place: ivdep, not restrict.
 #include <cmath>
 
 #include "runtime/cpu/kernels.hpp"
@@ -87,7 +88,8 @@ void adam_step(const Kernel& kernel, const KernelCall& call, bool decoupled) {
   });
 }
 
-/// Eight sums side by side whatever the vector length, so that every machine adds in the same order.
+/// Eight sums side by side whatever the vector length, so that every machine adds in the same
+/// order.
 SP_CLONES double sum_of_squares(const float* values, std::int64_t count) {
   constexpr std::int64_t lanes = 8;
   double sums[lanes] = {};

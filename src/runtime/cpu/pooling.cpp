@@ -1,5 +1,5 @@
-// Pooling along rows of channels: each output row gathers from, or scatters to, the input rows that its window covers. Samples run in parallel, so
-// that scattered sums keep one order.
+// Pooling along rows of channels: each output row gathers from, or scatters to, the input rows that
+// its window covers. Samples run in parallel, so that scattered sums keep one order.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/cpu/vectors.hpp"
 #include "runtime/device/tensor.hpp"
@@ -7,7 +7,8 @@
 namespace stratplan::cpu {
 namespace {
 
-/// The input rows under one window: the forward passes take them together, so that results stay in registers. Large windows come in pieces.
+/// The input rows under one window: the forward passes take them together, so that results stay in
+/// registers. Large windows come in pieces.
 struct TapRows {
   static constexpr int capacity = 64;
   const float* row[capacity];
@@ -104,7 +105,8 @@ struct WindowTaps {
   Taps d, h, w;
 };
 
-/// Calls visit(tap, first element of the input row) for the input rows under a window, padding left out.
+/// Calls visit(tap, first element of the input row) for the input rows under a window, padding left
+/// out.
 template <class Visit>
 void for_each_tap(const Kernel& kernel, const Place& at, const WindowTaps& taps, Visit visit) {
   for (std::int64_t kd = taps.d.first; kd < taps.d.last; ++kd)

@@ -1,5 +1,7 @@
-// Upsampling along rows of channels. In both directions each row that is written gathers the rows that belong to it: forward the one or two input
-// elements along each axis that an output element mixes, backward the output elements that mix an input element. So rows are independent of each other.
+// Upsampling along rows of channels. In both directions each row that is written gathers the rows
+// that belong to it: forward the one or two input elements along each axis that an output element
+// mixes, backward the output elements that mix an input element. So rows are independent of each
+// other.
 #include "runtime/cpu/kernels.hpp"
 #include "runtime/device/tensor.hpp"
 

@@ -1,6 +1,8 @@
 #pragma once
-// exp, log, tanh and erf in operations that a compiler puts side by side: the library's functions are calls, one element at a time. Polynomials and splits of
-// constants are those of Cephes (Moshier, single precision); errors are one to two units in the last place. Not a number stays not a number.
+// exp, log, tanh and erf in operations that a compiler puts side by side: the library's functions
+// are calls, one element at a time. Polynomials and splits of constants are those of Cephes
+// (Moshier, single precision); errors are one to two units in the last place. Not a number stays
+// not a number.
 #include <bit>
 #include <cstdint>
 
@@ -10,8 +12,8 @@ namespace stratplan::cpu {
 [[gnu::always_inline]] inline float exponential(float x) {
   x = -87.0F > x ? -87.0F : x;
   x = 89.0F < x ? 89.0F : x;  // e^89 is infinite
-  constexpr float rounder =
-      12582912;  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
+  // 1.5 * 2^23: what is added to it is rounded to an integer, which is then in its last bits
+  constexpr float rounder = 12582912;
   const float shifted = x * 1.44269504F + rounder, n = shifted - rounder;
   const float r = x - n * 0.693359375F + n * 2.12194440e-4F;
   float p = 1.9875691500e-4F;

@@ -1,5 +1,6 @@
 #pragma once
-// Eight numbers at a time, wherever they lie in memory: the compiler's own vectors, so that one text serves every instruction set.
+// Eight numbers at a time, wherever they lie in memory: the compiler's own vectors, so that one
+// text serves every instruction set.
 #include <cstdint>
 
 namespace stratplan::cpu {

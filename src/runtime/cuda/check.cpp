@@ -8,7 +8,9 @@ namespace stratplan {
 
 void check_cuda(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // or else the next launch, at which it is asked for, would be taken for the failure, if this one is survived
+  // or else the next launch, at which it is asked for, would be taken for the failure, if this one
+  // is survived
+  cudaGetLastError();
   throw EnvironmentError(fmt::format("CUDA: {}: {}", doing, cudaGetErrorString(status)));
 }
 

@@ -1,4 +1,5 @@
-// One CUDA device, the one that is current when the backend is made: a stream for each stream, those of communication first where both could run.
+// One CUDA device, the one that is current when the backend is made: a stream for each stream,
+// those of communication first where both could run.
 #include <cuda_runtime_api.h>
 
 #include <array>

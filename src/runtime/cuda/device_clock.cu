@@ -11,7 +11,8 @@ struct ClockCount {
 namespace {
 
 constexpr long long least_nanoseconds = 200'000;
-/// A device whose timer has not moved by then (milliseconds, at any clock) has none that could be read.
+/// A device whose timer has not moved by then (milliseconds, at any clock) has none that could be
+/// read.
 constexpr long long most_cycles = 20'000'000;
 
 __device__ long long nanoseconds() {

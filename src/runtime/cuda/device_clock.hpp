@@ -1,12 +1,14 @@
 #pragma once
-// How fast the multiprocessors run just now: they go slower when the device takes too much power or gets too hot.
+// How fast the multiprocessors run just now: they go slower when the device takes too much power or
+// gets too hot.
 #include <cuda_runtime_api.h>
 
 namespace stratplan {
 
 struct ClockCount;
 
-/// Measures by a kernel of one thread that counts cycles for about a fifth of a millisecond of the device's timer.
+/// Measures by a kernel of one thread that counts cycles for about a fifth of a millisecond of the
+/// device's timer.
 class DeviceClock {
  public:
   /// Throws EnvironmentError: no memory.
@@ -15,7 +17,8 @@ class DeviceClock {
   DeviceClock(const DeviceClock&) = delete;
   DeviceClock& operator=(const DeviceClock&) = delete;
 
-  /// Cycles per second, behind what is on the stream, which is waited for; 0 if the timer stands still.
+  /// Cycles per second, behind what is on the stream, which is waited for; 0 if the timer stands
+  /// still.
   double read(cudaStream_t stream);
 
  private:

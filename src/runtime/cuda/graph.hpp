@@ -8,11 +8,12 @@
 
 namespace stratplan {
 
-/// Threads other than the one that captures may do what they like (cudaStreamCaptureModeThreadLocal): NCCL enqueues from its own, and other ranks may be threads.
+/// Threads other than the one that captures may do what they like
+/// (cudaStreamCaptureModeThreadLocal): NCCL enqueues from its own, and other ranks may be threads.
 class Graph final : public CapturedWork {
  public:
-  /// Of what `enqueue` puts on `stream`, and on streams that wait for it and that it waits for in the end. Throws EnvironmentError, and what `enqueue` throws;
-  /// the streams are as before then.
+  /// Of what `enqueue` puts on `stream`, and on streams that wait for it and that it waits for in
+  /// the end. Throws EnvironmentError, and what `enqueue` throws; the streams are as before then.
   Graph(cudaStream_t stream, const std::function<void()>& enqueue);
   ~Graph() override { cudaGraphExecDestroy(ready_); }
   Graph(const Graph&) = delete;

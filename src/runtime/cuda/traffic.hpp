@@ -6,7 +6,8 @@
 
 namespace stratplan {
 
-/// Enqueues them. `clock`: cycles per second of the multiprocessors, above 0. Both buffers are aligned to 16 bytes.
+/// Enqueues them. `clock`: cycles per second of the multiprocessors, above 0. Both buffers are
+/// aligned to 16 bytes.
 void enqueue_traffic(const EmulatedTraffic& traffic, void* to, const void* from, Bytes buffer,
                      double clock, cudaStream_t stream);
 

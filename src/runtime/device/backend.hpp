@@ -1,6 +1,7 @@
 #pragma once
-// A device and its kernels. Stream-shaped: enqueue returns at once, results are there after synchronize or behind an event;
-// a processor's stream is an inline queue that has always finished. Buffers belong to the backend; nobody else dereferences them.
+// A device and its kernels. Stream-shaped: enqueue returns at once, results are there after
+// synchronize or behind an event; a processor's stream is an inline queue that has always finished.
+// Buffers belong to the backend; nobody else dereferences them.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -19,8 +20,9 @@
 
 namespace stratplan {
 
-/// What changes from one training step to the next. It lies in the backend's memory and kernels read it as they run, so that work which was captured once goes on
-/// with the numbers of the step in which it is replayed.
+/// What changes from one training step to the next. It lies in the backend's memory and kernels
+/// read it as they run, so that work which was captured once goes on with the numbers of the step
+/// in which it is replayed.
 struct StepNumbers {
   std::int64_t step = 0;  ///< from 0
   double learning_rate = 0;
@@ -32,8 +34,8 @@ struct StepNumbers {
 struct KernelContext {
   std::uint64_t seed = 0;
   const StepNumbers* now = nullptr;  ///< in the backend's memory
-  std::string_view
-      layer;  ///< name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  /// name; random numbers are keyed by (seed, layer, step) and counted by global element index
+  std::string_view layer;
   Region region;  ///< where the output lies in its global tensor
   Shape global;
   double momentum = 0;  ///< this and what follows: optimizers
@@ -45,7 +47,8 @@ struct KernelContext {
   std::int64_t scale_growth_steps = 0;  ///< AdjustLossScale (loss_scaling.hpp)
 };
 
-/// A kernel made ready for one description: primitives created, implementation chosen, constants folded. Made at plan time, run many times.
+/// A kernel made ready for one description: primitives created, implementation chosen, constants
+/// folded. Made at plan time, run many times.
 class PreparedKernel {
  public:
   virtual ~PreparedKernel() = default;
@@ -55,7 +58,8 @@ class PreparedKernel {
   virtual std::string implementation() const = 0;
 };
 
-/// Work that was enqueued once and may be done any number of times, at the same addresses and with the same arguments.
+/// Work that was enqueued once and may be done any number of times, at the same addresses and with
+/// the same arguments.
 class CapturedWork {
  public:
   virtual ~CapturedWork() = default;
@@ -67,8 +71,9 @@ struct DeviceInfo {
   Bytes memory{};
 };
 
-/// What a kernel of a communication library takes from the kernels beside it: blocks of 512 threads, each of which keeps its place on the device until the end, copy
-/// memory, no faster than a link would ask for.
+/// What a kernel of a communication library takes from the kernels beside it: blocks of 512
+/// threads, each of which keeps its place on the device until the end, copy memory, no faster than
+/// a link would ask for.
 struct EmulatedTraffic {
   int blocks = 0;
   Bytes bytes{};           ///< copied by all of them together: read once and written once
@@ -85,7 +90,8 @@ class Backend {
   /// Device memory, aligned to 64 bytes at least. Throws EnvironmentError if there is none left.
   virtual void* allocate(Bytes bytes) = 0;
   virtual void release(void* memory) noexcept = 0;
-  /// Memory of the host, aligned to 64 bytes, from and to which uploads and downloads are quickest: where the driver can pin it, pinned.
+  /// Memory of the host, aligned to 64 bytes, from and to which uploads and downloads are quickest:
+  /// where the driver can pin it, pinned.
   virtual void* allocate_host(Bytes bytes) {
     void* memory = std::aligned_alloc(64, (static_cast<std::size_t>(bytes.value) / 64 + 1) * 64);
     if (memory == nullptr)
@@ -93,30 +99,37 @@ class Backend {
     return memory;
   }
   virtual void release_host(void* memory) noexcept { std::free(memory); }
-  /// Names of the implementations among which it is worth measuring, the one chosen by rule first; none if there is nothing to choose.
+  /// Names of the implementations among which it is worth measuring, the one chosen by rule first;
+  /// none if there is nothing to choose.
   virtual std::vector<std::string> choices(const Kernel&) { return {}; }
-  /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if there is no such implementation here.
+  /// `choice`: one of choices(kernel), or empty for what the rule says. Throws EnvironmentError if
+  /// there is no such implementation here.
   virtual std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel,
                                                   const std::string& choice) = 0;
   std::unique_ptr<PreparedKernel> prepare(const Kernel& kernel) { return prepare(kernel, {}); }
-  /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least kernel.workspace() bytes.
+  /// Reads and writes in the order that kernel.hpp documents; `workspace` has at least
+  /// kernel.workspace() bytes.
   virtual void enqueue(Stream stream, PreparedKernel& kernel, std::span<const void* const> reads,
                        std::span<void* const> writes, void* workspace,
                        const KernelContext& context) = 0;
   virtual void upload(Stream stream, void* device, const void* host, Bytes bytes) = 0;
   virtual void download(Stream stream, void* host, const void* device, Bytes bytes) = 0;
-  /// The moment at which the stream gets here. `again`: an event of before that is of no more interest, if there is one.
+  /// The moment at which the stream gets here. `again`: an event of before that is of no more
+  /// interest, if there is one.
   virtual Event record(Stream stream, Event again = none) = 0;
   /// From one event to another, on streams that were synchronized since.
   virtual Seconds elapsed(Event from, Event to) = 0;
   virtual void wait(Stream stream, Event event) = 0;
-  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their own; at most, where they are captured.
+  /// How many runs of a kernel are to be timed at once, as a launch and an event take time of their
+  /// own; at most, where they are captured.
   virtual int runs_per_timing() const { return 1; }
   virtual void synchronize(Stream stream) = 0;
   /// Whether work can be captured and replayed, which saves launching its parts.
   virtual bool captures() const { return false; }
-  /// Calls `enqueue`, and keeps what it puts on the streams, and how they wait for each other, instead of doing it. In there the host may not wait or allocate, and
-  /// no kernel may be run that was never run before. Throws what `enqueue` throws; EnvironmentError: the device cannot. Requires captures().
+  /// Calls `enqueue`, and keeps what it puts on the streams, and how they wait for each other,
+  /// instead of doing it. In there the host may not wait or allocate, and no kernel may be run that
+  /// was never run before. Throws what `enqueue` throws; EnvironmentError: the device cannot.
+  /// Requires captures().
   virtual std::unique_ptr<CapturedWork> capture(const std::function<void()>& enqueue);
   /// Does it as one piece of work on the stream of Stream::Compute.
   virtual void replay(CapturedWork& work);
@@ -124,11 +137,13 @@ class Backend {
   virtual std::optional<DeviceInfo> device() const { return std::nullopt; }
   /// Of the device's memory, by all who use it, just now. Nothing where the host is the device.
   virtual std::optional<Bytes> used_memory() const { return std::nullopt; }
-  /// Cycles per second of the device's processors, measured as this is called, on the stream of Stream::Compute, which is waited for; 0 if there is no way to know.
+  /// Cycles per second of the device's processors, measured as this is called, on the stream of
+  /// Stream::Compute, which is waited for; 0 if there is no way to know.
   virtual double clock() { return 0; }
   /// Whether a communication library's kernels can be emulated.
   virtual bool emulates_traffic() const { return false; }
-  /// Goes through both buffers of so many bytes again and again, as long as there is something to copy. Requires emulates_traffic(), and both at least a MiB.
+  /// Goes through both buffers of so many bytes again and again, as long as there is something to
+  /// copy. Requires emulates_traffic(), and both at least a MiB.
   virtual void enqueue_traffic(Stream stream, const EmulatedTraffic& traffic, void* to,
                                const void* from, Bytes buffer);
   /// What libraries for the device know the stream by (cudaStream_t); null on hosts.
@@ -137,9 +152,11 @@ class Backend {
 
 /// "cuda", or "cuda:tf32", which lets tensor cores round the factors of convolutions to 10 bits.
 bool is_cuda(std::string_view name);
-/// Of backends that compute on floats alone. Throws EnvironmentError for what mixed precision needs.
+/// Of backends that compute on floats alone. Throws EnvironmentError for what mixed precision
+/// needs.
 void require_single_precision(const Kernel& kernel, const std::string& backend);
-/// "reference", "cpu" or one of is_cuda; throws EnvironmentError naming the CMake option if that one was not built. `threads`: per rank, for processors.
+/// "reference", "cpu" or one of is_cuda; throws EnvironmentError naming the CMake option if that
+/// one was not built. `threads`: per rank, for processors.
 std::unique_ptr<Backend> make_backend(std::string_view name, int threads);
 /// Plain loops, no packages: the executable specification, always built (runtime/reference).
 std::unique_ptr<Backend> make_reference_backend();
@@ -159,7 +176,8 @@ struct PartInfo {
       versions{};  ///< of its packages, by name; where there is more than one
 };
 PartInfo cpu_part();
-/// What its timings are only comparable under: its name and, if it has packages and kernels that may change, their versions.
+/// What its timings are only comparable under: its name and, if it has packages and kernels that
+/// may change, their versions.
 std::string describe_backend(std::string_view name);
 PartInfo cuda_part();
 PartInfo mpi_part();

@@ -1,5 +1,6 @@
 #pragma once
-// The groups of ranks that a job's collectives are of, for communicators that make them all at once and all ranks together (NCCL's split).
+// The groups of ranks that a job's collectives are of, for communicators that make them all at once
+// and all ranks together (NCCL's split).
 #include <compare>
 #include <vector>
 
@@ -8,7 +9,8 @@
 
 namespace stratplan {
 
-/// Collectives of the same ranks on two streams do not wait for each other if each stream has a communicator of its own.
+/// Collectives of the same ranks on two streams do not wait for each other if each stream has a
+/// communicator of its own.
 struct CollectiveGroup {
   Stream stream = Stream::Compute;
   std::vector<int> ranks;  ///< ascending
@@ -22,7 +24,8 @@ std::vector<CollectiveGroup> groups_of(const Program& program);
 std::vector<CollectiveGroup> gather_groups(const std::vector<CollectiveGroup>& mine,
                                            Communicator& communicator);
 
-/// Rounds of groups that have no rank in common: what one split makes, in which each rank names at most one group.
+/// Rounds of groups that have no rank in common: what one split makes, in which each rank names at
+/// most one group.
 std::vector<std::vector<CollectiveGroup>> rounds_of(const std::vector<CollectiveGroup>& groups);
 
 /// Its place among the groups of a round, or -1.

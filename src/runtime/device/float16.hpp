@@ -1,6 +1,7 @@
 #pragma once
-// The two floating types of 16 bits, as storage: they become floats exactly, arithmetic is in float, and what is stored is rounded to nearest, ties to even (IEEE 754).
-// In software on hosts; CUDA devices have instructions for it.
+// The two floating types of 16 bits, as storage: they become floats exactly, arithmetic is in
+// float, and what is stored is rounded to nearest, ties to even (IEEE 754). In software on hosts;
+// CUDA devices have instructions for it.
 //
 //            significand   largest   smallest normal
 //   fp16     11 bits       65504     2^-14

@@ -1,5 +1,6 @@
 #pragma once
-// What the backends on processors share: memory is the host's, the stream is an inline queue that has always finished.
+// What the backends on processors share: memory is the host's, the stream is an inline queue that
+// has always finished.
 #include <sys/mman.h>
 
 #include <chrono>
@@ -45,7 +46,8 @@ class FunctionKernel : public HostKernel {
 class HostBackend : public Backend {
  public:
   void* allocate(Bytes bytes) override {
-    // Large buffers on huge pages: kernels that walk many rows at once would otherwise miss the translation cache.
+    // Large buffers on huge pages: kernels that walk many rows at once would otherwise miss the
+    // translation cache.
     const std::size_t alignment = bytes.value >= huge_page ? huge_page : 64;
     const std::size_t size = (static_cast<std::size_t>(bytes.value) / alignment + 1) * alignment;
     void* memory = std::aligned_alloc(alignment, size);
@@ -81,7 +83,8 @@ class HostBackend : public Backend {
   static constexpr std::int64_t huge_page = 2 << 20;
 };
 
-/// What LARS scales a tensor's gradient by, from the sums of squares of weights and gradient; 1 where either is zero (a fresh or a frozen tensor).
+/// What LARS scales a tensor's gradient by, from the sums of squares of weights and gradient; 1
+/// where either is zero (a fresh or a frozen tensor).
 inline double lars_scale(const double* squared_norms, const KernelContext& context) {
   const double weights = std::sqrt(squared_norms[0]), gradient = std::sqrt(squared_norms[1]);
   return weights > 0 && gradient > 0

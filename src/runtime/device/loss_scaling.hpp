@@ -1,10 +1,12 @@
 #pragma once
-// How the scale of the loss follows what gradients do; for kernels of any device, and for whoever starts or keeps it.
+// How the scale of the loss follows what gradients do; for kernels of any device, and for whoever
+// starts or keeps it.
 #include <cstdint>
 
 namespace stratplan {
 
-/// What training with gradients in F16 begins with; the defaults are PyTorch's (torch.amp.GradScaler).
+/// What training with gradients in F16 begins with; the defaults are PyTorch's
+/// (torch.amp.GradScaler).
 struct LossScaleSettings {
   double initial = 65536;
   std::int64_t growth_steps =

@@ -17,7 +17,8 @@ Bytes status(const std::string& key) {
   return {0};
 }
 
-/// The peak begins anew (proc(5), clear_refs). Where that is not allowed it goes back to the process's beginning, which is no less.
+/// The peak begins anew (proc(5), clear_refs). Where that is not allowed it goes back to the
+/// process's beginning, which is no less.
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
 }  // namespace

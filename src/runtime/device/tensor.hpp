@@ -1,5 +1,6 @@
 #pragma once
-// Dense tensors in host memory, channels last: (N, D, H, W, C), weights (F, kD, kH, kW, C) with F in the place of N.
+// Dense tensors in host memory, channels last: (N, D, H, W, C), weights (F, kD, kH, kW, C) with F
+// in the place of N.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,8 +22,9 @@ constexpr std::int64_t row_begin(const Shape& shape, std::int64_t n, std::int64_
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];
 }
 
-/// Calls row(local, global, count) for each run of channels of `region`: `count` elements that start at element `local` of the region's own
-/// dense buffer and at element `global` of the whole tensor.
+/// Calls row(local, global, count) for each run of channels of `region`: `count` elements that
+/// start at element `local` of the region's own dense buffer and at element `global` of the whole
+/// tensor.
 template <class Row>
 void for_each_row(const Region& region, const Shape& whole, Row row) {
   const std::int64_t count = region[Axis::C].size();

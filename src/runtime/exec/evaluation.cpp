@@ -6,7 +6,8 @@
 namespace stratplan {
 namespace {
 
-/// Counts where the greatest of a position's channels is the label's. Ranks that hold copies count them all: each position has as many, so shares stay right.
+/// Counts where the greatest of a position's channels is the label's. Ranks that hold copies count
+/// them all: each position has as many, so shares stay right.
 class Hits {
  public:
   Hits(const Program& program, Executor& executor) : program_(program), executor_(executor) {}

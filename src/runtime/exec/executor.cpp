@@ -12,7 +12,8 @@
 namespace stratplan {
 namespace {
 
-/// One stream keeps program order on any device; a processor's is an inline queue that has always finished.
+/// One stream keeps program order on any device; a processor's is an inline queue that has always
+/// finished.
 constexpr Stream compute_stream = Stream::Compute;
 
 constexpr std::array streams{Stream::Compute, Stream::Halo, Stream::Gradient};
@@ -341,7 +342,7 @@ void Executor::capture(std::size_t index) {
     work_[index] = backend_.capture([&] { enqueue(segment); });
   } catch (const EnvironmentError& error) {
     throw EnvironmentError(
-        fmt::format("steps {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
+        fmt::format("ops {} to {} of {} cannot be captured to be replayed: {}; --cuda-graph off "
                     "launches each",
                     segment.first + 1, segment.end, program_.ops.size(), error.what()));
   }
@@ -397,8 +398,8 @@ void Executor::upload(BufferId buffer, const void* host) {
 void Executor::upload(BufferId buffer, Bytes begin, const void* host, Bytes bytes) {
   SP_ASSERT(begin + bytes <= program_.buffer(buffer).bytes(), "{} bytes from {} of {}", bytes.value,
             begin.value, program_.buffer(buffer).bytes().value);
-  if (bytes.value == 0)
-    return;  // a rank's share of a small tensor may be nothing, and then neither address means anything
+  // a rank's share of a small tensor may be nothing, and then neither address means anything
+  if (bytes.value == 0) return;
   backend_.upload(compute_stream, address(buffer) + begin.value, host, bytes);
   backend_.synchronize(compute_stream);
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels, pointers, groups); then each
-// iteration is one walk over the steps, in program order, and is timed step by step; or, where the device can, runs of steps are captured and replayed.
+// Runs a program on a backend and a communicator. Everything is prepared once (memory, kernels,
+// pointers, groups); then each iteration is one walk over the steps, in program order, and is timed
+// step by step; or, where the device can, runs of steps are captured and replayed.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,8 +45,10 @@ struct TrainingSettings {
 
 class Executor {
  public:
-  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the kernels (equal ones once), and makes the groups,
-  /// which all ranks must therefore do together. All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory left.
+  /// Allocates the arena and the persistent memory (zeroed) as the buffer plan says, prepares the
+  /// kernels (equal ones once), and makes the groups, which all ranks must therefore do together.
+  /// All arguments but the settings must outlive the executor. Throws EnvironmentError: no memory
+  /// left.
   Executor(const Network& network, const Program& program, Backend& backend,
            Communicator& communicator, DataSource& data, const TrainingSettings& settings,
            FlightRecorder recorder = {});
@@ -55,13 +58,16 @@ class Executor {
   /// Called with the index of a step that has just finished.
   using AfterStep = std::function<void(std::size_t step)>;
 
-  /// One training iteration. Without concurrent streams each step is finished before the next begins; with them communication goes on beside the kernels, up
-  /// to a step that depends on it. `after_step` has each step finished first. Throws CommunicationError.
+  /// One training iteration. Without concurrent streams each step is finished before the next
+  /// begins; with them communication goes on beside the kernels, up to a step that depends on it.
+  /// `after_step` has each step finished first. Throws CommunicationError.
   void run(std::int64_t iteration, const AfterStep& after_step = {});
   /// Of the last iteration, one per step; none where steps are replayed.
   std::span<const Span> spans() const { return replays() ? std::span<const Span>() : spans_; }
-  /// Behind the first iteration, steps in which the host has no part are captured, once, and replayed (segments.hpp), with the same results; nothing changes if there
-  /// are none. Iterations that call after_step run as before. Requires backend.captures(). If the device refuses, the next iteration throws EnvironmentError.
+  /// Behind the first iteration, steps in which the host has no part are captured, once, and
+  /// replayed (segments.hpp), with the same results; nothing changes if there are none. Iterations
+  /// that call after_step run as before. Requires backend.captures(). If the device refuses, the
+  /// next iteration throws EnvironmentError.
   void replay_steps();
   ReplayCount replay_count() const;
   /// From now on each step is launched on its own again, and timed: forgets what was captured.
@@ -79,7 +85,8 @@ class Executor {
   /// The same into `values`, whose room is used again.
   void download_floats(BufferId buffer, std::vector<float>& values);
   void upload_floats(BufferId buffer, const std::vector<float>& values);
-  /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read before it is written shows.
+  /// Fills the arena with bytes 0xFF (not a number in every floating type): what is then read
+  /// before it is written shows.
   void poison();
 
   const TrainingSettings& settings() const { return settings_; }

@@ -12,8 +12,9 @@ struct Outputs {
   std::vector<float> values;
 };
 
-/// The network's outputs in the data source's first `batches` steps, on rank 0; nothing elsewhere. `program`: of lower_inference; the executor has its
-/// parameters and running statistics. Called by all ranks. Throws CommunicationError, and what the data source throws.
+/// The network's outputs in the data source's first `batches` steps, on rank 0; nothing elsewhere.
+/// `program`: of lower_inference; the executor has its parameters and running statistics. Called by
+/// all ranks. Throws CommunicationError, and what the data source throws.
 Outputs forward(const Network& network, const Program& program, Executor& executor,
                 Communicator& communicator, std::int64_t batches);
 

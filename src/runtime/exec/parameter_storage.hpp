@@ -1,6 +1,7 @@
 #pragma once
-// Where a rank's parameters lie, and what goes with them: its whole blocks, or with sharding its shares of those, which the ranks that hold the same blocks
-// have between them (model/partition/sharding.hpp).
+// Where a rank's parameters lie, and what goes with them: its whole blocks, or with sharding its
+// shares of those, which the ranks that hold the same blocks have between them
+// (model/partition/sharding.hpp).
 #include <vector>
 
 #include "runtime/exec/executor.hpp"

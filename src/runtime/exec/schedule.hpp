@@ -1,5 +1,6 @@
 #pragma once
-// The learning rate of each step: a schedule's factor on the rate that it starts from, which may follow the batch.
+// The learning rate of each step: a schedule's factor on the rate that it starts from, which may
+// follow the batch.
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -10,7 +11,8 @@ enum class ScheduleKind : int { Constant, Op, Cosine, Polynomial };
 inline constexpr std::array<std::string_view, 4> schedule_names{"constant", "step", "cosine",
                                                                 "polynomial"};
 
-/// During warm-up the factor rises linearly, (step + 1) / warmup_steps (Goyal et al., "Accurate, large minibatch SGD", 2017); behind it t counts from 0:
+/// During warm-up the factor rises linearly, (step + 1) / warmup_steps (Goyal et al., "Accurate,
+/// large minibatch SGD", 2017); behind it t counts from 0:
 ///   Constant    1
 ///   step      gamma^floor(t / step_size)
 ///   Cosine      (1 + cos(pi t / span)) / 2, with span = steps - warmup_steps; 0 from there on

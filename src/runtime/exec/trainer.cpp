@@ -14,8 +14,9 @@
 namespace stratplan {
 namespace {
 
-/// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest weights might be the most memory that a run ever takes.
-/// Of what is added the buffer holds the elements `held`. To be ended by flush().
+/// Fills a buffer from its first element to its last, a piece at a time: a copy of the largest
+/// weights might be the most memory that a run ever takes. Of what is added the buffer holds the
+/// elements `held`. To be ended by flush().
 class Writer {
  public:
   Writer(Executor& executor, BufferId buffer, Interval held)

@@ -1,5 +1,5 @@
-// HDF5 through its C interface: hyperslabs of contiguous data sets. The library is not safe for threads as Debian builds it, and ranks may be
-// threads, so all calls are made under one lock.
+// HDF5 through its C interface: hyperslabs of contiguous data sets. The library is not safe for
+// threads as Debian builds it, and ranks may be threads, so all calls are made under one lock.
 #include <fmt/format.h>
 #include <hdf5.h>
 
@@ -67,9 +67,9 @@ std::string reason() {
   return words;
 }
 
-/// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is read needs no lock, which many shared file systems cannot
-/// give: HDF5 would not open it there. The driver is the one whose handle is a descriptor, whatever
-/// the environment says.
+/// Sieving would read the gaps between short rows, which belong to other ranks. And a file that is
+/// read needs no lock, which many shared file systems cannot give: HDF5 would not open it there.
+/// The driver is the one whose handle is a descriptor, whatever the environment says.
 Handle access_for_reading() {
   Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_sec2(access);

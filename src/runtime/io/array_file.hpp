@@ -1,5 +1,6 @@
 #pragma once
-// Arrays in files, read by region: what data sets on disk are made of. HDF5 (runtime/hdf5, or runtime/stub) and NumPy's .npy (npy.cpp).
+// Arrays in files, read by region: what data sets on disk are made of. HDF5 (runtime/hdf5, or
+// runtime/stub) and NumPy's .npy (npy.cpp).
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -11,7 +12,8 @@
 
 namespace stratplan {
 
-/// Where the channels of a sample stand in an array: (sample, C, [D,] H, W) or (sample, [D,] H, W, C).
+/// Where the channels of a sample stand in an array: (sample, C, [D,] H, W) or (sample, [D,] H, W,
+/// C).
 enum class ChannelOrder : int { First, Last };
 
 /// What an array's elements are.
@@ -39,12 +41,15 @@ class ArrayFile {
   virtual void check_unchanged() const = 0;
 };
 
-/// Version 1, 2 or 3 of the format, little endian, C order, of type f4, f8, i1, i4, i8 or u1. Throws InputError.
+/// Version 1, 2 or 3 of the format, little endian, C order, of type f4, f8, i1, i4, i8 or u1.
+/// Throws InputError.
 std::unique_ptr<ArrayFile> open_npy(const std::string& path);
-/// The data set `name` of an HDF5 file. Throws InputError; EnvironmentError naming STRATPLAN_WITH_HDF5 if HDF5 was not built.
+/// The data set `name` of an HDF5 file. Throws InputError; EnvironmentError naming
+/// STRATPLAN_WITH_HDF5 if HDF5 was not built.
 std::unique_ptr<ArrayFile> open_hdf5(const std::string& path, const std::string& name);
 
-/// Extents and types of a data set to be written: `x` in F32 with channels first, `y` in F32 (targets) or I32 (labels).
+/// Extents and types of a data set to be written: `x` in F32 with channels first, `y` in F32
+/// (targets) or I32 (labels).
 struct DataSetShape {
   std::int64_t samples = 1;
   std::vector<std::int64_t> x;  ///< of one sample
@@ -52,7 +57,8 @@ struct DataSetShape {
   DataType y_type = DataType::F32;
 };
 
-/// Writes a data set sample by sample. What was written before finish() does not bear the final name, and goes with the writer.
+/// Writes a data set sample by sample. What was written before finish() does not bear the final
+/// name, and goes with the writer.
 class DataSetWriter {
  public:
   virtual ~DataSetWriter() = default;
@@ -61,7 +67,8 @@ class DataSetWriter {
   virtual void finish() = 0;
 };
 
-/// x.npy and y.npy in the folder `path`. Throws EnvironmentError, here and from the writer's functions.
+/// x.npy and y.npy in the folder `path`. Throws EnvironmentError, here and from the writer's
+/// functions.
 std::unique_ptr<DataSetWriter> create_npy(const std::string& path, const DataSetShape& shape);
 /// One array of F32, row-major, its first axis along `samples`. Throws EnvironmentError.
 void write_npy(const std::string& path, const std::vector<std::int64_t>& extents,

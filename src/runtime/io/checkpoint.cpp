@@ -48,7 +48,8 @@ std::string checksum(const std::vector<float>& values) {
   return fmt::format("{:016x}", hash.value());
 }
 
-/// Of the network as it is without micro-batches: they change how a step is computed, not what it comes to.
+/// Of the network as it is without micro-batches: they change how a step is computed, not what it
+/// comes to.
 std::string identity(Network network) {
   for (Layer& layer : network.layers) {
     layer.input[Axis::N] *= network.training.micro_batches;
@@ -58,7 +59,8 @@ std::string identity(Network network) {
   return network.fingerprint();
 }
 
-/// What this training and a checkpoint must have in common, in the order in which a difference is told.
+/// What this training and a checkpoint must have in common, in the order in which a difference is
+/// told.
 std::vector<std::pair<std::string, std::string>> conditions(const Network& network,
                                                             std::uint64_t seed) {
   return {{"format", format},

@@ -1,5 +1,6 @@
 #pragma once
-// Where samples, labels and targets come from. A rank asks for the region that it needs and gets no more.
+// Where samples, labels and targets come from. A rank asks for the region that it needs and gets no
+// more.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -12,8 +13,9 @@ namespace stratplan {
 class DataSource {
  public:
   virtual ~DataSource() = default;
-  /// The dense contents of `load.region` for a training step, channels last, in host memory: F32 samples and targets, I32 labels (one per sample
-  /// and position, without channels). Valid until the next call.
+  /// The dense contents of `load.region` for a training step, channels last, in host memory: F32
+  /// samples and targets, I32 labels (one per sample and position, without channels). Valid until
+  /// the next call.
   virtual std::span<const std::byte> load(const LoadOp& load, std::int64_t step) = 0;
   /// Whether the contents are the same in every step.
   virtual bool fixed() const { return false; }
@@ -21,8 +23,9 @@ class DataSource {
   virtual std::int64_t steps_per_epoch() const { return 1; }
 };
 
-/// One fixed random batch, the same in every step, so that training visibly lowers the loss. Samples are normal, targets uniform in [0, 1),
-/// labels uniform; each a function of seed and global element index alone, whatever the decomposition. Generated when first asked for.
+/// One fixed random batch, the same in every step, so that training visibly lowers the loss.
+/// Samples are normal, targets uniform in [0, 1), labels uniform; each a function of seed and
+/// global element index alone, whatever the decomposition. Generated when first asked for.
 class SyntheticData final : public DataSource {
  public:
   explicit SyntheticData(std::uint64_t seed) : seed_(seed) {}

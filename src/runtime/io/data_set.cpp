@@ -19,8 +19,8 @@ Axes axes_in(ChannelOrder order) {
                                       : Axes{Axis::N, Axis::D, Axis::H, Axis::W, Axis::C};
 }
 
-/// Which axis of a tensor of this shape each axis of the file is, the samples' extent being free; nothing if they do not fit. Extents of 1 may be missing on
-/// either side.
+/// Which axis of a tensor of this shape each axis of the file is, the samples' extent being free;
+/// nothing if they do not fit. Extents of 1 may be missing on either side.
 std::optional<std::vector<std::optional<Axis>>> match(const std::vector<std::int64_t>& extents,
                                                       const Shape& shape, ChannelOrder order) {
   std::vector<std::optional<Axis>> meaning{Axis::N};

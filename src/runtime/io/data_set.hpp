@@ -1,6 +1,6 @@
 #pragma once
-// A data set on disk: `x`, the samples, and `y`, their labels or targets; an HDF5 file, or a folder of x.npy and y.npy. Each load reads the
-// region that it asks for and nothing else.
+// A data set on disk: `x`, the samples, and `y`, their labels or targets; an HDF5 file, or a folder
+// of x.npy and y.npy. Each load reads the region that it asks for and nothing else.
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,15 +16,17 @@ struct DataSetRequest {
   std::optional<ChannelOrder> channel_order;  ///< nothing: as the file says, else channels first
   std::uint64_t seed = 1;                     ///< of the shuffling
   bool shuffled = true;
-  bool samples_alone =
-      false;  ///< there are no labels or targets, or nobody cares: zeros stand for them. The path may be one .npy file, too
+  /// there are no labels or targets, or nobody cares: zeros stand for them. The path may be one
+  /// .npy file, too
+  bool samples_alone = false;
 };
 
 class FileData final : public DataSource {
  public:
-  /// Opens the data set and holds it against what a program loads of it (Program's LoadSteps; those of any plan for the same network will do). Axes of
-  /// extent 1 may be left out of the arrays, except the samples'. Throws InputError: not a data set, other shapes or types than the network's, less than
-  /// one batch of samples; EnvironmentError for HDF5 if it was not built.
+  /// Opens the data set and holds it against what a program loads of it (Program's LoadSteps; those
+  /// of any plan for the same network will do). Axes of extent 1 may be left out of the arrays,
+  /// except the samples'. Throws InputError: not a data set, other shapes or types than the
+  /// network's, less than one batch of samples; EnvironmentError for HDF5 if it was not built.
   FileData(std::span<const LoadOp> loads, const DataSetRequest& request);
 
   /// Looks at the labels of the part-th of `parts` blocks of samples: ranks that take a part each

@@ -1,8 +1,6 @@
-// NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements. The format is numpy.lib.format's; only
-// headers of the form that NumPy itself writes are understood, which is what makes reading them safe.
-
-// GCC 12 mistakes std::regex for uninitialized memory when the address sanitizer is on.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+// NumPy's .npy: a magic string, a version, a header that is a Python dictionary, then the elements.
+// The format is numpy.lib.format's; only headers of the form that NumPy itself writes are
+// understood, which is what makes reading them safe.
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -11,10 +9,11 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <regex>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -95,37 +94,79 @@ struct Header {
   std::vector<std::int64_t> extents;
 };
 
-std::vector<std::int64_t> parse_extents(const std::string& path, const std::string& text) {
+/// Takes the parts of a header off its text, one after the other.
+class HeaderText {
+ public:
+  HeaderText(const std::string& path, std::string_view text) : path_(path), rest_(text) {}
+
+  void expect(std::string_view part) {
+    if (!rest_.starts_with(part)) fail();
+    rest_.remove_prefix(part.size());
+  }
+  std::string_view until(std::string_view end) {
+    const std::size_t length = rest_.find(end);
+    if (length == std::string_view::npos) fail();
+    const std::string_view part = rest_.substr(0, length);
+    rest_.remove_prefix(length + end.size());
+    return part;
+  }
+  /// NumPy pads headers with spaces, and ends them with a line feed.
+  void expect_padding() const {
+    if (rest_.find_first_not_of(' ') != rest_.size() - 1 || rest_.back() != '\n') fail();
+  }
+
+  [[noreturn]] void fail() const {
+    throw InputError(path_, "", "expected the header of an .npy file as NumPy writes it");
+  }
+
+ private:
+  const std::string& path_;
+  std::string_view rest_;
+};
+
+/// "4, 18, 32, 32" or "4,"; nothing of a single number.
+std::vector<std::int64_t> parse_extents(const std::string& path, std::string_view text) {
+  constexpr std::int64_t most = 1'000'000'000'000'000;
   std::vector<std::int64_t> extents;
-  static const std::regex number("[0-9]+");
-  for (std::sregex_iterator match(text.begin(), text.end(), number);
-       match != std::sregex_iterator(); ++match) {
-    if (match->length() > 15)
-      throw InputError(path, "", fmt::format("expected extents of an array, found ({})", text));
-    extents.push_back(std::stoll(match->str()));
+  const auto fail = [&] {
+    throw InputError(path, "", fmt::format("expected extents of an array, found ({})", text));
+  };
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    std::int64_t extent = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), extent);
+    if (error != std::errc() || extent < 0 || extent >= most) fail();
+    extents.push_back(extent);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    const bool last = rest.empty() || rest == ",";
+    if (!last && !rest.starts_with(", ")) fail();
+    rest.remove_prefix(last ? rest.size() : 2);
+    if (!last && rest.empty()) fail();
   }
   return extents;
 }
 
 /// "{'descr': '<f4', 'fortran_order': False, 'shape': (4, 18, 32, 32), }", padded with spaces.
 Header parse_header(const std::string& path, const std::string& text) {
-  static const std::regex form(
-      R"(\{'descr': '([^']{2,8})', 'fortran_order': (True|False), 'shape': \(((?:[0-9]+, )*[0-9]*,?)\), \} *\n)");
-  std::smatch parts;
-  if (!std::regex_match(text, parts, form))
-    throw InputError(path, "", "expected the header of an .npy file as NumPy writes it");
-  if (parts[2] == "True")
+  HeaderText rest(path, text);
+  rest.expect("{'descr': '");
+  const std::string type(rest.until("', 'fortran_order': "));
+  const std::string_view fortran = rest.until(", 'shape': (");
+  const std::string_view extents = rest.until("), }");
+  rest.expect_padding();
+  if (fortran != "True" && fortran != "False") rest.fail();
+  if (fortran == "True")
     throw InputError(
         path, "",
         "expected an array in C order, found Fortran order (numpy.ascontiguousarray helps)");
-  const auto element = element_of(parts[1]);
+  const auto element = element_of(type);
   if (!element)
     throw InputError(
         path, "",
         fmt::format(
             "expected elements of type <f4, <f8, |i1, <i2, <i4, <i8, |u1, <u2 or |b1, found {}",
-            parts[1].str()));
-  return {*element, parse_extents(path, parts[3])};
+            type));
+  return {*element, parse_extents(path, extents)};
 }
 
 class NpyFile final : public ArrayFile {
@@ -216,7 +257,8 @@ class NpyFile final : public ArrayFile {
     read_runs(box, 0, inner, 0, inside, into);
   }
 
-  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have led.
+  /// `place`: the row-major index, in units of the axis before, where the axes before `axis` have
+  /// led.
   template <class To>
   void read_runs(std::span<const Interval> box, std::size_t axis, std::size_t inner,
                  std::int64_t place, std::int64_t inside, To*& at) {

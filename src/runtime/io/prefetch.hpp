@@ -10,16 +10,18 @@
 
 namespace stratplan {
 
-/// The same contents as `source` gives, which only the thread of this object calls from now on. It starts with the first step's data at once, and with the
-/// next step's as soon as a step's first load has taken its own: what is then left of reading hides behind the step. What goes wrong while
-/// reading is thrown by the load that asks for it.
+/// The same contents as `source` gives, which only the thread of this object calls from now on. It
+/// starts with the first step's data at once, and with the next step's as soon as a step's first
+/// load has taken its own: what is then left of reading hides behind the step. What goes wrong
+/// while reading is thrown by the load that asks for it.
 class PrefetchedData final : public DataSource {
  public:
   /// `source` must outlive this; `loads` are all that will be asked for, as in Program.
   PrefetchedData(DataSource& source, std::vector<LoadOp> loads, std::int64_t first_step = 0);
   ~PrefetchedData() override;
 
-  /// Any step may be asked for; the one after the last is there soonest. A load that was not announced is a bug.
+  /// Any step may be asked for; the one after the last is there soonest. A load that was not
+  /// announced is a bug.
   std::span<const std::byte> load(const LoadOp& load, std::int64_t step) override;
   /// Waits for what is being read: nothing is read in the background until the next load.
   void wait();

@@ -1,9 +1,11 @@
 #include "runtime/io/safetensors.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
@@ -31,31 +33,53 @@ std::string header_of(const std::vector<NamedTensor>& tensors, const Metadata& m
   return text;
 }
 
-/// One entry of the header, with its values cut from `data`.
-NamedTensor read_tensor(const std::string& file, const std::string& name, const Json& entry,
-                        std::string_view data) {
-  NamedTensor tensor{name, {}, {}};
-  std::int64_t begin = 0, end = 0, elements = 1;
-  try {
-    if (entry.at("dtype") != "F32") throw InputError(file, "/" + name + "/dtype", "expected F32");
-    tensor.shape = entry.at("shape").get<std::vector<std::int64_t>>();
-    begin = entry.at("data_offsets").at(0).get<std::int64_t>();
-    end = entry.at("data_offsets").at(1).get<std::int64_t>();
-  } catch (const Json::exception&) {
-    throw InputError(file, "/" + name, R"(expected {"dtype", "shape", "data_offsets"})");
+/// The values behind the header, read tensor by tensor: the file is never in memory as a whole.
+class Values {
+ public:
+  Values(std::string file, std::ifstream& stream, std::int64_t begin, std::int64_t end)
+      : file_(std::move(file)), stream_(stream), begin_(begin), bytes_(end - begin) {}
+
+  /// The tensor of one entry of the header.
+  NamedTensor read(const std::string& name, const Json& entry) {
+    NamedTensor tensor{name, {}, {}};
+    std::int64_t begin = 0, end = 0, elements = 1;
+    try {
+      if (entry.at("dtype") != "F32")
+        throw InputError(file_, "/" + name + "/dtype", "expected F32");
+      tensor.shape = entry.at("shape").get<std::vector<std::int64_t>>();
+      begin = entry.at("data_offsets").at(0).get<std::int64_t>();
+      end = entry.at("data_offsets").at(1).get<std::int64_t>();
+    } catch (const Json::exception&) {
+      throw InputError(file_, "/" + name, R"(expected {"dtype", "shape", "data_offsets"})");
+    }
+    for (const std::int64_t extent : tensor.shape)
+      if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
+        throw InputError(file_, "/" + name + "/shape", "expected extents of a tensor");
+    if (begin < 0 || end < begin || end > bytes_ || elements > bytes_ ||
+        (end - begin) != elements * 4)
+      throw InputError(file_, "/" + name + "/data_offsets",
+                       "expected the place of as many values as the shape says, within the file");
+    tensor.values.resize(static_cast<std::size_t>(elements));
+    stream_.seekg(begin_ + begin);
+    if (!stream_.read(reinterpret_cast<char*>(tensor.values.data()), end - begin))
+      throw InputError(file_, "/" + name, "its values cannot be read");
+    read_ = std::max(read_, end);
+    return tensor;
   }
-  for (const std::int64_t extent : tensor.shape)
-    if (extent < 0 || __builtin_mul_overflow(elements, extent, &elements))
-      throw InputError(file, "/" + name + "/shape", "expected extents of a tensor");
-  if (begin < 0 || end < begin || end > std::ssize(data) || elements > std::ssize(data) ||
-      (end - begin) != elements * 4)
-    throw InputError(file, "/" + name + "/data_offsets",
-                     "expected the place of as many values as the shape says, within the file");
-  tensor.values.resize(static_cast<std::size_t>(elements));
-  if (elements > 0)
-    std::memcpy(tensor.values.data(), data.data() + begin, static_cast<std::size_t>(end - begin));
-  return tensor;
-}
+
+  /// The format wants no byte without a tensor; bytes at the end are somebody else's.
+  void check_end() const {
+    if (read_ != bytes_)
+      throw InputError(
+          file_, "",
+          fmt::format("expected {} bytes of values by its header, found {}", read_, bytes_));
+  }
+
+ private:
+  std::string file_;
+  std::ifstream& stream_;
+  std::int64_t begin_ = 0, bytes_ = 0, read_ = 0;
+};
 
 Metadata read_metadata(const std::string& file, const Json& entry) {
   try {
@@ -86,24 +110,28 @@ std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path) {
 
 SafetensorsFile read_safetensors_file(const std::filesystem::path& path) {
   const std::string file = path.string();
-  std::ifstream stream(path, std::ios::binary);
+  std::ifstream stream(path, std::ios::binary | std::ios::ate);
   if (!stream) throw InputError(file, "", "can not be opened");
-  const std::string contents{std::istreambuf_iterator<char>(stream), {}};
+  const std::int64_t size = stream.tellg();
+  stream.seekg(0);
   std::uint64_t length = 0;
-  if (contents.size() >= length_bytes) std::memcpy(&length, contents.data(), length_bytes);
-  if (contents.size() < length_bytes || length > contents.size() - length_bytes)
+  stream.read(reinterpret_cast<char*>(&length), length_bytes);
+  if (!stream || length > static_cast<std::uint64_t>(size) - length_bytes)
     throw InputError(file, "", "truncated: no safetensors header");
-  const std::string_view all = contents;
-  const Json header = Json::parse(all.substr(length_bytes, length), nullptr, false);
+  std::string text(length, '\0');
+  stream.read(text.data(), std::ssize(text));
+  const Json header = stream ? Json::parse(text, nullptr, false) : Json();
   if (!header.is_object())
     throw InputError(file, "", "expected a safetensors header: a JSON object");
   SafetensorsFile read;
+  Values values(file, stream, static_cast<std::int64_t>(length_bytes + length), size);
   for (const auto& [name, entry] : header.items()) {
     if (name != "__metadata__")
-      read.tensors.push_back(read_tensor(file, name, entry, all.substr(length_bytes + length)));
+      read.tensors.push_back(values.read(name, entry));
     else
       read.metadata = read_metadata(file, entry);
   }
+  values.check_end();
   return read;
 }
 

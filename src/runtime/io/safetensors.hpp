@@ -1,6 +1,7 @@
 #pragma once
-// The safetensors file format: an 8-byte little-endian header length, a JSON header {name: {"dtype", "shape", "data_offsets"}}, then the
-// values, little-endian and row-major. Only F32 is written and read here.
+// The safetensors file format: an 8-byte little-endian header length, a JSON header {name:
+// {"dtype", "shape", "data_offsets"}}, then the values, little-endian and row-major. Only F32 is
+// written and read here.
 #include <filesystem>
 #include <map>
 #include <string>
@@ -17,7 +18,8 @@ using Metadata = std::map<std::string, std::string>;
 void write_safetensors(const std::filesystem::path& path, const std::vector<NamedTensor>& tensors,
                        const Metadata& metadata = {});
 
-/// In the order of the header. Throws InputError: missing, truncated, malformed, or another type than F32.
+/// In the order of the header. Throws InputError: missing, truncated, malformed, or another type
+/// than F32.
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path);
 
 struct SafetensorsFile {

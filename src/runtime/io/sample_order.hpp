@@ -1,6 +1,6 @@
 #pragma once
-// Which samples of a data set make up which step's batch: a function of seed, epoch and the numbers of samples alone, the same whatever the
-// plan and on however many ranks.
+// Which samples of a data set make up which step's batch: a function of seed, epoch and the numbers
+// of samples alone, the same whatever the plan and on however many ranks.
 #include <cstdint>
 #include <vector>
 
@@ -16,7 +16,8 @@ class SampleOrder {
   };
   explicit SampleOrder(const Settings& settings) : settings_(settings) {}
 
-  /// The n-th sample of the step's batch. Each epoch is a permutation of its own (Fisher and Yates, with Philox) and ends with its last whole batch.
+  /// The n-th sample of the step's batch. Each epoch is a permutation of its own (Fisher and Yates,
+  /// with Philox) and ends with its last whole batch.
   std::int64_t sample(std::int64_t step, std::int64_t n);
   std::int64_t steps_per_epoch() const { return settings_.samples / settings_.batch; }
   /// Samples that each epoch leaves out, other ones each time where shuffled.

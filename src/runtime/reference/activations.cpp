@@ -83,7 +83,8 @@ void local_response_forward(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
+/// With s the scale of a channel: dx[c] = dy[c] s[c]^-beta - 2 alpha beta / size * x[c] * sum of
+/// dy[j] x[j] s[j]^(-beta - 1) over the channels around c.
 void local_response_backward(const Kernel& kernel, const KernelCall& call) {
   const LocalResponse& response = kernel.as<LocalResponse>();
   const double factor = 2 * response.alpha * response.beta / static_cast<double>(response.size);

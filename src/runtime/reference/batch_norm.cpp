@@ -1,8 +1,11 @@
-// Normalization over sets of samples, and of groups of channels where these share their statistics. With m terms, mean u and biased variance v of a set's
-// group, r = 1 / sqrt(v + epsilon) and h = (x - u) * r:
+// Normalization over sets of samples, and of groups of channels where these share their statistics.
+// With m terms, mean u and biased variance v of a set's group, r = 1 / sqrt(v + epsilon) and
+// h = (x - u) * r:
 //   y = scale * h + shift
-//   y = activation(scale * h + shift + addend)                                         if it is fused with these; below, dy is then behind the activation
-//   dx = r * (scale * dy - sum(scale * dy) / m - h * sum(scale * dy * h) / m)          the gradient through u and v included
+//   y = activation(scale * h + shift + addend)
+//       if fused with these; below, dy is then the gradient behind the activation
+//   dx = r * (scale * dy - sum(scale * dy) / m - h * sum(scale * dy * h) / m)
+//       the gradient through u and v included
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +24,8 @@ struct Moments {
     return (sets.set_of(i[0]) * 2 + which) * kernel.x[Axis::C] + i[1];
   }
   double terms(const Index& i) const { return sets.terms(sets.set_of(i[0])); }
-  /// Mean of values whose sums per channel are given, each channel's with a factor, over the set and group of i.
+  /// Mean of values whose sums per channel are given, each channel's with a factor, over the set
+  /// and group of i.
   double mean_of(const double* values, const Index& i, int which,
                  const float* factors = nullptr) const {
     const std::int64_t group = sets.group_channels, first = i[1] / group * group;

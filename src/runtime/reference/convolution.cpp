@@ -1,4 +1,5 @@
-// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], where c runs over the channels of f's group, and its two gradients.
+// y[n,f,o] = bias[f] + sum over c, k of x[n,c,in(o,k)] * w[f,c,k], where c runs over the channels
+// of f's group, and its two gradients.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

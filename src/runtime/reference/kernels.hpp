@@ -1,5 +1,6 @@
 #pragma once
-// The reference kernels: loops over the definition, sums in double. Every other backend is compared with them.
+// The reference kernels: loops over the definition, sums in double. Every other backend is compared
+// with them.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -28,8 +29,9 @@ void for_each_index(const Shape& shape, Visit visit) {
           for (i[1] = 0; i[1] < shape[Axis::C]; ++i[1]) visit(i);
 }
 
-/// Calls visit(tap, input) for every element of the window at spatial output position `output` that is not padding: `tap` is its row-major place in
-/// the window, `input` the index there with the n and c of `output`.
+/// Calls visit(tap, input) for every element of the window at spatial output position `output` that
+/// is not padding: `tap` is its row-major place in the window, `input` the index there with the n
+/// and c of `output`.
 template <class Visit>
 void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
   const Windows& windows = kernel.windows();
@@ -50,7 +52,8 @@ void for_each_tap(const Kernel& kernel, const Index& output, Visit visit) {
       }
 }
 
-/// One sum for each element that a kernel writes first, zero as yet, in the scratch memory that the backend asks for.
+/// One sum for each element that a kernel writes first, zero as yet, in the scratch memory that the
+/// backend asks for.
 inline std::span<double> sums_of(const KernelCall& call, std::int64_t count) {
   const std::span sums(static_cast<double*>(call.workspace), static_cast<std::size_t>(count));
   std::ranges::fill(sums, 0.0);

@@ -61,7 +61,8 @@ void dice_sums(const Kernel& kernel, const KernelCall& call) {
   }
 }
 
-/// 1 - mean over the classes of a / b, with a = 2 * (sum at the label) + epsilon and b = (sum of x) + (positions with the label) + epsilon.
+/// 1 - mean over the classes of a / b, with a = 2 * (sum at the label) + epsilon and b = (sum of x)
+/// + (positions with the label) + epsilon.
 void dice_loss(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t classes = kernel.x[Axis::C];
   const double *at_label = call.read<double>(1), *all = at_label + classes, *labels = all + classes;

@@ -1,4 +1,5 @@
-// Padding never wins a maximum; of equal elements the first in the window does. A window of nothing but padding gives 0.
+// Padding never wins a maximum; of equal elements the first in the window does. A window of nothing
+// but padding gives 0.
 #include "runtime/reference/kernels.hpp"
 
 namespace stratplan::reference {

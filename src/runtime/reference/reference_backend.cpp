@@ -80,7 +80,8 @@ Bytes workspace_of(const Kernel& kernel) {
   }
 }
 
-/// A kernel on narrow operands is the same kernel on floats: what it reads becomes floats, and what it writes is rounded.
+/// A kernel on narrow operands is the same kernel on floats: what it reads becomes floats, and what
+/// it writes is rounded.
 class NarrowKernel : public HostKernel {
  public:
   explicit NarrowKernel(const Kernel& kernel)

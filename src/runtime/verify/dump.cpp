@@ -11,7 +11,8 @@ namespace {
 constexpr int collector = 0;
 constexpr std::size_t region_numbers = 2 * axis_count;
 
-/// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far below 2^53.
+/// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far
+/// below 2^53.
 std::vector<std::vector<Region>> all_regions(const std::vector<Region>& own,
                                              Communicator& communicator) {
   std::vector<double> mine;

@@ -10,7 +10,8 @@ namespace {
 
 using What = ParameterSlice::What;
 
-/// Of the parameters whose gradients the kernel sums up, the place of the gradient of the layer's output among what it reads.
+/// Of the parameters whose gradients the kernel sums up, the place of the gradient of the layer's
+/// output among what it reads.
 struct Sum {
   std::vector<What> of;
   std::size_t terms = 0;

@@ -1,7 +1,9 @@
 #pragma once
-// Gradients that are zero in exact arithmetic: of a bias or shift that a normalization behind it takes away again with the mean, and of a scale that one takes
-// away with the deviation (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). What is computed of them is the rounding of a
-// sum over positions, which has nothing to be relative to but the terms of that sum.
+// Gradients that are zero in exact arithmetic: of a bias or shift that a normalization behind it
+// takes away again with the mean, and of a scale that one takes away with the deviation
+// (normalization, ReLU, depthwise convolution, normalization: the blocks of MobileNet). What is
+// computed of them is the rounding of a sum over positions, which has nothing to be relative to but
+// the terms of that sum.
 #include <map>
 #include <set>
 #include <string>
@@ -12,17 +14,20 @@
 
 namespace stratplan {
 
-/// Whether adding a number to each channel of what the layer makes changes nothing behind it: all its readers normalize each channel by its own mean, or pass the
-/// number on (maxima, mean over positions, enlargement, sum, concatenation) to readers that do.
+/// Whether adding a number to each channel of what the layer makes changes nothing behind it: all
+/// its readers normalize each channel by its own mean, or pass the number on (maxima, mean over
+/// positions, enlargement, sum, concatenation) to readers that do.
 bool shifts_vanish(const Network& network, LayerIndex layer);
 
-/// Whether multiplying each channel of what the layer makes by a positive number changes nothing behind it, while shifts and biases are zero, as they are
-/// in the first step: all its readers divide each channel by its own deviation, or pass the number on (ReLUs, pooling, depthwise convolution, ...) to
-/// readers that do.
+/// Whether multiplying each channel of what the layer makes by a positive number changes nothing
+/// behind it, while shifts and biases are zero, as they are in the first step: all its readers
+/// divide each channel by its own deviation, or pass the number on (ReLUs, pooling, depthwise
+/// convolution, ...) to readers that do.
 bool scales_vanish(const Network& network, LayerIndex layer);
 
-/// The sizes of such gradients' terms, an Euclidean norm over channels. With t the gradient of the layer's output: of a bias or shift the sum of |t| over
-/// samples and positions; of a scale a bound of the sum of |t * normalized x|, whose second factors have a mean square of one.
+/// The sizes of such gradients' terms, an Euclidean norm over channels. With t the gradient of the
+/// layer's output: of a bias or shift the sum of |t| over samples and positions; of a scale a bound
+/// of the sum of |t * normalized x|, whose second factors have a mean square of one.
 class VanishingGradients {
  public:
   /// All must outlive this. `program`: of an undivided run.

@@ -23,7 +23,8 @@ double norm_of_difference(const std::vector<float>& a, const std::vector<float>&
 
 // ---------------------------------------------------------------- decisions
 
-/// A buffer that holds how a layer decided: outputs of a ReLU, whose signs its gradient asks for; places of maxima.
+/// A buffer that holds how a layer decided: outputs of a ReLU, whose signs its gradient asks for;
+/// places of maxima.
 struct Decision {
   std::size_t op = 0;
   BufferId buffer = -1;
@@ -61,7 +62,8 @@ BufferId whole_of(const Program& program, BufferId id) {
   return id;
 }
 
-/// In program order, which is the same on all ranks. What is made in slabs is decided with the last of them.
+/// In program order, which is the same on all ranks. What is made in slabs is decided with the last
+/// of them.
 std::vector<Decision> decisions_of(const Program& program, const Network& network) {
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < program.ops.size(); ++i) {
@@ -155,7 +157,8 @@ struct Undivided {
   std::map<std::string, double> scales;  ///< of gradients that vanish
 };
 
-/// Runs the first step on one rank; `each` is called with the index and all else of each decision as it falls.
+/// Runs the first step on one rank; `each` is called with the index and all else of each decision
+/// as it falls.
 template <class Each>
 Undivided run_undivided(const Network& network, const Execution& execution, Backend& backend,
                         const TrainingSettings& settings, DataSource& data, Each each) {

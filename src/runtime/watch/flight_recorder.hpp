@@ -1,7 +1,8 @@
 #pragma once
 // A rank's last operations, written where they outlive it: a ring of fixed size in memory that the
 // job's supervisor has mapped as well (runtime/watch/job_watch.hpp),
-// so that it can be read however the rank ended, and while it hangs. One writer; an operation takes a few stores: no lock, no clock, no allocation.
+// so that it can be read however the rank ended, and while it hangs. One writer; an operation takes
+// a few stores: no lock, no clock, no allocation.
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -13,7 +14,8 @@
 
 namespace stratplan {
 
-/// What a rank is at: a step of its program, or something between two iterations. Ordered as they happen.
+/// What a rank is at: a step of its program, or something between two iterations. Ordered as they
+/// happen.
 struct Operation {
   static constexpr std::int64_t joining = -1,  ///< before the first iteration: MPI_Init
       between_steps = std::numeric_limits<std::int32_t>::max(), checkpoint = between_steps + 1,

@@ -1,9 +1,9 @@
 #pragma once
-// What a job's supervisor sees of its ranks, through their flight records (runtime/watch/flight_recorder.hpp): whether all stand still, and in words who is to blame.
-// It works the same however the ranks were started, for those on this machine; of ranks elsewhere
-// there are no records, and nothing is said of them. A rank that has
-// not begun has no record yet: until then its process is looked for among those that descend from
-// this one.
+// What a job's supervisor sees of its ranks, through their flight records
+// (runtime/watch/flight_recorder.hpp): whether all stand still, and in words who is to blame. It
+// works the same however the ranks were started, for those on this machine; of ranks elsewhere
+// there are no records, and nothing is said of them. A rank that has not begun has no record yet:
+// until then its process is looked for among those that descend from this one.
 #include <chrono>
 #include <functional>
 #include <map>
@@ -29,18 +29,19 @@ class JobWatch {
   /// there.
   static constexpr Seconds least_to_join{10};
 
-  /// Makes the records and names them in the environment, for ranks that are started from now on. `patience`: how long a job may stand still; 0: for ever.
-  /// `clock`: tests have their own.
+  /// Makes the records and names them in the environment, for ranks that are started from now on.
+  /// `patience`: how long a job may stand still; 0: for ever. `clock`: tests have their own.
   JobWatch(int ranks, Seconds patience, OpText op_text, Seconds to_join = least_to_join,
            Clock clock = &std::chrono::steady_clock::now);
   ~JobWatch();
   JobWatch(const JobWatch&) = delete;
   JobWatch& operator=(const JobWatch&) = delete;
 
-  /// Whether the job has stood still for too long; to be asked all the time, and cheap. A job moves if any rank begins another operation, or one that is not
-  /// waiting for others, or has not begun, uses its processor. Time in which this process was
-  /// stopped too does not count. As long as some ranks are not to be seen here
-  /// (they may be on other machines) only a process that is stopped makes the job hang.
+  /// Whether the job has stood still for too long; to be asked all the time, and cheap. A job moves
+  /// if any rank begins another operation, or one that is not waiting for others, or has not begun,
+  /// uses its processor. Time in which this process was stopped too does not count. As long as some
+  /// ranks are not to be seen here (they may be on other machines) only a process that is stopped
+  /// makes the job hang.
   bool hangs();
   /// Whom the others wait for, and its last operations; where hangs() has come true.
   const std::string& hang_text() const { return hang_text_; }

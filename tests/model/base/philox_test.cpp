@@ -42,7 +42,8 @@ TEST(Philox, UniformIsAWordOfItsBlock) {
   EXPECT_LT(RandomStream::unit(~0U), 1.0F);
 }
 
-// Standard errors over 100 000 draws: 0.0009 for the uniform mean, 0.0032 for the normal mean, 0.0045 for its variance; five of them are allowed.
+// Standard errors over 100 000 draws: 0.0009 for the uniform mean, 0.0032 for the normal mean,
+// 0.0045 for its variance; five of them are allowed.
 TEST(Philox, Moments) {
   const RandomStream stream(1, "moments");
   const int draws = 100000;

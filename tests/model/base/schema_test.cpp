@@ -13,7 +13,8 @@ const Json network = Json::parse(R"({
   "schema_version": 1, "name": "n", "batch": 2,
   "layers": [
     {"name": "data", "kind": "input", "channels": 1, "size": [4, 4]},
-    {"name": "conv", "kind": "convolution", "filters": 2, "kernel": 3, "stride": [1, 2], "padding": [[0, 1], 1]},
+    {"name": "conv", "kind": "convolution", "filters": 2, "kernel": 3, "stride": [1, 2],
+        "padding": [[0, 1], 1]},
     {"name": "loss", "kind": "mean_squared_error"}
   ]})");
 
@@ -82,7 +83,8 @@ TEST(ValidateJson, OffersTheNearestChoice) {
 
 TEST(ValidateJson, EscapesKeysInPointers) {
   const Json plan = Json::parse(
-      R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1, "layers": {"a/b~c": {"grid": 3}}})");
+      R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1,
+          "layers": {"a/b~c": {"grid": 3}}})");
   EXPECT_EQ(message_of([&] { validate_json(plan, "plan", "p.json"); }),
             "p.json: at /layers/a~1b~0c/grid: expected a non-empty string, found 3");
 }
@@ -94,14 +96,18 @@ TEST(ValidateJson, KnowsEveryKindOfFile) {
   };
   const Row table[] = {
       {"network",
-       R"({"schema_version": 1, "name": "n", "batch": 1, "layers": [{"name": "a", "kind": "relu"}]})"},
+       R"({"schema_version": 1, "name": "n", "batch": 1, "layers": [{"name": "a",
+           "kind": "relu"}]})"},
       {"machine",
-       R"({"schema_version": 1, "name": "m", "levels": [{"name": "core", "ranks": 2, "latency_seconds": 0, "bandwidth_bytes_per_s": 1e9}],
-                      "device": {"flops_per_s": 1e9, "bytes_per_s": 1e9, "launch_seconds": 0, "memory_bytes": 1000}})"},
+       R"({"schema_version": 1, "name": "m", "levels": [{"name": "core", "ranks": 2,
+           "latency_seconds": 0, "bandwidth_bytes_per_s": 1e9}],
+                      "device": {"flops_per_s": 1e9, "bytes_per_s": 1e9, "launch_seconds": 0,
+                          "memory_bytes": 1000}})"},
       {"plan", R"({"schema_version": 1, "network": {"source": "n"}, "batch": 1, "ranks": 1})"},
       {"timings",
        R"({"schema_version": 1, "plan": {"name": "p", "network": "n", "batch": 1, "ranks": 1},
-                      "step_seconds": {"median": 1, "p10": 1, "p90": 1, "samples": [1]}, "losses": [0.5, null], "ranks": []})"},
+                      "step_seconds": {"median": 1, "p10": 1, "p90": 1, "samples": [1]},
+                          "losses": [0.5, null], "ranks": []})"},
   };
   for (const Row& row : table) {
     Json document = Json::parse(row.least);

@@ -1,4 +1,5 @@
-// What recomputation and sharding make of a block in closed form: the ops that lower() makes of it on rank 0.
+// What recomputation and sharding make of a block in closed form: the ops that lower() makes of it
+// on rank 0.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

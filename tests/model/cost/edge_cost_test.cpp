@@ -27,8 +27,9 @@ double lowered(const Network& network, LayerIndex producer, const Decomposition&
   return longest;
 }
 
-/// Between two convolutions of 16 channels: the price is the lowered edge's but for copies of what stays on a rank, and for ranks that send more than they
-/// receive. What it says too much or too little is printed by --gtest_output; here it must be within a third and the same order.
+/// Between two convolutions of 16 channels: the price is the lowered edge's but for copies of what
+/// stays on a rank, and for ranks that send more than they receive. What it says too much or too
+/// little is printed by --gtest_output; here it must be within a third and the same order.
 TEST(EdgeCost, IsNearTheLoweredEdge) {
   test::NetworkBuilder net(16);
   const LayerIndex first =
@@ -67,7 +68,8 @@ TEST(EdgeCost, IsNearTheLoweredEdge) {
                                  << " to " << most;
 }
 
-/// What edges meet: windows that overlap and that skip, uneven blocks, joined channels, enlargement.
+/// What edges meet: windows that overlap and that skip, uneven blocks, joined channels,
+/// enlargement.
 Network every_edge(std::int64_t batch, std::int64_t extent) {
   test::NetworkBuilder net(batch);
   const std::array<Window, 3> strided{Window{},

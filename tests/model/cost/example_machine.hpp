@@ -6,7 +6,8 @@
 
 namespace stratplan {
 
-/// Two nodes of four cores: 1 Gflop/s, 1 GB/s, no launch time; 1 us and 1 GB/s within a node, 10 us and 0.1 GB/s across.
+/// Two nodes of four cores: 1 Gflop/s, 1 GB/s, no launch time; 1 us and 1 GB/s within a node, 10 us
+/// and 0.1 GB/s across.
 inline MachineProfile round_machine() {
   MachineProfile machine;
   machine.name = "round";
@@ -21,7 +22,8 @@ inline Measurement measured(double seconds, double deviation = 0) {
   return {{seconds}, {seconds - spread}, {seconds + spread}, 9, "test", ""};
 }
 
-/// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements` bytes.
+/// A kernel that the machine takes `elements` nanoseconds for, in estimate: it writes `elements`
+/// bytes.
 inline Kernel fill_of(std::int64_t elements) {
   Kernel kernel{.kind = KernelKind::Fill};
   kernel.type = DataType::F32;

@@ -101,7 +101,8 @@ TEST(KernelEstimate, TensorCoresTakeChannelsByEights) {
   EXPECT_GT(seconds(9), seconds(8));
 }
 
-/// Arithmetic that costs nothing, 1 Gbyte/s, a microsecond for each launch. One unit, so that no sums are added up through memory.
+/// Arithmetic that costs nothing, 1 Gbyte/s, a microsecond for each launch. One unit, so that no
+/// sums are added up through memory.
 DeviceRates memory_alone(Math math) {
   DeviceRates device{1e30, 1e9 / frozen_model.bandwidth_share, {1e-6}, {1 << 30}};
   device.units = 1;
@@ -110,7 +111,8 @@ DeviceRates memory_alone(Math math) {
   return device;
 }
 
-/// That plans for tensor cores have room for these copies, and no more, is held by convolution_graph_test.
+/// That plans for tensor cores have room for these copies, and no more, is held by
+/// convolution_graph_test.
 TEST(KernelEstimate, TensorsWhoseChannelsFillNoTensorCoresAreCopied) {
   struct Row {
     const char* what;

@@ -13,7 +13,8 @@ namespace {
 
 constexpr Window window3{.kernel = 3, .pad_before = 1, .pad_after = 1};
 
-/// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + itself -> relu -> pool -> fc -> loss: two equal 8-to-8 convolutions.
+/// input -> conv+bn+relu -> (conv+bn+relu -> conv+bn) + itself -> relu -> pool -> fc -> loss: two
+/// equal 8-to-8 convolutions.
 Network residual_network() {
   test::NetworkBuilder net(4, 2);
   const LayerIndex stem =
@@ -80,7 +81,8 @@ TEST(LayerCosts, CommunicationIsItemizedAndAbsentOnOneRank) {
   EXPECT_EQ(costs.block(stem, on("N1")).communication.value, 0);
   EXPECT_GT(costs.block(stem, on("N2")).communication.value, 0) << "gradients";
   EXPECT_GT(costs.block(stem, on("N1")).forward.value, costs.block(stem, on("N2")).forward.value);
-  // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each in multiples of 16 elements; value, gradient, velocity.
+  // 8 x 3 x 3 x 3 weights, 8 scales and 8 shifts, each in multiples of 16 elements; value,
+  // gradient, velocity.
   EXPECT_EQ(costs.block(stem, on("N1")).persistent.value, 3 * 4 * (224 + 16 + 16));
   EXPECT_EQ(costs.block(stem, on("C3")).tier, Tier::Estimated);
 }
@@ -103,7 +105,8 @@ TEST(LayerCosts, EqualBlocksArePricedOnce) {
   EXPECT_NE(&costs.block(blocks[2], on("W2")), second);
 }
 
-/// A block that makes its convolution again: that much less is saved, that kernel more is done, and nothing else changes.
+/// A block that makes its convolution again: that much less is saved, that kernel more is done, and
+/// nothing else changes.
 TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
@@ -140,7 +143,8 @@ TEST(LayerCosts, RecomputationCostsAForwardKernelAndSavesItsOutput) {
   }
 }
 
-/// Values, gradients, velocities of the stem: 224 weights, 16 scales, 16 shifts, each fusion's in four shares that are multiples of 16.
+/// Values, gradients, velocities of the stem: 224 weights, 16 scales, 16 shifts, each fusion's in
+/// four shares that are multiples of 16.
 TEST(LayerCosts, ShardingKeepsShares) {
   const Network network = residual_network();
   const MachineProfile machine = round_machine();
@@ -184,7 +188,8 @@ TEST_F(PlanTableTest, NodesAreBlocksAndEdgesTheirConnections) {
   EXPECT_EQ(table.node_name(0), network.layer(blocks[0].root()).name);
   std::vector<std::pair<int, int>> edges;
   for (const auto& [from, to] : table.edges()) edges.emplace_back(from, to);
-  // stem, inner, outer with the addition, pooling, fc, loss; the stem is read by inner and by the addition
+  // stem, inner, outer with the addition, pooling, fc, loss; the stem is read by inner and by the
+  // addition
   EXPECT_EQ(edges,
             (std::vector<std::pair<int, int>>{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {4, 5}}));
 }

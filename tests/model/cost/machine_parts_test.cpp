@@ -17,7 +17,8 @@ using testing::HasSubstr;
 Json cluster_of_ten_lines() {
   return Json::parse(R"({
     "schema_version": 1, "name": "mine", "assumed": true, "device": "a100-40",
-    "levels": [{"name": "node", "ranks": 64, "link": "hdr200", "shared_links": 4}, {"name": "gpu", "ranks": 4, "link": "nvlink3", "links": 4}]})");
+    "levels": [{"name": "node", "ranks": 64, "link": "hdr200", "shared_links": 4},
+        {"name": "gpu", "ranks": 4, "link": "nvlink3", "links": 4}]})");
 }
 
 TEST(MachineParts, TenLinesAreAMachine) {

@@ -21,7 +21,7 @@ TEST(PeakMemory, ItemizesTheFullestOp) {
   program.buffers = {flat(TensorClass::Parameter, 640, true), flat(TensorClass::Activation, 128),
                      flat(TensorClass::Activation, 256), flat(TensorClass::Message, 64),
                      flat(TensorClass::ActivationGradient, 192)};
-  //                 op   0: a -> b      1: b -> message     2: message -> gradient     3: gradient, weights
+  //   op  0: a -> b  1: b -> message  2: message -> gradient  3: gradient, weights
   program.ops.resize(4);
   program.ops[0].reads = {1};
   program.ops[0].writes = {2};

@@ -101,9 +101,9 @@ TEST(ReadNetwork, InfersShapes) {
   }
 }
 
-TEST(
-    ReadNetwork,
-    InfersTransposedConvolutions) {  // output extents and parameters as PyTorch's ConvTranspose2d gives them
+TEST(ReadNetwork,
+     // output extents and parameters as PyTorch's ConvTranspose2d gives them
+     InfersTransposedConvolutions) {
   struct Row {
     const char* attributes;
     Shape output;
@@ -152,7 +152,8 @@ TEST(
 TEST(ReadNetwork, ReadsThreeDimensions) {
   const Network network =
       read(R"({"name": "data", "kind": "input", "channels": 4, "size": [8, 9, 10]},
-    {"name": "conv", "kind": "convolution", "filters": 2, "kernel": [1, 2, 3], "padding": [0, [1, 0], 1]},
+    {"name": "conv", "kind": "convolution", "filters": 2, "kernel": [1, 2, 3],
+        "padding": [0, [1, 0], 1]},
     {"name": "pool", "kind": "average_pool", "kernel": 2})" +
            loss);
   EXPECT_EQ(network.layer(1).weights(), (Shape{{2, 4, 1, 2, 3}}));
@@ -164,7 +165,8 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
   const Network network = read(
       data +
       R"({"name": "elu", "kind": "elu", "alpha": 0.5}, {"name": "clip", "kind": "clip", "max": 6},
-    {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5, "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
+    {"name": "lrn", "kind": "local_response_norm", "local_size": 7, "alpha": 0.1, "beta": 0.5,
+        "k": 2}, {"name": "in", "kind": "instance_norm", "epsilon": 0.1},
     {"name": "gn", "kind": "group_norm", "groups": 3})" +
       R"(,{"name": "loss", "kind": "dice_loss", "epsilon": 0.5})");
   EXPECT_EQ(network.layer(1).as<Activation>(), (Activation{PointwiseFunction::Elu, {0.5, 0}}));
@@ -179,9 +181,12 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
 TEST(ReadNetwork, KeepsAttributes) {
   const Network network = read(
       data +
-      R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act", "kind": "leaky_relu", "slope": 0.5},
-    {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool", "kind": "average_pool", "kernel": 2, "count_padding": false},
-    {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2, "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
+      R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act",
+          "kind": "leaky_relu", "slope": 0.5},
+    {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool",
+        "kind": "average_pool", "kernel": 2, "count_padding": false},
+    {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2,
+        "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
       loss);
   EXPECT_EQ(network.layer(1).as<NormalizationLayer>().epsilon, 0.25);
   EXPECT_EQ(network.layer(2).as<Activation>(),
@@ -197,8 +202,10 @@ TEST(ReadNetwork, KeepsAttributes) {
 
 TEST(ReadNetwork, OrdersLayersAndKeepsTheFilesOrderWhereItCan) {
   const Network network = read(R"({"name": "loss", "kind": "mean_squared_error", "input": "sum"},
-    {"name": "sum", "kind": "add", "inputs": ["b", "a", "b"]}, {"name": "b", "kind": "relu", "input": "data"},
-    {"name": "data", "kind": "input", "channels": 3, "size": [4, 4]}, {"name": "a", "kind": "sigmoid", "input": "data"})");
+    {"name": "sum", "kind": "add", "inputs": ["b", "a", "b"]}, {"name": "b", "kind": "relu",
+        "input": "data"},
+    {"name": "data", "kind": "input", "channels": 3, "size": [4, 4]}, {"name": "a",
+        "kind": "sigmoid", "input": "data"})");
   std::string order;
   for (const Layer& layer : network.layers) {
     order += layer.name + " ";
@@ -413,20 +420,23 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
   const Wrong table[] = {
       {document(
            data +
-           R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b", "kind": "relu"}, {"name": "c", "kind": "relu"})" +
+           R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b",
+               "kind": "relu"}, {"name": "c", "kind": "relu"})" +
            loss),
        "at /layers/1: expected no cycle, found a -> b -> c -> a"},
       {document(data + R"({"name": "a", "kind": "relu", "input": "a"})" + loss),
        "at /layers/1: expected no cycle, found a -> a"},
       {document(
            data +
-           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add", "inputs": ["data", "a"]})" +
+           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add",
+               "inputs": ["data", "a"]})" +
            loss),
        "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x "
        "1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
       {document(
            data +
-           R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11, "padding": [0, 5]})" +
+           R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11,
+               "padding": [0, 5]})" +
            loss),
        "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
       {document(data +
@@ -436,18 +446,21 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "2"},
       {document(
            data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 2, "output_padding": [1, 2]})" +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
+               "stride": 2, "output_padding": [1, 2]})" +
            loss),
        "at /layers/1: layer a: expected an output padding below the stride 2 or the dilation 1 "
        "along W, found 2"},
       {document(
            data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1, "padding": [6, 3]})" +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1,
+               "padding": [6, 3]})" +
            loss),
        "at /layers/1: layer a: padding 6 and 6 leaves nothing of 9 windows of 1 along H"},
       {document(
            data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3, "stride": 2000000000})" +
+           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
+               "stride": 2000000000})" +
            loss),
        "at /layers/1: layer a: expected an output with its padding along H from 1 to 2147483647, "
        "found 16000000003"},
@@ -455,7 +468,8 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
       {document(
            data +
-           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat", "inputs": ["data", "a"]})" +
+           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat",
+               "inputs": ["data", "a"]})" +
            loss),
        "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data "
        "of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
@@ -463,7 +477,8 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "at /layers/1: layer u: expected outputs of an extent along H from 1 to 2147483647, found "
        "18000000000"},
       {document(
-           R"({"name": "data", "kind": "input", "channels": 1000000000, "size": [1000000000, 1000000000]})" +
+           R"({"name": "data", "kind": "input", "channels": 1000000000,
+               "size": [1000000000, 1000000000]})" +
            loss),
        "at /layers/0: layer data: expected outputs of at most 281474976710656 elements, found 8 x "
        "1000000000 x 1 x 1000000000 x 1000000000"},
@@ -474,7 +489,8 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
        "2147483647 x 100000000 x 1 x 9 x 12"},
       {document(
            data +
-           R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3, "dilation": 2000000000})" +
+           R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3,
+               "dilation": 2000000000})" +
            loss),
        "at /layers/1: layer c: expected a dilated window along H from 1 to 2147483647, found "
        "4000000001"},

@@ -18,7 +18,8 @@ int index_of(const AxisDigits& along, int rank) {
   return index;
 }
 
-/// Where digits divide each other: on some rank nothing in common or on each rank a whole block, and the same among the ranks of its innermost group.
+/// Where digits divide each other: on some rank nothing in common or on each rank a whole block,
+/// and the same among the ranks of its innermost group.
 TEST(AxisDigits, MeetAsTheirBlocksDo) {
   for (const Topology& topology : std::vector<Topology>{{4, 4}, {8, 2}, {16}}) {
     const GridSpace space(topology, {Dim::N, Dim::F, Dim::C, Dim::R});

@@ -1,4 +1,5 @@
-// What folds into a block, what a block's layers inherit, and which decompositions are offered for it.
+// What folds into a block, what a block's layers inherit, and which decompositions are offered for
+// it.
 #include "model/partition/block.hpp"
 
 #include <gtest/gtest.h>
@@ -241,7 +242,8 @@ TEST(Candidates, OverTwoLevels) {
   for (const char* text :
        {"N2 | N2", "H2 | W2", "W2 | H2", "C2 | F2", "C2 | F2 all-reduce", "R2 | N2", "H2 | H2"})
     EXPECT_TRUE(texts.contains(text)) << text;
-  // Each level goes to one of N F C H W R (D has one row), all legal here; those with C have two landings: 36 + 11.
+  // Each level goes to one of N F C H W R (D has one row), all legal here; those with C have two
+  // landings: 36 + 11.
   EXPECT_EQ(found.legal.size(), 47U);
 }
 

@@ -1,4 +1,5 @@
-// Where buffers lie and how long they live. The judge goes through all pairs of buffers and all ops.
+// Where buffers lie and how long they live. The judge goes through all pairs of buffers and all
+// ops.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 

@@ -1,4 +1,5 @@
-// Convolutions in groups and transposed ones: what each rank holds of their tensors, and which splits are illegal.
+// Convolutions in groups and transposed ones: what each rank holds of their tensors, and which
+// splits are illegal.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// What follows from a decomposition for a layer's tensors, which decompositions are illegal and why, and what layers behind inherit.
+// What follows from a decomposition for a layer's tensors, which decompositions are illegal and
+// why, and what layers behind inherit.
 #include "model/partition/decomposition.hpp"
 
 #include <gmock/gmock.h>

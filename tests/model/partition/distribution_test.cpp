@@ -15,7 +15,8 @@ namespace {
 using test::any_int;
 using test::make_distribution;
 
-/// Dimensions split the axes of their names (F: the channel axis, R: none); the rest of the grid is Gathered.
+/// Dimensions split the axes of their names (F: the channel axis, R: none); the rest of the grid is
+/// Gathered.
 Distribution natural(const Shape& shape, const char* grid) {
   return make_distribution(shape, ProcessGrid::parse(grid),
                            {.axis = {0, 1, 1, 2, 3, 4, -1}, .other = Role::Gathered});

@@ -202,7 +202,8 @@ TEST(Halo, EnlargementTable) {
   }
 }
 
-/// Centres of elements in units in which those of the output are 2 apart: of what output element `o` mixes, the distance is less than one input element.
+/// Centres of elements in units in which those of the output are 2 apart: of what output element
+/// `o` mixes, the distance is less than one input element.
 bool mixes(const Scale& scale, std::int64_t o, std::int64_t i) {
   if (!scale.linear) return o / scale.factor == i;
   return std::abs((2 * o + 1) - scale.factor * (2 * i + 1)) < 2 * scale.factor;

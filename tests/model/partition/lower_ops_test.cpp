@@ -1,4 +1,5 @@
-// Programs op by op: what is there, what is left out, and that layers and edges add up to the whole.
+// Programs op by op: what is there, what is left out, and that layers and edges add up to the
+// whole.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -166,8 +167,9 @@ TEST(LoweredOps, TagsAreDistinctPerEdgeAndDirection) {
   EXPECT_GE(edges.size(), 4U);
 }
 
-/// Everything that costs: kernels by description (but the sums of several consumers' gradients, and updates, whose extents depend on what shares a
-/// group), bytes per message, elements per collective over each group.
+/// Everything that costs: kernels by description (but the sums of several consumers' gradients, and
+/// updates, whose extents depend on what shares a group), bytes per message, elements per
+/// collective over each group.
 struct Work {
   std::multiset<Kernel> kernels;
   std::multiset<std::tuple<bool, int, std::int64_t>> messages;  // sent?, peer, bytes

@@ -1,4 +1,5 @@
-// What the optimizer's kind and micro-batches make of a program: buffers, ops, and nothing where they are the usual ones.
+// What the optimizer's kind and micro-batches make of a program: buffers, ops, and nothing where
+// they are the usual ones.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,4 +1,5 @@
-// Programs of all ranks together: run on made-up values, every kernel must find just what the undivided network would hold there.
+// Programs of all ranks together: run on made-up values, every kernel must find just what the
+// undivided network would hold there.
 #include "model/partition/lowering/lower.hpp"
 
 #include <gtest/gtest.h>
@@ -219,9 +220,9 @@ TEST(Lower, WhichSetsARankSumsAndWithWhom) {
   }
 }
 
-TEST(
-    Lower,
-    NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {  // 8 samples of 4 channels in two groups, 4 x 4 positions
+TEST(Lower,
+     // 8 samples of 4 channels in two groups, 4 x 4 positions
+     NormalizationsInSetsOfOneSampleAndInSetsOfTheirOwn) {
   struct Row {
     LayerKind kind;
     bool local;  ///< batch normalization in one set per rank
@@ -321,8 +322,8 @@ RC_GTEST_PROP(Lower, AnyLayersUnderAnyDecompositions, ()) {
       default: made.push_back(net.dropout(from));
     }
   }
-  std::vector<LayerIndex>
-      heads;  // every tensor must be read: fully connected layers bring all that is left to one shape
+  // every tensor must be read: fully connected layers bring all that is left to one shape
+  std::vector<LayerIndex> heads;
   for (const LayerIndex layer : made)
     if (net.finish().consumers(layer).empty()) heads.push_back(net.fully_connected(layer, 3));
   Network network = net.finish_with_loss(heads.size() == 1 ? heads[0] : net.add(heads));

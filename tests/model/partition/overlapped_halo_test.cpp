@@ -1,4 +1,5 @@
-// InteriorSplit: which outputs are computed while the rest of their input is on its way. The judge goes through all positions and taps.
+// InteriorSplit: which outputs are computed while the rest of their input is on its way. The judge
+// goes through all positions and taps.
 #include "model/partition/lowering/overlapped_halo.hpp"
 
 #include <gmock/gmock.h>
@@ -17,7 +18,8 @@ using test::NetworkBuilder;
 using test::problem_with;
 using testing::HasSubstr;
 
-/// A convolution with these windows behind a point-wise one, bias and ReLU fused, and one more behind that.
+/// A convolution with these windows behind a point-wise one, bias and ReLU fused, and one more
+/// behind that.
 Network behind_another(std::int64_t batch, std::array<std::int64_t, 4> extents,
                        std::array<Window, 3> windows) {
   NetworkBuilder net(batch);
@@ -34,7 +36,8 @@ InteriorSplit pieces_in(const Network& network, const LayerDecompositions& decom
                         here.inputs[0], here.raw.owned(rank), rank);
 }
 
-/// What is wrong with a slab, position by position along the axis that is cut: inputs in its padding or not in its block, or in the interior another rank's.
+/// What is wrong with a slab, position by position along the axis that is cut: inputs in its
+/// padding or not in its block, or in the interior another rank's.
 std::string problem_of(const SplitPiece& piece, const Window& global, Axis axis,
                        std::int64_t extent, const Interval* owned) {
   for (std::int64_t o = piece.output[axis].begin; o < piece.output[axis].end; ++o) {
@@ -192,9 +195,10 @@ TEST(InteriorSplit, OfSamplesThatComeFromElsewhereNothingIsInterior) {
   EXPECT_EQ(split.interior[0].output[Axis::N], (Interval{2, 3}));
   EXPECT_EQ(split.interior[0].output[Axis::H], (Interval{4, 8}));
   EXPECT_EQ(split.boundary[0].output[Axis::N], (Interval{0, 1}));
-  EXPECT_EQ(problem_with(
-                network, decompositions,
-                {.concurrent_streams = true, .precision = {}, .overlapped_halos = {network.layer(cut).name}}),
+  EXPECT_EQ(problem_with(network, decompositions,
+                         {.concurrent_streams = true,
+                          .precision = {},
+                          .overlapped_halos = {network.layer(cut).name}}),
             "");
 }
 
@@ -225,8 +229,10 @@ TEST(InteriorSplit, ReasonsAgainstThem) {
         check_interior_split(network, everywhere(network, Decomposition::parse(grid)), layer);
     return rejection ? rejection->reason : "";
   };
-  EXPECT_THAT(reason(first, "H2"),
-              HasSubstr("layer conv1 cannot be computed in slabs: it loads what it needs"));
+  EXPECT_THAT(
+      reason(first, "H2"),
+      HasSubstr(
+          "layer conv1 has no interior to compute while its halo arrives: it loads what it needs"));
   EXPECT_THAT(reason(turned, "H2"), HasSubstr("it is no convolution"));
   EXPECT_EQ(reason(3, "H2"), "");
   EXPECT_THAT(
@@ -234,7 +240,8 @@ TEST(InteriorSplit, ReasonsAgainstThem) {
       HasSubstr("with W2 behind W2 no rank receives something that only some of its outputs read"));
 }
 
-/// Kernels beside which an exchange goes on write none of its bytes: nothing that comes before the unpacking waits for it.
+/// Kernels beside which an exchange goes on write none of its bytes: nothing that comes before the
+/// unpacking waits for it.
 TEST(InteriorSplit, TheInteriorWaitsForNoMessage) {
   const Network network =
       behind_another(3, {2, 1, 12, 6}, {Window{}, Window{3, 1, 1, 1, 1}, Window{3, 1, 1, 1, 1}});

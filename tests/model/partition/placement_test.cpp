@@ -1,4 +1,5 @@
-// Concatenation and padding op by op: what is copied, what is filled, and that nothing moves for an input of which a block holds nothing.
+// Concatenation and padding op by op: what is copied, what is filled, and that nothing moves for an
+// input of which a block holds nothing.
 #include <gtest/gtest.h>
 
 #include "model/partition/lowering/lower.hpp"
@@ -10,7 +11,8 @@ namespace {
 
 using test::NetworkBuilder;
 
-/// "fill", and of copies the channels of source and destination: "0+3>0" are channels 0 to 2 of the input, put at channel 0 of the output.
+/// "fill", and of copies the channels of source and destination: "0+3>0" are channels 0 to 2 of the
+/// input, put at channel 0 of the output.
 std::vector<std::string> own_ops(const Program& program, Phase phase) {
   std::vector<std::string> found;
   for (const Op& op : program.ops) {
@@ -27,9 +29,9 @@ std::vector<std::string> own_ops(const Program& program, Phase phase) {
   return found;
 }
 
-TEST(
-    Placement,
-    AConcatenationCopiesOfEachInputWhatItsBlockHolds) {  // 3, 5 and 3 channels: the table in the README
+TEST(Placement,
+     // 3, 5 and 3 channels: the table in the README
+     AConcatenationCopiesOfEachInputWhatItsBlockHolds) {
   NetworkBuilder net(2);
   const LayerIndex x = net.input({4, 1, 4, 4});
   const LayerIndex joined =

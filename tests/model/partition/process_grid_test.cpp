@@ -213,7 +213,8 @@ TEST(ProcessGrid, CommonLevels) {
   EXPECT_EQ(ProcessGrid::parse("H4").common_levels(2, 2), 1);
 }
 
-/// The slow way: all holders, those with the most levels in common, and of these one by the rank's number.
+/// The slow way: all holders, those with the most levels in common, and of these one by the rank's
+/// number.
 int nearest_by_trying(const ProcessGrid& grid, int holder, const DimList& dims, int rank) {
   std::vector<int> nearest;
   int most = -1;

@@ -1,4 +1,5 @@
-// Recomputation: what is kept, what is made again, and that the backward phase finds what it would have found.
+// Recomputation: what is kept, what is made again, and that the backward phase finds what it would
+// have found.
 #include "model/partition/lowering/recompute.hpp"
 
 #include <gmock/gmock.h>
@@ -100,7 +101,8 @@ TEST(Recomputation, TakesLessMemoryTheMoreOfItIsTransient) {
         .arena.value;
   };
   const std::int64_t tensor = std::int64_t{2} * 8 * 16 * 16 * 4;
-  // Six convolutions' outputs are dropped; the last is not yet made again while the loss lives, then one at a time.
+  // Six convolutions' outputs are dropped; the last is not yet made again while the loss lives,
+  // then one at a time.
   EXPECT_LE(arena(layers_to_recompute(network), "N1"), arena({}, "N1") - 4 * tensor);
   EXPECT_LE(arena(layers_to_recompute(network), "H2"), arena({}, "H2") - 4 * tensor / 2);
 }
@@ -177,7 +179,7 @@ TEST(Recomputation, ReasonsAgainstIt) {
   EXPECT_EQ(reason(0), "");
   EXPECT_EQ(reason(1), "");
   EXPECT_EQ(reason(8),
-            "layer loss8 cannot be made again: a loss makes its gradient in the forward phase");
+            "layer loss8 cannot be recomputed: a loss makes its gradient in the forward phase");
 }
 
 /// Some of the names of all layers that can be made again.

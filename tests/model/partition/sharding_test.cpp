@@ -1,4 +1,5 @@
-// Sharding: whose share is what, what each stage keeps, and that every parameter is updated once, with all gradients.
+// Sharding: whose share is what, what each stage keeps, and that every parameter is updated once,
+// with all gradients.
 #include "model/partition/sharding.hpp"
 
 #include <gtest/gtest.h>
@@ -34,7 +35,8 @@ TEST(Sharding, SharesOfTheHeader) {
     EXPECT_EQ(slice.sharers, (std::vector<int>{0, 1, 2}));
     shares[slice.name(network)] = slice.shares;
   }
-  // Backward completes them from the last: scales and shifts (16 elements each), then the weights' 216, in shares of 96.
+  // Backward completes them from the last: scales and shifts (16 elements each), then the weights'
+  // 216, in shares of 96.
   const std::map<std::string, Shares> expected{
       {"bn2.scale", {8, 0, 0}}, {"bn2.shift", {8, 0, 0}}, {"conv1.weights", {64, 96, 56}}};
   EXPECT_EQ(shares, expected);

@@ -1,4 +1,5 @@
-// Who sends what to whom. The judge keeps one number per rank and global element, and moves them one by one.
+// Who sends what to whom. The judge keeps one number per rank and global element, and moves them
+// one by one.
 #include "model/partition/transfer.hpp"
 
 #include <gtest/gtest.h>
@@ -117,9 +118,9 @@ TEST(Transfer,
   }
 }
 
-TEST(
-    Transfer,
-    BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {  // 6 rows on 6 ranks, kernel 7, padding 3 and 3
+TEST(Transfer,
+     // 6 rows on 6 ranks, kernel 7, padding 3 and 3
+     BlocksSmallerThanTheHaloHaveSeveralNeighboursSend) {
   const Distribution home = along_height(6, "H6");
   Needed needed{home.shape, along_height(6, "H6"), {}};
   needed.windows[1] = {.kernel = 7, .stride = 1, .dilation = 1, .pad_before = 3, .pad_after = 3};

@@ -1,6 +1,8 @@
-// No allocation in the loop: from the third iteration on, neither training nor evaluation asks for memory. Whatever allocates ends in malloc or one of its kin, so
-// this program puts a record in front of them, of who called; under the address sanitizer, which has taken that place, by its hook. What a library does
-// by itself while it is called is that library's, and is allowed by name: see `libraries`.
+// No allocation in the loop: from the third iteration on, neither training nor evaluation asks for
+// memory. Whatever allocates ends in malloc or one of its kin, so this program puts a record in
+// front of them, of who called; under the address sanitizer, which has taken that place, by its
+// hook. What a library does by itself while it is called is that library's, and is allowed by name:
+// see `libraries`.
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <gtest/gtest.h>
@@ -152,7 +154,8 @@ std::string to_text(const Allocation& allocation) {
   return text;
 }
 
-/// oneDNN makes a context and a list of arguments in each execution of a primitive, and memory for packed panels in each product of matrices.
+/// oneDNN makes a context and a list of arguments in each execution of a primitive, and memory for
+/// packed panels in each product of matrices.
 constexpr std::array<std::string_view, 1> libraries{"libdnnl.so"};
 
 void expect_none_but_of(std::span<const std::string_view> allowed, const std::string& what) {
@@ -166,8 +169,9 @@ void expect_none_but_of(std::span<const std::string_view> allowed, const std::st
   }
 }
 
-/// Hands on what another source has, and records from the third iteration to the beginning of the last, behind which is no loop any more. The ranks wait for each
-/// other, so that it is all ranks' third iteration.
+/// Hands on what another source has, and records from the third iteration to the beginning of the
+/// last, behind which is no loop any more. The ranks wait for each other, so that it is all ranks'
+/// third iteration.
 class Watch final : public DataSource {
  public:
   Watch(DataSource& source, Communicator& communicator, std::int64_t iterations)
@@ -186,7 +190,8 @@ class Watch final : public DataSource {
 
 constexpr int iterations = 6;
 
-/// Convolutions of the kinds that have implementations of their own, normalization, an addition, pooling of both kinds, a fully connected layer and a loss; Adam, with micro-batches.
+/// Convolutions of the kinds that have implementations of their own, normalization, an addition,
+/// pooling of both kinds, a fully connected layer and a loss; Adam, with micro-batches.
 Network classifier() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};
@@ -205,7 +210,8 @@ Network classifier() {
   return network;
 }
 
-/// What the classifier leaves out and is made in other ways: upsampling, transposed convolutions, other activations and normalizations, LARS.
+/// What the classifier leaves out and is made in other ways: upsampling, transposed convolutions,
+/// other activations and normalizations, LARS.
 Network segmenter() {
   const Window three{.kernel = 3, .stride = 1, .dilation = 1, .pad_before = 1, .pad_after = 1},
       two{.kernel = 2, .stride = 2, .dilation = 1, .pad_before = 0, .pad_after = 0};

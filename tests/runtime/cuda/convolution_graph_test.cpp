@@ -1,4 +1,5 @@
-// Graphs, engines and plans of single convolutions, made without a device from descriptions of devices.
+// Graphs, engines and plans of single convolutions, made without a device from descriptions of
+// devices.
 #include "runtime/cuda/cudnn/convolution_graph.hpp"
 
 #include <gmock/gmock.h>
@@ -193,7 +194,8 @@ TEST(Plans, RepackTensorsWhoseChannelsAreNoMultiple) {
   }
 }
 
-/// What prices of such kernels say is copied (model/machine/kernel_estimate): of each tensor whose channels are no multiple, and then of the weights, a padded form.
+/// What prices of such kernels say is copied (model/machine/kernel_estimate): of each tensor whose
+/// channels are no multiple, and then of the weights, a padded form.
 TEST(Plans, OnTensorCoresHaveRoomForPaddedCopiesAndNoMore) {
   constexpr std::int64_t positions = 8 * 56 * 56, taps = 9, alignment = 1024;
   const auto padded = [](std::int64_t channels) { return (channels + 7) / 8 * 8; };

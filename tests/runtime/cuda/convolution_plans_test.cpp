@@ -1,5 +1,6 @@
-// cuDNN can run what the planner may plan: for each local convolution of the shipped networks there is a plan in fp32; and in bf16, with channels in multiples of 8,
-// one that uses the tensor cores and copies nothing first. Asked without a device, of descriptions of two.
+// cuDNN can run what the planner may plan: for each local convolution of the shipped networks there
+// is a plan in fp32; and in bf16, with channels in multiples of 8, one that uses the tensor cores
+// and copies nothing first. Asked without a device, of descriptions of two.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -37,7 +38,8 @@ void expect_plans_in_fp32(const std::set<Kernel>& kernels, const Target& target)
         << kernel.key();
 }
 
-/// Plans that use the tensor cores and copy nothing first; of those that are there without a driver.
+/// Plans that use the tensor cores and copy nothing first; of those that are there without a
+/// driver.
 std::function<bool(const Plan&)> on_tensor_cores(const Kernel& kernel, Arithmetic arithmetic) {
   return [=](const Plan& plan) {
     return plan.config.tensor_cores && !plan.config.compiled_at_run_time &&
@@ -99,7 +101,8 @@ TEST(ConvolutionPlans, AreThereForASample) {
   }
 }
 
-/// What need not have a plan on tensor cores that copies nothing, and has none: if one of these comes to have one, prices and padding may count on it.
+/// What need not have a plan on tensor cores that copies nothing, and has none: if one of these
+/// comes to have one, prices and padding may count on it.
 TEST(ConvolutionPlans, HaveTheseExceptions) {
   if (!has_precompiled_engines()) GTEST_SKIP() << no_engines;
   struct Row {

@@ -1,4 +1,5 @@
-// What a convolution's kernel is made of: a plan, and own kernels around it. Made without a device, so not run: that is device_kernels_test.cpp.
+// What a convolution's kernel is made of: a plan, and own kernels around it. Made without a device,
+// so not run: that is device_kernels_test.cpp.
 #include "runtime/cuda/cudnn/convolution.hpp"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,5 @@
-// Convolutions on the part of x that their windows reach give what they give on all of it; the reference backend is the judge.
+// Convolutions on the part of x that their windows reach give what they give on all of it; the
+// reference backend is the judge.
 #include "runtime/cuda/cudnn/cropped.hpp"
 
 #include <gtest/gtest.h>

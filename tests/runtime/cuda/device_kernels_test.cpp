@@ -1,4 +1,5 @@
-// Kernels of every kind run on a device, by each of their implementations, against the reference: cuDNN's plans and our own.
+// Kernels of every kind run on a device, by each of their implementations, against the reference:
+// cuDNN's plans and our own.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -92,7 +93,8 @@ TEST_P(DeviceKernels, EqualTheReferenceAndRepeatBitByBit) {
       before.push_back(random_values(operand, random, 1000));
     const std::vector<Values> expected =
         run(*reference, kernel, reads, inner_context(kernel), before);
-    // Narrow convolutions have dozens of choices; those of one in so many are run, or it would take minutes.
+    // Narrow convolutions have dozens of choices; those of one in so many are run, or it would take
+    // minutes.
     const std::size_t index = static_cast<std::size_t>(&kernel - kernels.data());
     std::vector<std::string> choices = is_narrow(kernel.type) && index % 8 > 1
                                            ? std::vector<std::string>()

@@ -1,4 +1,5 @@
-// CUDA graphs on a device: trainings that replay come to what they come to when each step is launched, and a capture that fails leaves the streams as they were.
+// CUDA graphs on a device: trainings that replay come to what they come to when each step is
+// launched, and a capture that fails leaves the streams as they were.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -69,9 +70,9 @@ TEST_F(CudaGraph, TrainsAlikeOnOneRank) {
   }
 }
 
-TEST_F(
-    CudaGraph,
-    TrainsAlikeByWayOfTheHost) {  // ranks are threads that share the device, each with streams and captures of its own
+TEST_F(CudaGraph,
+       // ranks are threads that share the device, each with streams and captures of its own
+       TrainsAlikeByWayOfTheHost) {
   const Network network = changing_network();
   for (const char* grid : {"N2", "H2", "C2 F2"})
     for (const bool concurrent : {false, true}) {

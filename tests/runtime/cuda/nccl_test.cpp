@@ -1,4 +1,5 @@
-// NCCL with one rank, and what of it needs no device. Several ranks on one device: runtime/ranks/nccl_ranks.cpp.
+// NCCL with one rank, and what of it needs no device. Several ranks on one device:
+// runtime/ranks/nccl_ranks.cpp.
 #include "runtime/comm/nccl.hpp"
 
 #include <gmock/gmock.h>

@@ -32,7 +32,7 @@ inline Kernel bare(Kernel kernel) {
 inline void add_convolutions(const Network& network, LayerIndex layer,
                              const Decomposition& decomposition, std::set<Kernel>& kernels) {
   for (int rank = 0; rank < decomposition.grid.ranks(); ++rank)
-    for (const Op& op : lower_fusion(network, {layer}, decomposition, {}, rank).steps)
+    for (const Op& op : lower_fusion(network, {layer}, decomposition, {}, rank).ops)
       if (const ComputeOp* compute = std::get_if<ComputeOp>(&op.body);
           compute != nullptr && is_contraction(compute->kernel.kind))
         kernels.insert(bare(compute->kernel));

@@ -1,4 +1,5 @@
-// Copies in the part of a communication library's kernels: what they touch and how they keep their rate, thread by thread on the host; and on a device, with its clock.
+// Copies in the part of a communication library's kernels: what they touch and how they keep their
+// rate, thread by thread on the host; and on a device, with its clock.
 #include "runtime/cuda/kernels/support/traffic.hpp"
 
 #include <gtest/gtest.h>

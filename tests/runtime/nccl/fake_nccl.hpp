@@ -1,6 +1,8 @@
 #pragma once
-// NCCL's and CUDA's calls as far as the communicator makes them, between threads and on memory of the host: linked before the libraries, these stand in their
-// places. Every call of a communicator is in progress for a while; what a group holds is done at its end. To be included once in a program.
+// NCCL's and CUDA's calls as far as the communicator makes them, between threads and on memory of
+// the host: linked before the libraries, these stand in their places. Every call of a communicator
+// is in progress for a while; what a group holds is done at its end. To be included once in a
+// program.
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 

@@ -1,5 +1,6 @@
-// What the communicator makes of its verbs, over a NCCL of the tests' own: which calls, in which groups, and how failures end. With the real one, where there is
-// a device: runtime/cuda/nccl_test.cpp and runtime/ranks/nccl_ranks.cpp.
+// What the communicator makes of its verbs, over a NCCL of the tests' own: which calls, in which
+// groups, and how failures end. With the real one, where there is a device:
+// runtime/cuda/nccl_test.cpp and runtime/ranks/nccl_ranks.cpp.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
-// Run under mpirun with any number of ranks, or with the arguments "launch RANKS", which starts as many over sockets: the verbs do what they do over
-// loopback. With the argument "fail", one rank ends by an exception while the others wait for it; with "killed", by a signal.
+// Run under mpirun with any number of ranks, or with the arguments "launch RANKS", which starts as
+// many over sockets: the verbs do what they do over loopback. With the argument "fail", one rank
+// ends by an exception while the others wait for it; with "killed", by a signal.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -173,7 +174,8 @@ TEST(Ranks, ByWayOfTheHost) {
 }
 
 TEST(Ranks, UnevenPieces) {
-  // The i-th member's piece has i elements (the first has none); element e of rank r's contribution is r + e.
+  // The i-th member's piece has i elements (the first has none); element e of rank r's contribution
+  // is r + e.
   const auto group = world->group(all_ranks());
   std::vector<std::int64_t> counts;
   for (int rank = 0; rank < world->size(); ++rank) counts.push_back(rank);

@@ -1,4 +1,5 @@
-// NCCL between processes that share devices, if need be. "launch RANKS" starts as many; 77, which ctest takes for skipped, where there is no device.
+// NCCL between processes that share devices, if need be. "launch RANKS" starts as many; 77, which
+// ctest takes for skipped, where there is no device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

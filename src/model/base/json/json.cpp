@@ -1,4 +1,5 @@
-// Parsing with places, and the fingerprint. What a document must look like is in schema.cpp, how files are written in file.cpp.
+// Parsing with places, and the fingerprint. What a document must look like is in schema.cpp, how
+// files are written in file.cpp.
 #include "model/base/json/json.hpp"
 
 #include <fmt/format.h>

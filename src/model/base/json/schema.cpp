@@ -1,7 +1,9 @@
-// A document against its JSON Schema. The validator decides whether and where a document is wrong; what to say about it is read
-// off the schema at that place, so that a user sees one line of what was expected instead of the validator's trail.
+// A document against its JSON Schema. The validator decides whether and where a document is wrong;
+// what to say about it is read off the schema at that place, so that a user sees one line of what
+// was expected instead of the validator's trail.
 
-// GCC 12 mistakes std::regex, which the validator uses, for uninitialized memory when the address sanitizer is on.
+// GCC 12 mistakes std::regex, which the validator uses, for uninitialized memory when the address
+// sanitizer is on.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 
 #include <fmt/format.h>
@@ -38,7 +40,8 @@ Json schema_of(const std::string& kind) {
 /// Object keys and array indices from the root to an offence.
 using Path = std::vector<std::string>;
 
-/// Where the deepest offence is: the outer ones only repeat that something within is wrong. Nothing if the document is valid.
+/// Where the deepest offence is: the outer ones only repeat that something within is wrong. Nothing
+/// if the document is valid.
 std::optional<Path> deepest_offence(const Json& document, const Json& schema_document) {
   const nlohmann::json plain_schema = schema_document;
   const nlohmann::json plain_document = document;
@@ -94,7 +97,8 @@ bool type_matches(const Json& value, const Json& schema) {
          });
 }
 
-/// Of a choice between schemas the first that fits the value's type; the schema itself if there is no choice or none fits.
+/// Of a choice between schemas the first that fits the value's type; the schema itself if there is
+/// no choice or none fits.
 const Json& alternative_for(const Json& root, const Json& schema, const Json& value) {
   for (const char* choice : {"anyOf", "oneOf"}) {
     if (schema.contains(choice)) {

@@ -1,8 +1,9 @@
 #pragma once
-// What a block costs in closed form: the sum of the prices of its passes (partition/layers/pass.hpp), without
-// making a program. Nothing here depends on where in the machine a grid's digits lie, so it is worked
-// out once for all grids with the same parts per dimension; what does, the transport of a collective,
-// is priced for each grid from GroupShape. What the interior/boundary split hides is left out.
+// What a block costs in closed form: the sum of the prices of its passes
+// (partition/layers/pass.hpp), without making a program. Nothing here depends on where in the
+// machine a grid's digits lie, so it is worked out once for all grids with the same parts per
+// dimension; what does, the transport of a collective, is priced for each grid from GroupShape.
+// What the interior/boundary split hides is left out.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -16,8 +17,9 @@
 
 namespace stratplan {
 
-/// The sets of dimensions along which blocks communicate: ranks that hold terms of the same outputs; of the same mean over space; the same parameters, or channels'
-/// statistics; all that do not repeat another's work; all.
+/// The sets of dimensions along which blocks communicate: ranks that hold terms of the same
+/// outputs; of the same mean over space; the same parameters, or channels' statistics; all that do
+/// not repeat another's work; all.
 inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W},
     along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
     along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W},
@@ -25,7 +27,8 @@ inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim:
 inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work,
                                             along_all};
 
-/// A collective over all ranks that differ along `dims` (one of collective_dims) alone; along N only over the first `samples` blocks (0: all).
+/// A collective over all ranks that differ along `dims` (one of collective_dims) alone; along N
+/// only over the first `samples` blocks (0: all).
 struct BlockCollective {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
@@ -33,8 +36,9 @@ struct BlockCollective {
   DimSet dims;
   int samples = 0;
   bool gradient = false;  ///< of parameters: can go on beside the backward phase
-  double times =
-      1;  ///< in an iteration; gradients travel in buckets that several layers share, so it need not be whole
+  /// in an iteration; gradients travel in buckets that several layers share, so it need not be
+  /// whole
+  double times = 1;
 };
 
 struct BlockPieces {

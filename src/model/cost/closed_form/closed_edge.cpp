@@ -204,8 +204,9 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
   return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
 }
 
-/// Ends of one kind cost alike unless they have something in common with the other end. So kinds come first, by the least cost of their ends: for each kind of the
-/// other end the cheapest with nothing in common is an upper bound, and only ends that could be better are looked at.
+/// Ends of one kind cost alike unless they have something in common with the other end. So kinds
+/// come first, by the least cost of their ends: for each kind of the other end the cheapest with
+/// nothing in common is an upper bound, and only ends that could be better are looked at.
 class ClosedEdge::Passage {
  public:
   Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,

@@ -1,5 +1,6 @@
 #pragma once
-// An edge between two blocks over all grids of a space: what pairs of candidates cost, and the cheapest way through it from many candidates to each of many.
+// An edge between two blocks over all grids of a space: what pairs of candidates cost, and the
+// cheapest way through it from many candidates to each of many.
 #include <span>
 #include <vector>
 

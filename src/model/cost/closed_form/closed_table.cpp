@@ -92,7 +92,8 @@ void ClosedTable::find_edges() {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------- nodes
+// -------------------------------------------------------------------------------------------------
+// nodes
 
 void ClosedTable::fill(int block_class) {
   const Block& block = classes_[at(block_class)].block;
@@ -248,7 +249,8 @@ std::size_t ClosedTable::rejections() const {
   return sum;
 }
 
-// ---------------------------------------------------------------------------------------------------------- edges
+// -------------------------------------------------------------------------------------------------
+// edges
 
 void ClosedTable::fill_edges() {
   std::vector<std::pair<ClosedEdge::Side, ClosedEdge::Side>> sides;

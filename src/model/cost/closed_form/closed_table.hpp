@@ -1,6 +1,7 @@
 #pragma once
-// The costs of all candidates of a network's blocks over all canonical grids of many ranks, in closed form (block_model, edge_model). Blocks that differ in name
-// and place alone share what is known of them.
+// The costs of all candidates of a network's blocks over all canonical grids of many ranks, in
+// closed form (block_model, edge_model). Blocks that differ in name and place alone share what is
+// known of them.
 #include <array>
 #include <compare>
 #include <map>
@@ -18,13 +19,17 @@
 
 namespace stratplan {
 
-/// What the search minimizes: kernels and the communication that they wait for, and of what can go on beside the backward phase as much as it cannot hide. Behind
-/// each layer the backlog of reductions grows by its own and shrinks by its hideable time, down to zero; what is left at the end is waited for. That is the
-/// longest, over all layers from which a backlog may begin, of the reductions from there on less what hides them. So any average over these layers is a lower
-/// bound of a plan's time; it adds up over layers, and so can be searched; it is exact where all weight lies on the layer from which the plan's backlog begins.
+/// What the search minimizes: kernels and the communication that they wait for, and of what can go
+/// on beside the backward phase as much as it cannot hide. Behind each layer the backlog of
+/// reductions grows by its own and shrinks by its hideable time, down to zero; what is left at the
+/// end is waited for. That is the longest, over all layers from which a backlog may begin, of the
+/// reductions from there on less what hides them. So any average over these layers is a lower bound
+/// of a plan's time; it adds up over layers, and so can be searched; it is exact where all weight
+/// lies on the layer from which the plan's backlog begins.
 struct Objective {
-  std::vector<double>
-      begins{};  ///< by node: its weight in the average; they add up to 1. Empty: the last node, from which all reductions add up
+  /// by node: its weight in the average; they add up to 1. Empty: the last node, from which all
+  /// reductions add up
+  std::vector<double> begins{};
   double hidden = 0;            ///< share of the backward kernels' time that can hide them
   double seconds_per_byte = 0;  ///< price of memory
 };
@@ -35,7 +40,8 @@ class ClosedTable final : public LargeTable {
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
               const Execution& execution, const MachineProfile& machine);
 
-  /// Blocks that are alike are one class. Each is to be filled once before anything else is asked for; different ones by different threads if need be.
+  /// Blocks that are alike are one class. Each is to be filled once before anything else is asked
+  /// for; different ones by different threads if need be.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
   /// To be called once all classes are filled, before anything is asked about edges.

@@ -2,12 +2,13 @@
 // What an edge costs: the price of what a rank receives in one direction, by how near it comes from
 // (ArrivalCounts), on the rank that it is worst for; of both directions together.
 //
-// Between two candidates that is exact. Over all candidates it is bounded from below, from the splits
-// of both ends along each axis alone: what a rank needs multiplies over axes, and so does what of it is
-// near or its own. The bound speaks of one rank, chosen axis by axis: along each it has a block with as
-// much halo as blocks in the middle have. Where digits of an axis lie apart, a rank with nothing in
-// common along it can be chosen besides, if that axis' own block is free; it counts as the smallest.
-// tests/model/cost/edge_model_test.cpp holds the bound against the exact price.
+// Between two candidates that is exact. Over all candidates it is bounded from below, from the
+// splits of both ends along each axis alone: what a rank needs multiplies over axes, and so does
+// what of it is near or its own. The bound speaks of one rank, chosen axis by axis: along each it
+// has a block with as much halo as blocks in the middle have. Where digits of an axis lie apart, a
+// rank with nothing in common along it can be chosen besides, if that axis' own block is free; it
+// counts as the smallest. tests/model/cost/edge_model_test.cpp holds the bound against the exact
+// price.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -20,8 +21,9 @@
 
 namespace stratplan {
 
-/// What an edge costs, in seconds: per message and element if all come from other innermost groups and are packed and unpacked, and what is saved of this by those
-/// that are near, and further by those that a rank has itself.
+/// What an edge costs, in seconds: per message and element if all come from other innermost groups
+/// and are packed and unpacked, and what is saved of this by those that are near, and further by
+/// those that a rank has itself.
 struct EdgeRates {
   float message = 0, element = 0;
   float near_message = 0, near_element = 0;
@@ -37,8 +39,9 @@ Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
 class AxisReading {
  public:
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
-  /// Along the axis: elements that a rank needs, blocks of the other end that they lie in (or that want
-  /// them), and at most so many of them are its own. What is left of this on any other rank, as a share.
+  /// Along the axis: elements that a rank needs, blocks of the other end that they lie in (or that
+  /// want them), and at most so many of them are its own. What is left of this on any other rank,
+  /// as a share.
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
     float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
@@ -61,8 +64,8 @@ class AxisReading {
   /// In one direction, what a Meeting's shares and blocks amount to along the axis. Elements are
   /// shares of what a rank needs.
   struct Near {
-    /// At most min(1, max(share * times, floor)) of the elements, and blocks * counted + more blocks.
-    /// One struct is one load, and no branch.
+    /// At most min(1, max(share * times, floor)) of the elements, and blocks * counted + more
+    /// blocks. One struct is one load, and no branch.
     struct Bound {
       float times = 1, floor = 0, counted = 1, more = 0;
     };
@@ -92,8 +95,8 @@ class AxisReading {
 /// How the rank that a bound speaks of is chosen: along which axes it is apart from its own.
 class Choice {
  public:
-  /// `cut`: axes whose blocks are not plain. `at_best`: meetings are the best of several ends'; no one
-  /// of these has more in common.
+  /// `cut`: axes whose blocks are not plain. `at_best`: meetings are the best of several ends'; no
+  /// one of these has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
   /// What the ends have in common along an axis whose blocks are not plain.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
@@ -141,12 +144,15 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   return meeting;
 }
 
-/// What an edge costs at least between two numbers of parts along each axis, before anything is known of the places of their digits.
+/// What an edge costs at least between two numbers of parts along each axis, before anything is
+/// known of the places of their digits.
 class EdgePrices {
  public:
-  /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same block's gradient.
+  /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same
+  /// block's gradient.
   EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms);
-  /// `met`: over all axes; near_wanted and near_readers besides times the terms in each innermost group.
+  /// `met`: over all axes; near_wanted and near_readers besides times the terms in each innermost
+  /// group.
   float seconds(const EdgeRates& rates, const Meeting& met, const Choice& choice) const;
   /// Nothing in common anywhere near: no pair costs more,
   float most() const { return forward_.chosen.far + backward_.chosen.far; }

@@ -1,5 +1,6 @@
 #pragma once
-// How all grids of a space split tensors: ends of edges that cost alike are one, and what two of them have in common along an axis is looked up.
+// How all grids of a space split tensors: ends of edges that cost alike are one, and what two of
+// them have in common along an axis is looked up.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,7 +12,8 @@
 
 namespace stratplan {
 
-/// How a layer's dimensions split a tensor. `gathered`: dimensions along which its ranks use whole blocks.
+/// How a layer's dimensions split a tensor. `gathered`: dimensions along which its ranks use whole
+/// blocks.
 struct TensorSplit {
   std::array<DimList, axis_count> by;
   DimSet gathered;
@@ -52,7 +54,8 @@ class EndSpace {
     return pools_[axis].row(pools_[axis].by_wanted, digits);
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
-  /// The best that an axis's digits at one end can have in common with any at the other of so many parts (place_of_parts): indices of meetings().
+  /// The best that an axis's digits at one end can have in common with any at the other of so many
+  /// parts (place_of_parts): indices of meetings().
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
     return pools_[axis].best_row(pools_[axis].best_by_home, digits);
   }

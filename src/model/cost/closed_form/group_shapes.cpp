@@ -30,7 +30,8 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
   return along;
 }
 
-/// Each digit lies between two strides; what of that lies between the sizes of a level's groups are members at that level.
+/// Each digit lies between two strides; what of that lies between the sizes of a level's groups are
+/// members at that level.
 GroupShape GroupShapes::shape(std::size_t grid, DimSet dims, std::int64_t samples) const {
   GroupShape shape;
   const auto digits = space_.digits(grid);

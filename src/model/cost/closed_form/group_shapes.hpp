@@ -1,5 +1,6 @@
 #pragma once
-// How the groups along a set of dimensions lie on the machine, on each grid of a space. Many grids place them alike, so what a collective costs is asked for once.
+// How the groups along a set of dimensions lie on the machine, on each grid of a space. Many grids
+// place them alike, so what a collective costs is asked for once.
 #include <cstdint>
 #include <map>
 #include <span>
@@ -12,7 +13,8 @@ namespace stratplan {
 
 class GroupShapes {
  public:
-  /// `space` must outlive this. `placement`: MachineProfile::placement of its ranks. `sets`: of dimensions, that will be asked about.
+  /// `space` must outlive this. `placement`: MachineProfile::placement of its ranks. `sets`: of
+  /// dimensions, that will be asked about.
   GroupShapes(const GridSpace& space, Topology placement, std::span<const DimSet> sets);
 
   struct Along {
@@ -21,7 +23,8 @@ class GroupShapes {
   };
   /// Of ranks that differ along `dims` alone.
   const Along& along(DimSet dims) const;
-  /// The same on one grid, of ranks besides in the same set of so many consecutive blocks of samples.
+  /// The same on one grid, of ranks besides in the same set of so many consecutive blocks of
+  /// samples.
   GroupShape shape(std::size_t grid, DimSet dims, std::int64_t samples) const;
 
  private:

@@ -10,8 +10,9 @@ namespace {
 using enum KernelKind;
 using What = ParameterSlice::What;
 
-/// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that what
-/// stands behind inherits them: they must end where groups do, and then so do those of channels.
+/// F and C, in this order, split whole groups. Blocks of filters are cut as everywhere, so that
+/// what stands behind inherits them: they must end where groups do, and then so do those of
+/// channels.
 std::optional<std::string> why_not_groups(const Layer& layer, Dim dim, const ProcessGrid& grid) {
   const std::int64_t parts = std::int64_t{grid.parts(Dim::F)} *
                              (dim == Dim::C ? grid.parts(Dim::C) : 1),

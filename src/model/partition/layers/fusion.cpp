@@ -3,7 +3,8 @@
 namespace stratplan {
 namespace {
 
-/// Whether a contraction's output is last written by a kernel that can activate it: the convolution's own, or that which adds the bias.
+/// Whether a contraction's output is last written by a kernel that can activate it: the
+/// convolution's own, or that which adds the bias.
 bool ends_in_kernel(const Layer& layer, const Decomposition& decomposition) {
   if (layer.bias()) return true;
   const bool partial = layer.mixes_channels() && decomposition.grid.parts(Dim::C) > 1;

@@ -1,5 +1,5 @@
-// Losses: what they compare with, their value on every rank, and the gradient of what they read, all
-// in the forward phase.
+// Losses: what they compare with, their value on every rank, and the gradient of what they read,
+// all in the forward phase.
 #include "model/base/assert.hpp"
 #include "model/partition/layers/splitting.hpp"
 

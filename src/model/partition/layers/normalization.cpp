@@ -1,6 +1,6 @@
-// Normalizations by mean and variance: of batches, instances, groups of channels. Instance and group
-// normalization are batch normalization in sets of one sample, which no rank shares but with those
-// that hold other positions.
+// Normalizations by mean and variance: of batches, instances, groups of channels. Instance and
+// group normalization are batch normalization in sets of one sample, which no rank shares but with
+// those that hold other positions.
 #include <fmt/format.h>
 
 #include "model/partition/layers/splitting.hpp"
@@ -43,8 +43,8 @@ bool keeps_running(const Site& site) {
   return site.head().kind == LayerKind::BatchNorm && site.network.running_momentum != 0;
 }
 
-/// The rank's share of the mean over all sets. A rank's own set (local statistics) weighs as much as
-/// it has of all terms.
+/// The rank's share of the mean over all sets. A rank's own set (local statistics) weighs as much
+/// as it has of all terms.
 void contribute_moments(const Site& site, const StatisticsSets& sets, PassSink& passes) {
   const Layer& layer = site.head();
   Kernel kernel = site.kernel(BatchNormMoments);

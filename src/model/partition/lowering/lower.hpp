@@ -7,9 +7,9 @@
 
 namespace stratplan {
 
-/// The whole iteration of one of the job's ranks: forward, backward, update, with its buffer plan and
-/// the ways of its transfers. `ranks`: of the job, at least up to the last on which a layer lies,
-/// which is the default. A rank on which none lies has nothing to do.
+/// The whole iteration of one of the job's ranks: forward, backward, update, with its buffer plan
+/// and the ways of its transfers. `ranks`: of the job, at least up to the last on which a layer
+/// lies, which is the default. A rank on which none lies has nothing to do.
 Program lower(const Network& network, const LayerDecompositions& decompositions,
               const Execution& execution, int rank, int ranks = 0);
 

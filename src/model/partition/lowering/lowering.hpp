@@ -1,6 +1,6 @@
 #pragma once
-// How lower() works: one object appends the ops of layers and edges to one rank's program. Not for use outside partition;
-// call lower(), lower_fusion() or lower_edge().
+// How lower() works: one object appends the ops of layers and edges to one rank's program. Not for
+// use outside partition; call lower(), lower_fusion() or lower_edge().
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,8 +45,8 @@ class Lowering : public PassSink {
     std::vector<PendingEdge> sent;          ///< per input: gradients on their way
     BufferId running = -1;                  ///< BatchNorm, if the network keeps running statistics
     BufferId moments = -1;                  ///< BatchNorm: what this op adds to them
-    std::vector<BufferId>
-        contributions;  ///< to the output's gradient, one per consuming edge, each over the whole home region
+    /// to the output's gradient, one per consuming edge, each over the whole home region
+    std::vector<BufferId> contributions;
     std::vector<std::size_t> parameters;  ///< indices into Program::parameters
     LayerIndex head = -1;                 ///< of the fusion that it is in
     Fusion fusion;                        ///< of a head
@@ -73,14 +73,16 @@ class Lowering : public PassSink {
   void edge_forward(LayerIndex producer, LayerIndex consumer, std::size_t input);
   /// Puts what was on its way to a layer in slabs where it is needed.
   void unpack_arrived(LayerIndex layer);
-  /// A fusion's ops are appended forward with its last layer, when all that it reads is there, and backward with its head, as parameters are ordered.
+  /// A fusion's ops are appended forward with its last layer, when all that it reads is there, and
+  /// backward with its head, as parameters are ordered.
   void layer_forward(LayerIndex layer);
   void layer_backward(LayerIndex layer);
   PendingEdge begin_edge_backward(LayerIndex producer, LayerIndex consumer, std::size_t input,
                                   BufferId gradient);
   void finish_edge_backward(const PendingEdge& edge);
   void begin_backward() { phase_ = Phase::Backward; }
-  /// What is there again for the backward phase although it was not kept (recompute.hpp): a fusion's output; what a layer needs of a producer.
+  /// What is there again for the backward phase although it was not kept (recompute.hpp): a
+  /// fusion's output; what a layer needs of a producer.
   void make_again(LayerIndex head);
   void bring_again(LayerIndex consumer, std::size_t input);
   const Recomputation& recomputation() const { return recomputation_; }
@@ -194,8 +196,8 @@ class Lowering : public PassSink {
   std::pair<Ranks, int> placed_on_;  ///< the last layer, and how many
   bool loss_is_placed_ = false;
   Recomputation recomputation_;
-  std::vector<std::unique_ptr<State>>
-      states_;  ///< made when first asked for: single layers of large networks are lowered by the thousand
+  /// made when first asked for: single layers of large networks are lowered by the thousand
+  std::vector<std::unique_ptr<State>> states_;
   bool infers_ = false;
   ParameterSchedule schedule_;
   std::vector<PlacedBucket> buckets_;

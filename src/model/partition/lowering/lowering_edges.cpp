@@ -1,4 +1,5 @@
-// Edges: what a consumer needs is brought from where it is owned; backward, contributions go back to the owners.
+// Edges: what a consumer needs is brought from where it is owned; backward, contributions go back
+// to the owners.
 #include <fmt/format.h>
 
 #include "model/base/assert.hpp"

@@ -1,4 +1,5 @@
-// Contractions whose input is on its way: the outputs that read nothing of it are computed meanwhile (slabs.hpp).
+// Contractions whose input is on its way: the outputs that read nothing of it are computed
+// meanwhile (slabs.hpp).
 #include "model/partition/lowering/lowering.hpp"
 
 namespace stratplan {

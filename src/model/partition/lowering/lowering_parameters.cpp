@@ -1,8 +1,8 @@
 // Parameters: where they lie, and when what the schedule says happens to them.
 //
 // All parameters that are reduced over the same ranks lie one after the other in flat buffers
-// (values, gradients, what the optimizer keeps), in the order in which backward completes them. So a
-// reduction is a range of one buffer, and the optimizer runs once per bucket.
+// (values, gradients, what the optimizer keeps), in the order in which backward completes them. So
+// a reduction is a range of one buffer, and the optimizer runs once per bucket.
 #include <fmt/format.h>
 
 #include <algorithm>

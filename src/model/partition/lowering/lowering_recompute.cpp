@@ -1,5 +1,5 @@
-// What was not kept for the backward phase: made again, by the very ops that made it before, into new buffers. So what backward reads is found where it always
-// is, and lifetimes follow.
+// What was not kept for the backward phase: made again, by the very ops that made it before, into
+// new buffers. So what backward reads is found where it always is, and lifetimes follow.
 #include "model/partition/layers/backward_reads.hpp"
 #include "model/partition/lowering/lowering.hpp"
 

@@ -29,7 +29,8 @@ Interval beside(Interval positions, Interval taken) {
   return before.size() >= after.size() ? before : after;
 }
 
-/// Positions that read none of the regions received, and something else. Positions in padding alone stay with their neighbours that read something.
+/// Positions that read none of the regions received, and something else. Positions in padding alone
+/// stay with their neighbours that read something.
 Interval interior_of(const std::vector<Region>& received, const Needed& needed, Axis axis,
                      const Region& sample) {
   Interval interior = sample[axis];
@@ -84,7 +85,8 @@ std::optional<Rejection> check_interior_split(const Network& network,
                                               LayerIndex index) {
   const Layer& layer = network.layer(index);
   const auto reject = [&](std::string_view reason) {
-    return Rejection{fmt::format("layer {} cannot be computed in slabs: {}", layer.name, reason)};
+    return Rejection{fmt::format("layer {} has no interior to compute while its halo arrives: {}",
+                                 layer.name, reason)};
   };
   if (layer.kind != LayerKind::Convolution) return reject("it is no convolution");
   const LayerIndex producer = layer.inputs.front();

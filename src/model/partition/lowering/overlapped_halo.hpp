@@ -1,7 +1,8 @@
 #pragma once
-// InteriorSplit: while what a convolution needs of other ranks is on its way, those of its outputs can be computed that read none of it. Each sample's outputs are
-// cut along the outermost of D, H and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and kernels run on slices,
-// without a copy.
+// InteriorSplit: while what a convolution needs of other ranks is on its way, those of its outputs
+// can be computed that read none of it. Each sample's outputs are cut along the outermost of D, H
+// and W that has any extent on this rank: so a piece is contiguous, and so is what it reads, and
+// kernels run on slices, without a copy.
 //
 // Worked table: kernel 3, stride 1, padding 1 and 1, 9 rows on 3 ranks.
 //   rank  owns   receives      interior  boundary
@@ -32,12 +33,14 @@ struct InteriorSplit {
   std::vector<SplitPiece> boundary;  ///< the others, in order
 };
 
-/// Of the outputs that the job's `rank` computes of a convolution whose input's home and need these are. No interior if it receives nothing, or reads some of it
-/// everywhere: where an axis further in is split too, each piece has a halo along that.
+/// Of the outputs that the job's `rank` computes of a convolution whose input's home and need these
+/// are. No interior if it receives nothing, or reads some of it everywhere: where an axis further
+/// in is split too, each piece has a halo along that.
 InteriorSplit interior_split(const Distribution& home, const Needed& needed, const Region& output,
                              int rank);
 
-/// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing that is received.
+/// Nothing if the layer can be computed in slabs: on some rank some of its outputs read nothing
+/// that is received.
 std::optional<Rejection> check_interior_split(const Network& network,
                                               const LayerDecompositions& decompositions,
                                               LayerIndex layer);

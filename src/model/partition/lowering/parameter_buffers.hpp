@@ -1,5 +1,6 @@
 #pragma once
-// Flat buffers of parameters: how slices lie in them, and the kernels that run over them. For lower(), and for costs in closed form.
+// Flat buffers of parameters: how slices lie in them, and the kernels that run over them. For
+// lower(), and for costs in closed form.
 #include <cstdint>
 
 #include "model/network/training.hpp"

@@ -55,10 +55,11 @@ std::optional<Rejection> check_recompute(const Network& network, LayerIndex inde
   const Layer& layer = network.layer(index);
   if (!is_loss(layer.kind)) return {};
   return Rejection{fmt::format(
-      "layer {} cannot be made again: a loss makes its gradient in the forward phase", layer.name)};
+      "layer {} cannot be recomputed: a loss makes its gradient in the forward phase", layer.name)};
 }
 
-/// A block may make its last output again if no other reads that in its backward phase, nor to make something again in its turn.
+/// A block may make its last output again if no other reads that in its backward phase, nor to make
+/// something again in its turn.
 std::vector<LayerIndex> recomputable(const Network& network, const std::vector<Block>& blocks) {
   std::vector<LayerIndex> found(blocks.size(), -1);
   const std::vector<BackwardReads> reads = all_backward_reads(network);

@@ -1,5 +1,6 @@
 #pragma once
-// Kernels that are matrix products: most of a network's arithmetic, and in libraries that choose among algorithms the part that is theirs.
+// Kernels that are matrix products: most of a network's arithmetic, and in libraries that choose
+// among algorithms the part that is theirs.
 #include "model/partition/program/kernel.hpp"
 
 namespace stratplan {

@@ -1,5 +1,6 @@
 #pragma once
-// A CopyRegion kernel as the fewest nested loops that do it: axes of one extent dropped, axes that are contiguous in both tensors merged.
+// A CopyRegion kernel as the fewest nested loops that do it: axes of one extent dropped, axes that
+// are contiguous in both tensors merged.
 //
 // Worked table: x and y of local shape (N 2, C 4, D 1, H 5, W 6), elements, channels last.
 //   region                    loops {count, source stride, destination stride}

@@ -160,7 +160,8 @@ enum class KernelKind : int {
 inline constexpr int kernel_kind_count = static_cast<int>(KernelKind::BinaryBackward) + 1;
 /// "conv_forward", "max_pool_backward", ...
 std::string_view name_of(KernelKind kind);
-/// Whether activations or their gradients are among what such kernels read or write: Kernel::type is then theirs.
+/// Whether activations or their gradients are among what such kernels read or write: Kernel::type
+/// is then theirs.
 bool works_on_activations(KernelKind kind);
 /// Whether it changes parameters, what an optimizer keeps, or running statistics.
 bool is_update(KernelKind kind);

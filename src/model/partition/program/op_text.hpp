@@ -1,5 +1,6 @@
 #pragma once
-// An op in words, for messages: "conv_forward of conv1", "backward exchange with ranks 0, 2 for relu1".
+// An op in words, for messages: "conv_forward of conv1", "backward exchange with ranks 0, 2 for
+// relu1".
 #include <string>
 
 #include "model/network/network.hpp"

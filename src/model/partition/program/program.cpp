@@ -74,7 +74,8 @@ int last_of_its_layer(const Program& program, int op) {
   return op;
 }
 
-/// Beside kernels, messages are on their way until the layer that they are for is done: the kernels meanwhile do not write where they are.
+/// Beside kernels, messages are on their way until the layer that they are for is done: the kernels
+/// meanwhile do not write where they are.
 void find_lifetimes(Program& program) {
   for (Buffer& buffer : program.buffers) buffer.first_op = buffer.last_op = -1;
   const auto touch = [&](BufferId id, int op) {
@@ -102,7 +103,8 @@ struct Placed {
   int first_op, last_op;
 };
 
-/// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time. `placed` is ascending in offset.
+/// The lowest offset at which `buffer` overlaps none of `placed` that lives at the same time.
+/// `placed` is ascending in offset.
 std::int64_t lowest_offset(const std::vector<Placed>& placed, const Buffer& buffer) {
   const std::int64_t bytes = aligned(buffer.bytes().value);
   std::int64_t offset = 0;
@@ -165,7 +167,8 @@ Access access_of(const Program& program, BufferId id, const CollectiveOp* collec
   return access;
 }
 
-/// Of each byte of a memory, the op that wrote it last and those that have read it since: in segments of bytes that have the same history.
+/// Of each byte of a memory, the op that wrote it last and those that have read it since: in
+/// segments of bytes that have the same history.
 class History {
  public:
   /// Appends the ops that `op` must follow.

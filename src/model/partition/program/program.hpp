@@ -1,6 +1,6 @@
 #pragma once
-// A program: what one rank does in one training iteration, as data. The model prices it, the simulator and the executor run
-// it; nobody else knows what a halo is.
+// A program: what one rank does in one training iteration, as data. The model prices it, the
+// simulator and the executor run it; nobody else knows what a halo is.
 #include <map>
 #include <string>
 #include <variant>
@@ -30,8 +30,8 @@ struct Buffer {
   std::string name;  ///< "conv1.y", "conv1.y->relu1" (what a consumer needs), "d conv1.y"
   TensorClass tensor_class = TensorClass::Activation;
   DataType type = DataType::F32;
-  Region
-      region;  ///< global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
+  /// global region that it holds; flat buffers (messages, sums, scalars) use axis C alone
+  Region region;
   LayerIndex layer = -1;
   bool persistent = false;  ///< lives from op to op (parameters, optimizer state, their gradients)
   BufferId inside = -1;     ///< a slice of that buffer, at `offset` bytes from its start
@@ -43,17 +43,20 @@ struct Buffer {
 };
 
 enum class Phase : int { Forward, Backward, Update };
-/// Streams on which a device could run ops side by side. A machine without such concurrency runs them in program order.
+/// Streams on which a device could run ops side by side. A machine without such concurrency runs
+/// them in program order.
 enum class Stream : int { Compute, Halo, Gradient };
 
-/// Runs a kernel. `region` and `global` place the output in its global tensor (random numbers are keyed by global index).
+/// Runs a kernel. `region` and `global` place the output in its global tensor (random numbers are
+/// keyed by global index).
 struct ComputeOp {
   Kernel kernel;
   Region region;
   Shape global;
 };
 
-/// Fills a buffer from the data source: samples of the input layer, labels or targets. No rank reads more than `region`.
+/// Fills a buffer from the data source: samples of the input layer, labels or targets. No rank
+/// reads more than `region`.
 struct LoadOp {
   enum class What : int { Samples, Labels, Targets } what = What::Samples;
   Region region;
@@ -83,8 +86,9 @@ enum class Collective : int { AllReduce, ReduceScatter, AllGather };
 inline constexpr int collective_count = static_cast<int>(Collective::AllGather) + 1;
 std::string_view name_of(Collective collective);
 
-/// A collective over `group` (ascending ranks). AllReduce is in place over elements [begin, begin + count) of the one written buffer;
-/// ReduceScatter and AllGather move `counts[i]` elements to or from the i-th member, concatenated in that order in the longer buffer.
+/// A collective over `group` (ascending ranks). AllReduce is in place over elements [begin, begin +
+/// count) of the one written buffer; ReduceScatter and AllGather move `counts[i]` elements to or
+/// from the i-th member, concatenated in that order in the longer buffer.
 struct CollectiveOp {
   Collective op = Collective::AllReduce;
   std::vector<int> group;
@@ -121,8 +125,8 @@ struct ParameterSlice {
   BufferId gradient = -1;
   BufferId velocity = -1;     ///< or Adam's running mean; -1 under plain SGD
   BufferId mean_square = -1;  ///< Adam; -1 under the others
-  /// The ranks that keep a share each of what is sharded of it, and how many of its elements, one after the other; none if all keep all. Buffers of what is
-  /// sharded hold this rank's share.
+  /// The ranks that keep a share each of what is sharded of it, and how many of its elements, one
+  /// after the other; none if all keep all. Buffers of what is sharded hold this rank's share.
   std::vector<int> sharers{};
   std::vector<std::int64_t> shares{};
   /// "conv1.weights"
@@ -132,7 +136,8 @@ struct ParameterSlice {
 /// What parameters a layer has, and their shapes, in the order of Program::parameters.
 std::vector<std::pair<ParameterSlice::What, Shape>> parameters_of(const Layer& layer);
 
-/// Running mean and variance of a batch normalization as one rank holds them: [2][C] of the channels in `region`.
+/// Running mean and variance of a batch normalization as one rank holds them: [2][C] of the
+/// channels in `region`.
 struct RunningStatistics {
   LayerIndex layer = -1;
   Region region;  ///< (1, C, 1, 1, 1), as of its parameters
@@ -152,10 +157,12 @@ struct Program {
       false;  ///< communication goes on beside the kernels, up to the op that depends on it
   std::vector<ParameterSlice> parameters;
   std::vector<RunningStatistics> running;  ///< of networks that keep any
-  BufferId loss_scale =
-      -1;  ///< F64, [2], where the loss is scaled: what it is multiplied by, and since how many ops (runtime/device/loss_scaling.hpp)
-  BufferId loss =
-      -1;  ///< F64 scalar: this iteration's loss, complete after the forward phase on every rank that the loss layer lies on
+  /// F64, [2], where the loss is scaled: what it is multiplied by, and since how many ops
+  /// (runtime/device/loss_scaling.hpp)
+  BufferId loss_scale = -1;
+  /// F64 scalar: this iteration's loss, complete after the forward phase on every rank that the
+  /// loss layer lies on
+  BufferId loss = -1;
   Bytes arena{};  ///< bytes for the buffers that are not persistent, from plan_buffers
   Bytes persistent{};
 
@@ -163,16 +170,19 @@ struct Program {
   Buffer& buffer(BufferId id) { return buffers[static_cast<std::size_t>(id)]; }
 };
 
-/// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an arena, the larger first, each at the lowest
-/// offset where it overlaps no other that lives at the same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same result.
-/// With concurrent streams what is sent and received lives until its layer's phase is done, or kernels that could go on beside it would wait for its bytes.
+/// Sets each buffer's lifetime and place: persistent ones one after the other, the others in an
+/// arena, the larger first, each at the lowest offset where it overlaps no other that lives at the
+/// same time. Offsets are multiples of 64 bytes. The memory model and the runtime read the same
+/// result. With concurrent streams what is sent and received lives until its layer's phase is done,
+/// or kernels that could go on beside it would wait for its bytes.
 void plan_buffers(Program& program);
 
 /// The loads of a program, each once.
 std::vector<LoadOp> loads_of(const Program& program);
 
-/// Ops that must have finished before each op may start: earlier ones that touch bytes in common, at least one of the two writing, but for those that an op in
-/// between which writes the same bytes has waited for. Requires placed buffers; for machines with concurrent streams.
+/// Ops that must have finished before each op may start: earlier ones that touch bytes in common,
+/// at least one of the two writing, but for those that an op in between which writes the same bytes
+/// has waited for. Requires placed buffers; for machines with concurrent streams.
 std::vector<std::vector<int>> dependences(const Program& program);
 
 }  // namespace stratplan

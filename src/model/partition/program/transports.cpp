@@ -18,7 +18,7 @@ std::vector<std::string> names_of(const Transports& transports) {
   std::set<std::string> names{std::string()};
   for (const auto& [transfer, by_size] : transports.transfers)
     for (const auto& [bytes, transport] : by_size) names.insert(transport);
-  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} ways", names.size());
+  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} transports", names.size());
   return {names.begin(), names.end()};
 }
 
@@ -29,7 +29,7 @@ TransportId find_transport(const Program& program, const Transports& transports,
   if (known == transports.transfers.end()) return 0;
   const auto beyond = std::ranges::upper_bound(known->second, bytes, {},
                                                [](const auto& entry) { return entry.first; });
-  SP_ASSERT(beyond != known->second.begin(), "{}: ways do not begin at 0 bytes", transfer);
+  SP_ASSERT(beyond != known->second.begin(), "{}: transports do not begin at 0 bytes", transfer);
   return static_cast<TransportId>(std::ranges::find(program.transports, (beyond - 1)->second) -
                                   program.transports.begin());
 }

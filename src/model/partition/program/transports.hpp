@@ -14,8 +14,8 @@ struct BytesBothWays {
 };
 std::map<int, BytesBothWays> bytes_by_peer(const ExchangeOp& exchange);
 
-/// What messages between two ranks are called in Transports::transfers: "messages" between ranks that
-/// meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
+/// What messages between two ranks are called in Transports::transfers: "messages" between ranks
+/// that meet at the innermost level, "messages one way" if one of the two sends nothing, "messages
 /// across" between ranks that meet further out.
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement);
 /// What a collective is called there: collective_key (group_shape.hpp).

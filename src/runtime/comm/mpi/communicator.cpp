@@ -1,7 +1,10 @@
-// The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open MPI does best between the cores of one node, and in place.
-// With overlap, exchanges and the sums of gradients are under way until polled or waited for; all else stands between two kernels that need it, and blocks.
-// Reduce-scatter is made of messages, by pairwise exchange (Thakur, Rabenseifner and Gropp, see model/machine/collective_cost.hpp): Open MPI's own takes a copy of
-// the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call, which no plan of buffers knows of.
+// The verbs by MPI calls. They block unless overlap is wanted: blocking collectives are what Open
+// MPI does best between the cores of one node, and in place. With overlap, exchanges and the sums
+// of gradients are under way until polled or waited for; all else stands between two kernels that
+// need it, and blocks. Reduce-scatter is made of messages, by pairwise exchange (Thakur,
+// Rabenseifner and Gropp, see model/machine/collective_cost.hpp): Open MPI's own takes a copy of
+// the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call,
+// which no plan of buffers knows of.
 #include <fmt/format.h>
 #define OMPI_SKIP_MPICXX 1  // the C interface is all that is used
 #define MPICH_SKIP_MPICXX 1
@@ -27,7 +30,8 @@ namespace {
 /// One MPI call moves at most INT_MAX items; longer buffers go in pieces of this many.
 constexpr std::int64_t piece_items = std::int64_t{1} << 30;
 
-/// What a reduce-scatter receives before it adds it up: little enough to be in the cache still, enough for a message's own cost not to show.
+/// What a reduce-scatter receives before it adds it up: little enough to be in the cache still,
+/// enough for a message's own cost not to show.
 constexpr std::int64_t reduced_at_once = 512 << 10;
 
 void check(int code, const char* call, int rank) {
@@ -72,7 +76,8 @@ MPI_Op mpi_sum(DataType type) {
                                   : MPI_SUM;
 }
 
-/// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells concurrent calls apart by it.
+/// The same on all members, whatever else each of them has called: MPI_Comm_create_group tells
+/// concurrent calls apart by it.
 int group_tag(const std::vector<int>& ranks) {
   // Tags up to 32767 are guaranteed.
   return static_cast<int>(Fnv1a().add_each(ranks).value() % 32767U);
@@ -171,7 +176,8 @@ class MpiCommunicator final : public Communicator {
   Pending& pending(Stream stream) { return pending_[static_cast<std::size_t>(stream)]; }
   const Members& members(Group group) const { return members_[static_cast<std::size_t>(group)]; }
   const Displaced& displace(std::span<const std::int64_t> counts);
-  /// Sends items to one member while as many as `mine` says come from another, and are added to the sums.
+  /// Sends items to one member while as many as `mine` says come from another, and are added to the
+  /// sums.
   void add_from(MPI_Comm comm, int from, std::byte* sums, std::int64_t mine, int to,
                 const std::byte* theirs, std::int64_t count, DataType type);
   /// Starts one request per piece: MPI keeps the order of messages between two ranks with one tag.
@@ -315,7 +321,8 @@ const Displaced& MpiCommunicator::displace(std::span<const std::int64_t> counts)
   return displaced_;
 }
 
-/// In turns: k places on among the members goes their piece, from k places back comes a term of this rank's own.
+/// In turns: k places on among the members goes their piece, from k places back comes a term of
+/// this rank's own.
 void MpiCommunicator::reduce_scatter(Stream, Group group, const void* input, void* output,
                                      std::span<const std::int64_t> counts, DataType type) {
   const auto [comm, size, index] = members(group);

@@ -1,5 +1,7 @@
-// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each group and stream, split off together when this is made, so that
-// sums of gradients and statistics of one group do not queue up behind each other. Every call is a group of NCCL's, for that is what settles.
+// The verbs by NCCL. One communicator of all ranks is for messages; collectives have one for each
+// group and stream, split off together when this is made, so that sums of gradients and statistics
+// of one group do not queue up behind each other. Every call is a group of NCCL's, for that is what
+// settles.
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -202,7 +204,7 @@ Communicator::Group NcclCommunicator::group(const std::vector<int>& ranks) {
 
 NcclHandle& NcclCommunicator::handle(const Members& members, Stream stream) const {
   NcclHandle* found = members.by_stream[static_cast<std::size_t>(stream)];
-  SP_ASSERT(found, "ranks {} were not said to have collectives on track {}", members.ranks,
+  SP_ASSERT(found, "ranks {} were not said to have collectives on stream {}", members.ranks,
             static_cast<int>(stream));
   return *found;
 }

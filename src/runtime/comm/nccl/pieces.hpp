@@ -13,8 +13,9 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// What a reduce-scatter or an all-gather is made of where pieces differ in size: a reduction to, or a broadcast from, each member with a piece that is not
-/// empty. None: all pieces are equal, and the native collective does. `pieces` is given so that calls allocate once.
+/// What a reduce-scatter or an all-gather is made of where pieces differ in size: a reduction to,
+/// or a broadcast from, each member with a piece that is not empty. None: all pieces are equal, and
+/// the native collective does. `pieces` is given so that calls allocate once.
 inline void split_pieces(std::span<const std::int64_t> counts, std::vector<Piece>& pieces) {
   pieces.clear();
   bool equal = true;

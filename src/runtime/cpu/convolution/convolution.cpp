@@ -51,7 +51,8 @@ std::unique_ptr<HostKernel> matrix_kernel(const Kernel& kernel) {
   }
 }
 
-/// A block whose windows read nothing but padding has an empty x: outputs are the bias, gradients of weights are zero.
+/// A block whose windows read nothing but padding has an empty x: outputs are the bias, gradients
+/// of weights are zero.
 void convolve_nothing(const Kernel& kernel, const KernelCall& call) {
   const std::int64_t filters = kernel.y[Axis::C];
   if (kernel.kind == KernelKind::ConvolutionForward) {
@@ -82,7 +83,8 @@ std::unique_ptr<HostKernel> make(const Kernel& kernel, Route route) {
   }
 }
 
-/// The library's other ways are plain loops and products of matrices that it unfolds sample by sample.
+/// The library's other ways are plain loops and products of matrices that it unfolds sample by
+/// sample.
 bool is_fast(const HostKernel& kernel, Route route) {
   const bool own =
       route == Route::MatrixProduct || route == Route::Winograd || route == Route::Unfolded;
@@ -100,7 +102,8 @@ std::vector<Route> ordered_routes(const Kernel& kernel) {
   return order;
 }
 
-/// The first that is fast. The library's own unfolding comes next; its plain loops are thousands of times slower and never taken.
+/// The first that is fast. The library's own unfolding comes next; its plain loops are thousands of
+/// times slower and never taken.
 std::unique_ptr<HostKernel> make_by_rule(const Kernel& kernel) {
   std::unique_ptr<HostKernel> general;
   for (const Route route : ordered_routes(kernel)) {

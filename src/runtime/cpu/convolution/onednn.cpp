@@ -23,7 +23,8 @@ memory::desc described(const memory::dims& dims, Tag tag) {
   return {dims, memory::data_type::f32, tag};
 }
 
-/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups ([G,] F, C, [D,] H, W), dilation counted from 0.
+/// A kernel in the library's terms: logical dimensions (N, C, [D,] H, W), weights of several groups
+/// ([G,] F, C, [D,] H, W), dilation counted from 0.
 struct Problem {
   explicit Problem(const Kernel& kernel)
       : three_d(kernel.x[Axis::D] != 1 || kernel.y[Axis::D] != 1 ||
@@ -43,7 +44,8 @@ struct Problem {
       strides.push_back(w.stride);
       dilates.push_back(w.dilation - 1);
       pad_before.push_back(w.pad_before);
-      // The library wants the padding that gives just these outputs: less where the last elements of x are not reached.
+      // The library wants the padding that gives just these outputs: less where the last elements
+      // of x are not reached.
       pad_after.push_back((kernel.y[axis] - 1) * w.stride + w.span() - kernel.x[axis] -
                           w.pad_before);
     }
@@ -215,7 +217,8 @@ class ConvolutionPrimitive : public HostKernel {
   }
 
  private:
-  /// A primitive with what it is called with: the library's C++ interface would make this list anew in each call.
+  /// A primitive with what it is called with: the library's C++ interface would make this list anew
+  /// in each call.
   struct Prepared {
     dnnl::primitive primitive{};
     std::vector<dnnl_exec_arg_t> arguments{};

@@ -1,5 +1,6 @@
 #pragma once
-// A convolution as its definition says, in threads: for the few forms that the library refuses, such as windows that leave more than a stride of x unread.
+// A convolution as its definition says, in threads: for the few forms that the library refuses,
+// such as windows that leave more than a stride of x unread.
 #include "runtime/cpu/kernels.hpp"
 
 namespace stratplan::cpu {

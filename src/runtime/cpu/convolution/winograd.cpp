@@ -16,8 +16,8 @@ using namespace winograd;
 
 // ---------------------------------------------------------------- geometry
 
-/// A pass as a convolution of `in` to `out`. Backward data is one of dy to dx, with the window turned around. The filter's gradient is taken over the tiles of
-/// the forward pass.
+/// A pass as a convolution of `in` to `out`. Backward data is one of dy to dx, with the window
+/// turned around. The filter's gradient is taken over the tiles of the forward pass.
 struct Pass {
   explicit Pass(const Kernel& kernel)
       : turned(kernel.kind == KernelKind::ConvolutionBackwardData),
@@ -35,7 +35,8 @@ struct Pass {
         std::clamp<std::int64_t>((wanted + tiles_w - 1) / tiles_w, 1, out[Axis::N] * tiles_h);
   }
 
-  /// The plane of `in` that plane `plane` of `out` reads through a tap along D; -1 if that is padding, or skipped by the stride.
+  /// The plane of `in` that plane `plane` of `out` reads through a tap along D; -1 if that is
+  /// padding, or skipped by the stride.
   std::int64_t plane_of(std::int64_t plane, std::int64_t tap) const {
     const std::int64_t offset = tap * depth.dilation - depth.pad_before;
     std::int64_t position = turned ? plane - offset : plane * depth.stride + offset;
@@ -44,7 +45,8 @@ struct Pass {
     return position >= 0 && position < in[Axis::D] ? position : -1;
   }
 
-  /// Transformed inputs of one plane of a band, transformed outputs of one, transformed filters; in floats.
+  /// Transformed inputs of one plane of a band, transformed outputs of one, transformed filters; in
+  /// floats.
   std::int64_t tiles() const { return rows_of_tiles * tiles_w; }
   std::int64_t inputs_size() const { return points * tiles() * in[Axis::C]; }
   std::int64_t outputs_size() const { return points * tiles() * out[Axis::C]; }
@@ -52,7 +54,8 @@ struct Pass {
   std::int64_t floats() const {
     return planes_held * inputs_size() + outputs_size() + filters_size();
   }
-  /// Behind the floats, which are an even number, a count per plane that is held and one per tap along D.
+  /// Behind the floats, which are an even number, a count per plane that is held and one per tap
+  /// along D.
   Bytes workspace() const {
     return {floats() * size_of(DataType::F32) +
             (planes_held + depth.kernel) * std::int64_t{sizeof(std::int64_t)}};
@@ -65,8 +68,8 @@ struct Pass {
   std::int64_t tiles_h, tiles_w;
   std::int64_t
       planes_held;  ///< transformed inputs are kept until the last output plane that reads them
-  std::int64_t
-      rows_of_tiles;  ///< in a band: as much as stays in a cache, but enough for the filters to be worth reading
+  /// in a band: as much as stays in a cache, but enough for the filters to be worth reading
+  std::int64_t rows_of_tiles;
 };
 
 /// Rows of tiles [begin, end), counted through N and H, that are worked on at once.
@@ -122,7 +125,8 @@ SP_INLINE void load_points(const float* from, std::int64_t stride, Float8 (&valu
     for (int j = 0; j < size; ++j) values[i][j] = load8(from + (i * size + j) * stride);
 }
 
-/// How a transformed tensor lies for one point: rows of channels (a left side), or panels of sixteen channels (a right side).
+/// How a transformed tensor lies for one point: rows of channels (a left side), or panels of
+/// sixteen channels (a right side).
 struct Layout {
   std::int64_t tile, sixteen;  ///< distances of neighbours
   std::int64_t place(std::int64_t index, std::int64_t channel) const {
@@ -193,7 +197,8 @@ SP_INLINE void load_filter(const float* weights, std::int64_t channels, bool tur
           weights + ((turned ? taps - 1 - i : i) * taps + (turned ? taps - 1 - j : j)) * channels);
 }
 
-/// Filters [f, f + 8) by channels [c, c + 8) of the forward pass: panels of filters, a row per channel.
+/// Filters [f, f + 8) by channels [c, c + 8) of the forward pass: panels of filters, a row per
+/// channel.
 SP_CLONES void transform_forward_filters(const float* weights, std::int64_t filter_size,
                                          std::int64_t channels, std::int64_t f, std::int64_t c,
                                          float* to, std::int64_t stride) {
@@ -355,8 +360,9 @@ void convolve(const Kernel& kernel, const KernelCall& call) {
   });
 }
 
-/// The gradient of the filters: products are summed over tiles in the transformed domain, where numbers are larger and cancel, so not over too many of them; then
-/// transformed and added to what there is.
+/// The gradient of the filters: products are summed over tiles in the transformed domain, where
+/// numbers are larger and cancel, so not over too many of them; then transformed and added to what
+/// there is.
 class FilterGradient {
  public:
   FilterGradient(const Pass& pass, const Scratch& scratch, float* dweights)

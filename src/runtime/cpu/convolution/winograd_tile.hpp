@@ -1,8 +1,11 @@
 #pragma once
-// Winograd's minimal filtering F(4x4, 3x3): 4 x 4 outputs of a 3 x 3 window from 6 x 6 inputs by 36 multiplications instead of 144 (Lavin and Gray, "Fast
-// Algorithms for Convolutional Neural Networks", CVPR 2016, section 4.2). With the transforms B (of inputs d), G (of filters g) and A (of outputs),
+// Winograd's minimal filtering F(4x4, 3x3): 4 x 4 outputs of a 3 x 3 window from 6 x 6 inputs by 36
+// multiplications instead of 144 (Lavin and Gray, "Fast Algorithms for Convolutional Neural
+// Networks", CVPR 2016, section 4.2). With the transforms B (of inputs d), G (of filters g) and A
+// (of outputs),
 //   y = A^T [ (G g G^T) . (B^T d B) ] A,   so   dg = G^T [ (A dy A^T) . (B^T d B) ] G,
-// where . multiplies element by element. Each transform below is one of these matrices times a vector, for eight channels at once.
+// where . multiplies element by element. Each transform below is one of these matrices times a
+// vector, for eight channels at once.
 #include "runtime/cpu/vectors.hpp"
 
 namespace stratplan::cpu::winograd {
@@ -12,9 +15,11 @@ constexpr int outputs = 4;  ///< of a tile
 constexpr int taps = 3;     ///< of the window
 constexpr int points = inputs * inputs;
 
-/// The polynomials behind it are evaluated at 0, +-near, +-far and infinity. The usual points, 0, +-1, +-2, lose two more bits: with these the error's norm is 0.45
-/// and its maximum a quarter of theirs (32 channels of random numbers; what makes points good: Barabasz et al., "Error Analysis and Improving the Accuracy of
-/// Winograd Convolution for Deep Neural Networks", ACM TOMS 46(4), 2020). They are reciprocal, so that products of all squares are 1.
+/// The polynomials behind it are evaluated at 0, +-near, +-far and infinity. The usual points, 0,
+/// +-1, +-2, lose two more bits: with these the error's norm is 0.45 and its maximum a quarter of
+/// theirs (32 channels of random numbers; what makes points good: Barabasz et al., "Error Analysis
+/// and Improving the Accuracy of Winograd Convolution for Deep Neural Networks", ACM TOMS 46(4),
+/// 2020). They are reciprocal, so that products of all squares are 1.
 constexpr double near = 2.0 / 3, far = 3.0 / 2;
 constexpr auto n1 = static_cast<float>(near), n2 = static_cast<float>(near * near),
                n3 = static_cast<float>(near * near * near);

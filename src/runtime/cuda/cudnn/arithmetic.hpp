@@ -33,7 +33,8 @@ constexpr Arithmetic arithmetic_of(DataType type, Arithmetic floats) {
                                   : floats;
 }
 
-/// Tensor cores read 16 bytes of channels at a time: where channels come in no multiple of this, cuDNN copies the tensors into padded ones first.
+/// Tensor cores read 16 bytes of channels at a time: where channels come in no multiple of this,
+/// cuDNN copies the tensors into padded ones first.
 constexpr std::int64_t channel_multiple(Arithmetic arithmetic) {
   return 16 / size_of(storage(arithmetic));
 }

@@ -49,7 +49,8 @@ class Part {
   std::unique_ptr<CudaKernel> kernel_;
 };
 
-/// What is done to a forward convolution's output, in place: a bias is added, an activation applied.
+/// What is done to a forward convolution's output, in place: a bias is added, an activation
+/// applied.
 class Behind {
  public:
   explicit Behind(const Kernel& kernel)
@@ -106,8 +107,9 @@ class EmptyConvolution : public CudaKernel {
   Behind behind_;
 };
 
-/// The workspace is first the plan's, or that of own kernels before or behind it, then the part of x that is read, if that is not all, then the gradient of
-/// the weights as cuDNN writes it, if activations are narrow: in their type, as what it multiplies.
+/// The workspace is first the plan's, or that of own kernels before or behind it, then the part of
+/// x that is read, if that is not all, then the gradient of the weights as cuDNN writes it, if
+/// activations are narrow: in their type, as what it multiplies.
 class Convolution : public CudaKernel {
  public:
   Convolution(const Kernel& kernel, const Cropped& cropped, Plan plan)

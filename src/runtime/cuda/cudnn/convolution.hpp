@@ -1,11 +1,13 @@
 #pragma once
-// A convolution as a kernel of the CUDA backend: one of cuDNN's plans, with own kernels around it for what cuDNN does not take.
+// A convolution as a kernel of the CUDA backend: one of cuDNN's plans, with own kernels around it
+// for what cuDNN does not take.
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/cudnn/convolution_graph.hpp"
 
 namespace stratplan::cudnn {
 
-/// `choice`: the name of one of execution_plans, or empty for the first. Throws EnvironmentError if there is none.
+/// `choice`: the name of one of execution_plans, or empty for the first. Throws EnvironmentError if
+/// there is none.
 std::unique_ptr<CudaKernel> make_convolution(const Kernel& kernel, const std::string& choice,
                                              Arithmetic arithmetic, const Target& target);
 /// The names of all plans; none if there is nothing to choose.

@@ -126,7 +126,8 @@ bool contains(const std::vector<Note>& notes, Note note) {
 
 using NumericalNotes = std::vector<cudnnBackendNumericalNote_t>;
 
-/// Whether an engine of these notes multiplies and adds as it should, and the same each time: runs are repeatable, whatever was the fastest.
+/// Whether an engine of these notes multiplies and adds as it should, and the same each time: runs
+/// are repeatable, whatever was the fastest.
 bool computes_as(Arithmetic arithmetic, const NumericalNotes& notes) {
   if (contains(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) ||
       contains(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC))

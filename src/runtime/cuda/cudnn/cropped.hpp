@@ -1,6 +1,7 @@
 #pragma once
-// cuDNN's windows begin at the tensor's border or in front of it, and end at most a stride before its end. Ours may leave more of x unread: the blocks of a
-// transposed convolution, whose windows need not reach all of its output.
+// cuDNN's windows begin at the tensor's border or in front of it, and end at most a stride before
+// its end. Ours may leave more of x unread: the blocks of a transposed convolution, whose windows
+// need not reach all of its output.
 #include <array>
 
 #include "model/partition/program/kernel.hpp"

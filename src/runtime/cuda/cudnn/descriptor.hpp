@@ -1,6 +1,7 @@
 #pragma once
-// cuDNN's graph interface describes everything (tensors, operations, engines, plans) by descriptors with attributes. Here a descriptor is a value that keeps
-// alive what it refers to; attributes are written and read by their C++ types, and every status is looked at.
+// cuDNN's graph interface describes everything (tensors, operations, engines, plans) by descriptors
+// with attributes. Here a descriptor is a value that keeps alive what it refers to; attributes are
+// written and read by their C++ types, and every status is looked at.
 #include <cudnn_graph.h>
 
 #include <cstdint>
@@ -77,11 +78,13 @@ class Descriptor {
   }
   Descriptor& set(cudnnBackendAttributeName_t name, const Descriptor& other);
 
-  /// Attributes can be read, and others refer to it, once it is finalized. Throws if anything is wrong with what it says.
+  /// Attributes can be read, and others refer to it, once it is finalized. Throws if anything is
+  /// wrong with what it says.
   Descriptor& finalize();
   /// The same where cuDNN may be unable to do what is said: then says why.
   std::optional<Unsupported> finalize_if_supported();
-  /// The same where cuDNN may also fail at it, as at compiling a kernel or loading it: one engine among many, of which another does.
+  /// The same where cuDNN may also fail at it, as at compiling a kernel or loading it: one engine
+  /// among many, of which another does.
   std::optional<Unsupported> finalize_if_able();
 
   /// All values of an attribute.
@@ -99,7 +102,8 @@ class Descriptor {
     read(name, attribute_type<T>, 1, &value);
     return value;
   }
-  /// Those that an attribute refers to; they keep this one alive, whose parts they may be. `at_most` so many, where cuDNN does not say how many there are.
+  /// Those that an attribute refers to; they keep this one alive, whose parts they may be.
+  /// `at_most` so many, where cuDNN does not say how many there are.
   std::vector<Descriptor> descriptors(cudnnBackendAttributeName_t name,
                                       cudnnBackendDescriptorType_t type, const std::string& what,
                                       std::int64_t at_most = 0) const;

@@ -6,7 +6,8 @@
 
 namespace stratplan::cudnn {
 
-// Keys as cuDNN 9.19 knows them; it wants all. Limits are those of compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
+// Keys as cuDNN 9.19 knows them; it wants all. Limits are those of compute capability 9.0 (CUDA C++
+// Programming Guide, technical specifications).
 std::string DeviceProperties::json() const {
   const Json properties{{"deviceName", name},
                         {"deviceVer", 900},

@@ -1,6 +1,6 @@
 #pragma once
-// For which device plans are made. cuDNN needs no device to make them, only a description: so plans for GPU clusters can be made, and their workspaces
-// known, on a machine that has none.
+// For which device plans are made. cuDNN needs no device to make them, only a description: so plans
+// for GPU clusters can be made, and their workspaces known, on a machine that has none.
 #include <string>
 
 #include "model/base/units.hpp"
@@ -8,7 +8,8 @@
 
 namespace stratplan::cudnn {
 
-/// What tells one device of the Hopper generation from another; the rest is the same for all of them.
+/// What tells one device of the Hopper generation from another; the rest is the same for all of
+/// them.
 struct DeviceProperties {
   std::string name;
   std::int64_t multiprocessors = 0;

@@ -5,7 +5,8 @@
 
 namespace stratplan::own {
 
-/// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself, backward dy.
+/// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself,
+/// backward dy.
 template <class T>
 struct Prelu {
   const T *x, *from;

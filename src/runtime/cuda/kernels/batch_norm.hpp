@@ -1,7 +1,8 @@
 #pragma once
-// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double, coefficients per channel are made from them in double by whoever uses
-// them, the passes over the data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits. Where channels share mean and variance,
-// their sums are added up first, by a launch of its own.
+// Batch normalization; the formulas are in reference/batch_norm.cpp. Sums are in double,
+// coefficients per channel are made from them in double by whoever uses them, the passes over the
+// data are in float: y = (x - mean) * factor + shift, so that a large mean costs no digits. Where
+// channels share mean and variance, their sums are added up first, by a launch of its own.
 #include <cmath>
 
 #include "runtime/cuda/kernels/activation.hpp"
@@ -57,7 +58,8 @@ inline std::int64_t sums_elements(const Kernel& kernel) {
 inline Bytes group_sums_bytes(const Kernel& kernel) {
   return {shares_moments(kernel) ? sums_elements(kernel) * size_of(DataType::F64) : 0};
 }
-/// What is read in place of `sums`: themselves, if each channel stands alone (the factors are then still to come).
+/// What is read in place of `sums`: themselves, if each channel stands alone (the factors are then
+/// still to come).
 template <class Launch>
 const double* group_sums(const Kernel& kernel, const double* sums, const float* factors, void* room,
                          const Launch& launch) {
@@ -260,7 +262,8 @@ struct GradientSource {
   }
 };
 
-/// Sums of dy and of dy * x: as products of floats are exact in double, the mean is taken out of the latter at the end.
+/// Sums of dy and of dy * x: as products of floats are exact in double, the mean is taken out of
+/// the latter at the end.
 template <class T>
 struct GradientTerm {
   const T* x;

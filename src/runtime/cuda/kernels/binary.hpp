@@ -92,8 +92,8 @@ struct BinaryGradient {
 };
 
 /// How the sums over the places where an element is read come about: parts of some terms each,
-/// [parts][elements], which are then added up in order. The terms of an element are the places along
-/// the axes where the input has one element, channels first.
+/// [parts][elements], which are then added up in order. The terms of an element are the places
+/// along the axes where the input has one element, channels first.
 struct RepeatedSum {
   std::int64_t elements, terms, parts;
   bool over_channels;

@@ -55,8 +55,8 @@ void add(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   }
 }
 
-/// An element stays if its uniform number is at least the probability of being dropped; four elements share a block of random numbers, so that packs
-/// mostly need one.
+/// An element stays if its uniform number is at least the probability of being dropped; four
+/// elements share a block of random numbers, so that packs mostly need one.
 template <class T>
 struct DropoutWork {
   RandomStream steps;

@@ -1,5 +1,6 @@
 #pragma once
-// Local response normalization; the formulas are in model/network/local_response.hpp and reference/activations.cpp.
+// Local response normalization; the formulas are in model/network/local_response.hpp and
+// reference/activations.cpp.
 #include <cmath>
 
 #include "model/partition/program/kernel.hpp"

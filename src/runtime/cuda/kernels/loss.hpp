@@ -44,7 +44,8 @@ struct CrossEntropyRow : SoftmaxRow<T> {
   }
 };
 
-/// Sums the rows' losses; a strip is one of rows as if they had one channel. Short rows are summarized and written on the way.
+/// Sums the rows' losses; a strip is one of rows as if they had one channel. Short rows are
+/// summarized and written on the way.
 template <class T>
 struct CrossEntropyTerm {
   CrossEntropyRow<T> row;

@@ -1,5 +1,6 @@
 #pragma once
-// The scale of the loss where gradients have 16 bits; what it is good for is in reference/loss_scale.cpp.
+// The scale of the loss where gradients have 16 bits; what it is good for is in
+// reference/loss_scale.cpp.
 #include <cmath>
 
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -8,7 +9,8 @@
 
 namespace stratplan::own {
 
-/// A launch of work that is left out where there are overflows; of kernels that do not look, always done.
+/// A launch of work that is left out where there are overflows; of kernels that do not look, always
+/// done.
 template <class Launch>
 struct UnlessOverflown {
   const Launch& launch;

@@ -1,5 +1,6 @@
 #pragma once
-// Packing and unpacking of halos, moving, filling. What is copied is only bytes: in pieces of sixteen where everything divides by them.
+// Packing and unpacking of halos, moving, filling. What is copied is only bytes: in pieces of
+// sixteen where everything divides by them.
 #include "model/partition/program/copy_loops.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
@@ -7,7 +8,8 @@
 
 namespace stratplan::own {
 
-/// The loops of a copy (model/partition/program/copy_loops.hpp) with the innermost first, counted by one index.
+/// The loops of a copy (model/partition/program/copy_loops.hpp) with the innermost first, counted
+/// by one index.
 struct CopyIndices {
   int depth = 0;
   std::int64_t count = 1;

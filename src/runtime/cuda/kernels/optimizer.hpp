@@ -1,6 +1,7 @@
 #pragma once
-// The optimizers; formulas in model/network/training.hpp. Coefficients are made in double, the steps are taken in float. What changes from step to step is read
-// where the kernel runs, for a captured launch keeps its arguments.
+// The optimizers; formulas in model/network/training.hpp. Coefficients are made in double, the
+// steps are taken in float. What changes from step to step is read where the kernel runs, for a
+// captured launch keeps its arguments.
 #include <cmath>
 
 #include "runtime/cuda/kernels/loss_scale.hpp"
@@ -43,7 +44,8 @@ struct NesterovStep {
   }
 };
 
-/// `decoupled`: the decay acts on the weights, not through the gradient. The running means' bias is in rate and root.
+/// `decoupled`: the decay acts on the weights, not through the gradient. The running means' bias is
+/// in rate and root.
 struct AdamStep {
   const StepNumbers* now;
   double decoupled_decay;
@@ -90,7 +92,8 @@ struct LarsStep {
   }
 };
 
-/// A step reads the first tensors of the call and writes all that it has. Behind an overflow nothing is written, which the device alone knows of.
+/// A step reads the first tensors of the call and writes all that it has. Behind an overflow
+/// nothing is written, which the device alone knows of.
 template <int reads, int writes, class Launch, class Step>
 void for_weights(const Kernel& kernel, const KernelCall& call, const Launch& launch,
                  const Step& step) {

@@ -1,6 +1,7 @@
 #pragma once
-// Pooling: each output gathers from the inputs under its window, each input's gradient from the outputs whose windows cover it. Padding never wins a maximum;
-// of equal elements the first in the window does. A window of nothing but padding gives 0.
+// Pooling: each output gathers from the inputs under its window, each input's gradient from the
+// outputs whose windows cover it. Padding never wins a maximum; of equal elements the first in the
+// window does. A window of nothing but padding gives 0.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/activations.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
@@ -11,7 +12,8 @@ SP_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return b == 1 ? a : a / b;
 }
 
-/// The taps [first, last) of an output's window that lie inside [0, extent), and the input position of tap 0.
+/// The taps [first, last) of an output's window that lie inside [0, extent), and the input position
+/// of tap 0.
 struct Taps {
   std::int64_t origin, step, first, last;
 
@@ -25,7 +27,8 @@ struct Taps {
   SP_DEVICE std::int64_t at(std::int64_t tap) const { return origin + tap * step; }
 };
 
-/// The outputs [first, last) whose windows reach over an input position, gaps between taps included.
+/// The outputs [first, last) whose windows reach over an input position, gaps between taps
+/// included.
 struct Cover {
   std::int64_t position, first, last;
 
@@ -62,7 +65,8 @@ struct Pool {
         w(kernel.windows()[2]),
         count_padding(kernel.as<PoolAttributes>().count_padding) {}
 
-  /// fetch(slot, element of x), then use(slot, tap) for the inputs under a window, in the order of the taps: a few along W are on their way together.
+  /// fetch(slot, element of x), then use(slot, tap) for the inputs under a window, in the order of
+  /// the taps: a few along W are on their way together.
   template <class Fetch, class Use>
   SP_DEVICE void for_taps(const Place& at, const Fetch& fetch, const Use& use) const {
     const Taps along_d(d, at.d, x[Axis::D]), along_h(h, at.h, x[Axis::H]),
@@ -79,7 +83,8 @@ struct Pool {
         }
       }
   }
-  /// fetch(slot, element of y), then use(slot, tap, position) for the outputs with a tap on an input.
+  /// fetch(slot, element of y), then use(slot, tap, position) for the outputs with a tap on an
+  /// input.
   template <class Fetch, class Use>
   SP_DEVICE void for_covers(const Place& at, const Fetch& fetch, const Use& use) const {
     const Cover along_d(d, at.d, y[Axis::D]), along_h(h, at.h, y[Axis::H]),

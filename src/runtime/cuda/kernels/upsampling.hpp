@@ -1,5 +1,6 @@
 #pragma once
-// Each output element is a product of mixtures along D, H and W (model/network/scale.hpp); backward, each input gathers from the outputs that mix it.
+// Each output element is a product of mixtures along D, H and W (model/network/scale.hpp);
+// backward, each input gathers from the outputs that mix it.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/kernel_call.hpp"
@@ -20,8 +21,9 @@ struct Mixed {
   }
 };
 
-/// The outputs [first, last) that mix an input along one axis. With `scale.linear` the shares of an input rise and fall like a tent over the outputs, but for
-/// the ends: there the end itself counts in place of what lies beyond.
+/// The outputs [first, last) that mix an input along one axis. With `scale.linear` the shares of an
+/// input rise and fall like a tent over the outputs, but for the ends: there the end itself counts
+/// in place of what lies beyond.
 struct Mixers {
   std::int64_t first, last;  ///< outputs of the piece
   std::int64_t factor, start;
@@ -33,7 +35,8 @@ struct Mixers {
         linear(scale.linear),
         at_begin(input == 0),
         at_end(input + 1 == input_extent) {
-    // In halves of an output element from the centre of the input before: an output is 2 * output + start, of [0, 4 * factor).
+    // In halves of an output element from the centre of the input before: an output is 2 * output +
+    // start, of [0, 4 * factor).
     start = 2 * scale.phase + 1 + factor - 2 * factor * input;
     const std::int64_t begin = linear ? half_up(-start) : factor * input - scale.phase;
     const std::int64_t end = linear ? half_up(4 * factor - start) : begin + factor;

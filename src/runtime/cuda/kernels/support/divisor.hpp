@@ -1,6 +1,8 @@
 #pragma once
-// Division by a number that is known before the launch: a multiplication and a shift, where a device's division takes twenty instructions (Granlund and
-// Montgomery, "Division by invariant integers using multiplication", 1994). It is what indices are taken apart with, several times each.
+// Division by a number that is known before the launch: a multiplication and a shift, where a
+// device's division takes twenty instructions (Granlund and Montgomery, "Division by invariant
+// integers using multiplication", 1994). It is what indices are taken apart with, several times
+// each.
 #include <algorithm>
 #include <cstdint>
 
@@ -29,7 +31,8 @@ class Divisor {
                         high = static_cast<std::uint32_t>((std::uint64_t{m} * magic_) >> 32);
     return (high + m) >> shift_;
   }
-  /// Leaves the quotient in n and returns the remainder: the innermost of the extents that n counts through.
+  /// Leaves the quotient in n and returns the remainder: the innermost of the extents that n counts
+  /// through.
   SP_DEVICE std::int64_t split(std::int64_t& n) const {
     const std::int64_t whole = quotient(n), rest = n - whole * divisor_;
     n = whole;

@@ -1,5 +1,6 @@
 #pragma once
-// One function for each element of tensors of one shape, four elements an index. T: what the tensors are stored in; the function is of floats.
+// One function for each element of tensors of one shape, four elements an index. T: what the
+// tensors are stored in; the function is of floats.
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/kernel_call.hpp"
 
@@ -50,7 +51,8 @@ struct ElementWork {
   }
 };
 
-/// function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. What is written may be what is read.
+/// function(const float (&x)[reads], float (&y)[writes]) for each of `count` elements. What is
+/// written may be what is read.
 template <class T, int reads, int writes, class Launch, class Function>
 void for_elements(const Launch& launch, std::int64_t count,
                   const Streams<T, reads, writes>& streams, const Function& function) {

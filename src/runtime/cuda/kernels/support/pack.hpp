@@ -1,5 +1,6 @@
 #pragma once
-// Elements side by side that are loaded and stored at once: four floats are the widest access of a device.
+// Elements side by side that are loaded and stored at once: four floats are the widest access of a
+// device.
 #include <cstdint>
 #include <initializer_list>
 

@@ -48,7 +48,8 @@ struct PlaceWork {
   }
 };
 
-/// work.run<width>(place) for places that cover the shape; `addresses`: of the tensors, which have these channels.
+/// work.run<width>(place) for places that cover the shape; `addresses`: of the tensors, which have
+/// these channels.
 template <class Launch, class Work>
 void for_places(const Launch& launch, const Shape& shape,
                 std::initializer_list<const void*> addresses, const Work& work) {

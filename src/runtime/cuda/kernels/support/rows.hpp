@@ -1,6 +1,7 @@
 #pragma once
-// What needs a summary of all channels of a row before it can write one of them. Short rows are an index's own; long ones are summarized in parts, each of
-// neighbouring indices that take turns at the channels, and then written element by element.
+// What needs a summary of all channels of a row before it can write one of them. Short rows are an
+// index's own; long ones are summarized in parts, each of neighbouring indices that take turns at
+// the channels, and then written element by element.
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
@@ -15,7 +16,8 @@ inline std::int64_t rows_of(const Kernel& kernel) {
 }
 inline bool has_short_rows(const Kernel& kernel) { return kernel.x[Axis::C] <= short_row; }
 
-/// Summary Row::summary(first, last, step) of some elements of a row, Summary Row::merged(a, b) of both, Row::write(element, summary).
+/// Summary Row::summary(first, last, step) of some elements of a row, Summary Row::merged(a, b) of
+/// both, Row::write(element, summary).
 template <class Row>
 struct ShortRow {
   Row row;

@@ -1,9 +1,11 @@
 #pragma once
-// A channels-last tensor as rows of channels. An index has a strip: a few neighbouring channels of every so-manieth row, so that what belongs to a channel is
-// fetched once for many rows, and sums down the rows stay in registers. Neighbouring indices have neighbouring channels, then neighbouring rows: at each step all
-// of them together read one piece of memory.
+// A channels-last tensor as rows of channels. An index has a strip: a few neighbouring channels of
+// every so-manieth row, so that what belongs to a channel is fetched once for many rows, and sums
+// down the rows stay in registers. Neighbouring indices have neighbouring channels, then
+// neighbouring rows: at each step all of them together read one piece of memory.
 //
-// Sums come in parts that do not depend on who runs them: each index adds up its strip, then the parts are folded in order, in two steps where there are many.
+// Sums come in parts that do not depend on who runs them: each index adds up its strip, then the
+// parts are folded in order, in two steps where there are many.
 #include <algorithm>
 #include <cmath>
 
@@ -49,8 +51,9 @@ struct Strip {
       step;  ///< elements at which its rows begin: first, first + step, ... below last
 };
 
-/// load(slot, element), then use(slot, element), for the rows of a strip, `batch` of them at a time: what they load is on its way together, although the compiler must
-/// take what they store for something that another may load.
+/// load(slot, element), then use(slot, element), for the rows of a strip, `batch` of them at a
+/// time: what they load is on its way together, although the compiler must take what they store for
+/// something that another may load.
 template <int batch, class Load, class Use>
 SP_DEVICE void in_batches(const Strip& strip, const Load& load, const Use& use) {
   std::int64_t i = strip.first;
@@ -107,7 +110,8 @@ struct StripWork {
 
 /// Indices that keep a device's memory busy: about 500 on each of 132 processors, four loads each.
 inline constexpr std::int64_t busy = 65536;
-/// Parts of a set, one index for each and each four channels: enough to keep the device busy, and `fewest` to `most` rows in each.
+/// Parts of a set, one index for each and each four channels: enough to keep the device busy, and
+/// `fewest` to `most` rows in each.
 inline std::int64_t parts_of(const RowSets& sets, std::int64_t channels, std::int64_t fewest,
                              std::int64_t most) {
   const std::int64_t columns =
@@ -128,7 +132,8 @@ void for_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
 
 // ---------------------------------------------------------------- sums
 
-/// How the sums of each channel of each set come about: [sets][parts][sums][channels], then [sets][groups][sums][channels] where one fold would be too long.
+/// How the sums of each channel of each set come about: [sets][parts][sums][channels], then
+/// [sets][groups][sums][channels] where one fold would be too long.
 struct SumPlan {
   std::int64_t sets, channels, sums, parts, groups;
 
@@ -201,8 +206,9 @@ struct FinishSums {
   }
 };
 
-/// term.run<width>(strip, double (&sum)[sums][width]) adds a strip's terms; finish(set, channel, const double (&sum)[sums]) gets the sums of all rows of a set.
-/// `workspace` has SumPlan(...).workspace() bytes; `addresses` are those of the tensors.
+/// term.run<width>(strip, double (&sum)[sums][width]) adds a strip's terms; finish(set, channel,
+/// const double (&sum)[sums]) gets the sums of all rows of a set. `workspace` has
+/// SumPlan(...).workspace() bytes; `addresses` are those of the tensors.
 template <int sums, class Launch, class Term, class Finish>
 void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels,
                 std::initializer_list<const void*> addresses, void* workspace, const Term& term,

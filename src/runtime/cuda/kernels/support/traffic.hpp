@@ -1,5 +1,6 @@
 #pragma once
-// What blocks of threads do that play the part of a communication library's kernels: they copy memory, piece by piece, and wait behind each until it is due.
+// What blocks of threads do that play the part of a communication library's kernels: they copy
+// memory, piece by piece, and wait behind each until it is due.
 #include <algorithm>
 #include <cstdint>
 
@@ -20,7 +21,8 @@ struct TrafficPlan {
   std::int64_t pieces_in_buffer = 0;  ///< then they begin again at its start
   std::int64_t cycles_per_piece = 0;  ///< of one block
 
-  /// `clock`: cycles per second. Bytes are rounded up to whole pieces; the buffer has room for one at least.
+  /// `clock`: cycles per second. Bytes are rounded up to whole pieces; the buffer has room for one
+  /// at least.
   TrafficPlan(const EmulatedTraffic& traffic, Bytes buffer, double clock)
       : blocks(traffic.blocks),
         pieces((traffic.bytes.value + piece_bytes - 1) / piece_bytes),
