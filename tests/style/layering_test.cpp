@@ -224,6 +224,18 @@ TEST(Layering, HoldsForEveryInclude) {
   EXPECT_GT(includes, 100) << "the working folder is not the project's root?";
 }
 
+TEST(Layering, TheTableOfTheReadmeHasTheseFoldersInThisOrder) {
+  std::string folders;
+  for (const std::string& line : read_source("src/README.md").lines)
+    if (line.starts_with("| `")) folders += line.substr(1, line.find('|', 1) - 1);
+  std::size_t place = 0;
+  for (const LayerRule& rule : rules) {
+    const std::size_t found = folders.find("`" + rule.folder + "`", place);
+    ASSERT_NE(found, std::string::npos) << rule.folder;
+    place = found;
+  }
+}
+
 // So that compiling a source shows that its header stands alone; style/headers_stand_alone checks
 // just the headers without a source.
 TEST(Layering, ASourceIncludesItsOwnHeaderFirstAndHeadersAreGuarded) {
