@@ -1,10 +1,11 @@
 #!/bin/bash
 # Installs the Debian packages of stratplan. Quick if all are there; else needs root or sudo.
 #
-#   scripts/install_packages.sh [tests] [checks]
+#   scripts/install_packages.sh [tests] [checks] [compilers]
 #
 # Without arguments: what stratplan is built with and runs on. `tests` adds what its tests are built
-# with and their judges; `checks` adds formatting, lint, coverage and the comparison of benchmarks.
+# with and their judges; `checks` adds formatting, lint, coverage and the comparison of benchmarks;
+# `compilers` adds another compiler and another MPI library.
 set -euo pipefail
 
 packages=(
@@ -30,11 +31,16 @@ checks=(
   jq                                  # reports leave out what names a machine
   libopenblas0-pthread                # PyTorch's opponent in a comparison is PyTorch on a fast BLAS
 )
+compilers=(
+  clang libomp-dev
+  mpich libmpich-dev
+)
 for group in "$@"; do
   case $group in
     tests) packages+=("${tests[@]}") ;;
     checks) packages+=("${checks[@]}") ;;
-    *) echo "install_packages.sh: unknown group $group; expected tests or checks" >&2; exit 2 ;;
+    compilers) packages+=("${compilers[@]}") ;;
+    *) echo "install_packages.sh: unknown group $group; expected tests, checks or compilers" >&2; exit 2 ;;
   esac
 done
 

@@ -18,6 +18,8 @@ declare -A about=(
   [tidy-1]="clang-tidy of all sources, first third"
   [tidy-2]="clang-tidy of all sources, second third"
   [tidy-3]="clang-tidy of all sources, last third"
+  [clang]="all tests but slow ones, compiled by clang"
+  [mpich]="all tests but slow ones, over MPICH"
   [tests]="scripts/test.sh: all tests but slow ones, under sanitizers"
   [guards]="every legal decomposition of every kind of layer, under sanitizers"
   [sweeps]="the other slow tests, under sanitizers"
@@ -27,7 +29,7 @@ declare -A about=(
   [benchmarks]="two runs of one build's benchmarks: median over benchmarks of the ratio's distance from 1"
   [coverage]="lines of src that the tests run (not slow ones)"
 )
-parts=(tidy-1 tidy-2 tidy-3 tests guards sweeps torch kills golden benchmarks coverage)
+parts=(tidy-1 tidy-2 tidy-3 clang mpich tests guards sweeps torch kills golden benchmarks coverage)
 
 dev() { cmake --preset dev && cmake --build --preset dev; }
 bench() { scripts/install_packages.sh tests checks && cmake --preset bench && cmake --build --preset bench; }
@@ -42,11 +44,19 @@ passed() {
   rm "$log"
   return "$status"
 }
-tidy_part() { scripts/install_packages.sh tests checks && cmake --preset dev && cmake --build --preset dev --target stratplan_onnx_format && scripts/lint.sh --part "$1/3"; }
+tidy_part() { scripts/install_packages.sh tests checks && scripts/lint.sh --part "$1/3"; }
+# Another compiler or MPI library: all but slow tests, without CUDA.
+other() { # other FOLDER CMAKE-ARGUMENT...
+  cmake -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g0" -DSTRATPLAN_WITH_CUDA=OFF "${@:2}" &&
+    cmake --build "build/$1" && passed --test-dir "build/$1" -LE slow
+}
 
 run_part() {
   case $1 in
     tidy-*) tidy_part "${1#tidy-}" ;;
+    clang) scripts/install_packages.sh tests compilers && other clang -DCMAKE_CXX_COMPILER=clang++ ;;
+    mpich) scripts/install_packages.sh tests compilers &&
+      other mpich -DMPI_CXX_COMPILER=mpicxx.mpich -DMPIEXEC_EXECUTABLE=/usr/bin/mpiexec.mpich ;;
     tests) scripts/install_packages.sh tests && dev && passed --preset dev -LE slow ;;
     guards) dev && passed --preset dev -L slow -R GuardSweep ;;
     sweeps) dev && passed --preset dev -L slow -E 'GuardSweep|^torch/|kill|stop|beginning' ;;

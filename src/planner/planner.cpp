@@ -10,6 +10,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/in_parallel.hpp"
+#include "model/base/text.hpp"
 #include "model/cost/memory.hpp"
 #include "model/cost/plan_table.hpp"
 #include "model/cost/simulator.hpp"
@@ -36,7 +37,6 @@ Seconds since(Clock::time_point start) {
 std::string mebibytes(Bytes bytes) {
   return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
 }
-std::string milliseconds(Seconds seconds) { return fmt::format("{:.3f} ms", seconds.value * 1e3); }
 
 /// What the search chooses from on some number of ranks.
 struct Space {
@@ -451,8 +451,8 @@ class Planning {
     const auto price = [&](std::size_t i) {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
-            "not simulated: estimated at {} without reductions, the best of the others takes "
-            "{} in all",
+            "not simulated: estimated at {} ms without reductions, the best of the others takes "
+            "{} ms in all",
             milliseconds(quick_estimates[i]->step), milliseconds(*best));
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);
@@ -520,8 +520,8 @@ class Planning {
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
       result_.reranking = fmt::format(
-          "simulated, \"{}\" takes {} per step on {} ranks; the plan that the search ranked first "
-          "takes {} on {}",
+          "simulated, \"{}\" takes {} ms per step on {} ranks; the plan that the search ranked "
+          "first takes {} ms on {}",
           best->name, milliseconds(best->plan->prediction->step), best->plan->ranks,
           milliseconds(first.prediction->step), first.ranks);
     }

@@ -168,8 +168,8 @@ class Drawing {
     add(fmt::format(
         "<text transform=\"translate({:.2f} {:.2f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
         x.begin - 52, (y.begin + y.end) / 2, escaped(chart.y.title)));
-    for (const ChartLine& line : chart.lines | std::views::reverse)
-      draw(line, x, y);  // the first on top
+    for (auto line = chart.lines.rbegin(); line != chart.lines.rend(); ++line)
+      draw(*line, x, y);  // the first on top
   }
 
   void draw(const ChartLine& line, const Placement& x, const Placement& y) {

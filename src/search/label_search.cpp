@@ -184,7 +184,7 @@ class LabelSearch {
 LabelOutcome label_search(const Problem& problem, const std::vector<const Elimination*>& bounds,
                           std::optional<std::int64_t> memory_limit, double upper_bound,
                           std::size_t labels) {
-  SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0);
+  SP_ASSERT(!bounds.empty() && bounds.front()->price() == 0, "{} bounds", bounds.size());
   return LabelSearch(problem, bounds, memory_limit, upper_bound).run(labels);
 }
 

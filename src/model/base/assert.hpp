@@ -11,15 +11,15 @@ namespace stratplan {
 
 [[noreturn]] inline void assertion_failed(const char* condition, const char* file, int line,
                                           const std::string& operands) {
-  write_message(fmt::format("stratplan: internal error at {}:{}: {} does not hold{}{}\n", file,
-                            line, condition, operands.empty() ? "" : "; ", operands));
+  write_message(fmt::format("stratplan: internal error at {}:{}: {} does not hold; {}\n", file,
+                            line, condition, operands));
   std::abort();
 }
 
 }  // namespace stratplan
 
-/// SP_ASSERT(a < b, "a={} b={}", a, b): the format and operands may be left out.
+/// SP_ASSERT(a < b, "a={} b={}", a, b)
 #define SP_ASSERT(condition, ...)                                              \
   ((condition) ? void(0)                                                       \
                : ::stratplan::assertion_failed(#condition, __FILE__, __LINE__, \
-                                               ::fmt::format("" __VA_ARGS__)))
+                                               ::fmt::format(__VA_ARGS__)))

@@ -2,7 +2,6 @@
 // Quantities as people read them.
 #include <string>
 
-#include "model/base/text.hpp"
 #include "model/base/units.hpp"
 
 namespace stratplan {

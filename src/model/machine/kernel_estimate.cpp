@@ -271,7 +271,8 @@ Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
 }  // namespace
 
 Seconds estimate_kernel(const Kernel& kernel, const DeviceRates& device, const KernelModel& model) {
-  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0);
+  SP_ASSERT(device.flops_per_s > 0 && device.bytes_per_s > 0, "{} FLOP/s, {} bytes/s",
+            device.flops_per_s, device.bytes_per_s);
   const double share = device.units > 0 ? model.bandwidth_share : 1;
   const double bytes_per_s = device.bytes_per_s * share;
   const Traffic traffic = traffic_of(kernel, device);

@@ -101,7 +101,7 @@ Topology MachineProfile::topology(int ranks) const {
 }
 
 std::size_t MachineProfile::meeting_level(const std::vector<int>& members, int ranks) const {
-  SP_ASSERT(!members.empty());
+  SP_ASSERT(!members.empty(), "a group without members, of {} levels", levels.size());
   const Topology groups = placement(std::max(ranks, 1));
   int within = 1;
   for (std::size_t level = levels.size(); level-- > 1;) {

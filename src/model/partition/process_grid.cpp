@@ -11,7 +11,7 @@
 namespace stratplan {
 
 ProcessGrid::ProcessGrid(std::vector<Factors> levels) {
-  SP_ASSERT(!levels.empty());
+  SP_ASSERT(!levels.empty(), "{} levels", levels.size());
   for (std::size_t level = 0; level < levels.size(); ++level) {
     for (const Dim dim : all_dims) {
       const int parts = levels[level][static_cast<std::size_t>(dim)];

@@ -155,7 +155,8 @@ DimList joined(DimList a, const DimList& b) {
 }
 
 void check_tensors(const Distribution& home, const Needed& needed) {
-  SP_ASSERT(home.shape == needed.tensor);
+  SP_ASSERT(home.shape == needed.tensor, "home of {} elements, needed of {}", home.shape.elements(),
+            needed.tensor.elements());
   SP_ASSERT(home.dims_with(Role::Partial).empty() && home.dims_with(Role::Gathered).empty(),
             "home {}", home.text());
 }

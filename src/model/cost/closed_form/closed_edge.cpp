@@ -97,7 +97,7 @@ void ClosedEdge::meet_all(Table& table, const std::vector<int>& homes,
       if (number < 0) {
         number = static_cast<int>(table.met.size());
         table.met.push_back(met_along(space_.meetings()[row[reader]], table.along[pair]));
-        SP_ASSERT(table.met.size() < 65536);
+        SP_ASSERT(table.met.size() < 65536, "{} entries", table.met.size());
       }
       table.by_home[at(home) * at(ways) + at(reader)] =
           table.by_wanted[at(reader) * at(ways) + at(home)] = static_cast<std::uint16_t>(number);

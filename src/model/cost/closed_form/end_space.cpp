@@ -66,7 +66,7 @@ std::uint16_t EndSpace::number_of(const Meeting& meeting) {
   const auto [found, fresh] =
       number_of_meeting_.try_emplace(meeting, static_cast<std::uint16_t>(meetings_.size()));
   if (fresh) meetings_.push_back(meeting);
-  SP_ASSERT(meetings_.size() < 65536);
+  SP_ASSERT(meetings_.size() < 65536, "{} entries", meetings_.size());
   return found->second;
 }
 

@@ -24,7 +24,7 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
     const auto [number, fresh] = numbers.try_emplace(
         shape(grid, dims, space_.ranks()), static_cast<std::uint16_t>(along.shapes.size()));
     if (fresh) along.shapes.push_back(number->first);
-    SP_ASSERT(along.shapes.size() < 65536);
+    SP_ASSERT(along.shapes.size() < 65536, "{} shapes", along.shapes.size());
     along.of_grid.push_back(number->second);
   }
   return along;

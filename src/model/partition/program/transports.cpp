@@ -18,7 +18,8 @@ std::vector<std::string> names_of(const Transports& transports) {
   std::set<std::string> names{std::string()};
   for (const auto& [transfer, by_size] : transports.transfers)
     for (const auto& [bytes, transport] : by_size) names.insert(transport);
-  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} transports", names.size());
+  SP_ASSERT(names.size() - 1 <= std::numeric_limits<TransportId>::max(), "{} transports",
+            names.size());
   return {names.begin(), names.end()};
 }
 
@@ -49,7 +50,7 @@ std::string transfer_key(const CollectiveOp& collective, const Topology& placeme
 }
 
 std::string message_key(int rank, int peer, BytesBothWays bytes, const Topology& placement) {
-  SP_ASSERT(!placement.empty());
+  SP_ASSERT(!placement.empty(), "no placement of ranks {} and {}", rank, peer);
   const int innermost = placement.size() == 1 ? std::numeric_limits<int>::max() : placement.back();
   if (rank / innermost != peer / innermost) return "messages across";
   return std::min(bytes.out, bytes.in).value > 0 ? "messages" : "messages one way";
