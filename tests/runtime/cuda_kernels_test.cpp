@@ -54,9 +54,9 @@ class OwnKernel : public HostKernel {
   explicit OwnKernel(const Kernel& kernel) : kernel_(kernel) {}
   std::string implementation() const override { return "own"; }
   void run(const KernelCall& call) override {
-    const auto bytes = static_cast<std::size_t>(own::workspace(kernel_).value);
+    const auto bytes = static_cast<std::size_t>(cuda_kernels::workspace(kernel_).value);
     std::vector<unsigned char> room(bytes + guard, filling);
-    own::run(kernel_, {call.reads, call.writes, room.data(), call.context}, Launch{});
+    cuda_kernels::run(kernel_, {call.reads, call.writes, room.data(), call.context}, Launch{});
     EXPECT_EQ(std::count(room.begin() + static_cast<std::ptrdiff_t>(bytes), room.end(), filling),
               std::ptrdiff_t{guard})
         << kernel_.key();
@@ -77,7 +77,7 @@ class OwnBackend : public HostBackend {
     return std::make_unique<OwnKernel<Launch>>(kernel);
   }
 };
-using SerialBackend = OwnBackend<own::SerialLaunch>;
+using SerialBackend = OwnBackend<cuda_kernels::SerialLaunch>;
 
 TEST(CudaKernels, EqualTheReference) {
   SerialBackend backend;
@@ -127,7 +127,8 @@ TEST(CudaKernels, AreAllButConvolutions) {
   for (int kind = 0; kind < kernel_kind_count; ++kind) {
     const Kernel kernel = cases_of(static_cast<KernelKind>(kind)).front();
     if (is_convolution(kernel.kind)) {
-      EXPECT_THROW(own::run(kernel, {{}, {}, nullptr, {}}, own::SerialLaunch()), std::logic_error);
+      EXPECT_THROW(cuda_kernels::run(kernel, {{}, {}, nullptr, {}}, cuda_kernels::SerialLaunch()),
+                   std::logic_error);
     } else {
       EXPECT_NO_THROW(test::run(backend, kernel, operands(kernel, random))) << name_of(kernel.kind);
     }
@@ -159,9 +160,11 @@ struct Unaligned {
           element = sizeof(v[0]), bytes = v.size() * element, source = v.data();
         },
         values);
-    room.resize(bytes + 2 * own::pack_bytes);
+    room.resize(bytes + 2 * cuda_kernels::pack_bytes);
     const auto at = reinterpret_cast<std::uintptr_t>(room.data());
-    begin = room.data() + (own::pack_bytes - at % own::pack_bytes) % own::pack_bytes + element;
+    begin = room.data() +
+            (cuda_kernels::pack_bytes - at % cuda_kernels::pack_bytes) % cuda_kernels::pack_bytes +
+            element;
     if (bytes > 0) std::memcpy(begin, source, bytes);
   }
   Values values(Values like) const {
@@ -189,7 +192,7 @@ TEST(CudaKernels, NeitherDoesTheAlignmentOfBuffers) {
       for (const Unaligned& values : from) sources.push_back(values.begin);
       for (const Unaligned& values : to) destinations.push_back(values.begin);
       const KernelContext context = inner_context(kernel);
-      OwnKernel<own::SerialLaunch>(kernel).run({sources, destinations, nullptr, context});
+      OwnKernel<cuda_kernels::SerialLaunch>(kernel).run({sources, destinations, nullptr, context});
       std::vector<Values> actual;
       for (std::size_t w = 0; w < to.size(); ++w) actual.push_back(to[w].values(before[w]));
       EXPECT_EQ(actual, test::run(backend, kernel, reads, context, before)) << kernel.key();
@@ -252,7 +255,8 @@ TEST(CudaKernels, InPlace) {
       for (Values& values : places) from.push_back(test::data_of(values));
       for (Values& values : others) to.push_back(test::data_of(values));
       for (const auto& [write, read] : row.pairs) to[write] = test::data_of(places[read]);
-      OwnKernel<own::SerialLaunch>(kernel).run({from, to, nullptr, test::whole_context(kernel)});
+      OwnKernel<cuda_kernels::SerialLaunch>(kernel).run(
+          {from, to, nullptr, test::whole_context(kernel)});
       for (const auto& [write, read] : row.pairs)
         EXPECT_EQ(places[read], expected[write]) << kernel.key();
     }
@@ -268,7 +272,7 @@ TEST(CudaKernels,
   std::vector<const void*> from;
   for (Values& values : reads) from.push_back(test::data_of(values));
   void* to = test::data_of(reads[37]);
-  OwnKernel<own::SerialLaunch>(kernel).run(
+  OwnKernel<cuda_kernels::SerialLaunch>(kernel).run(
       {from, std::span<void* const>(&to, 1), nullptr, test::whole_context(kernel)});
   for (std::size_t i = 0; i < test::size_of(expected[0]); ++i)
     EXPECT_NEAR(test::at(reads[37], i), test::at(expected[0], i), 40 * 0x1p-22);
@@ -347,8 +351,8 @@ TEST(CudaKernels, TheCopyOfAPieceGoesByPacksWhereItCan) {
     const void* from = source;
     void* to = destination;
     std::int64_t indices = 0;
-    own::run(kernel, {{&from, 1}, {&to, 1}, nullptr, {}},
-             [&](std::int64_t count, const auto&) { indices += count; });
+    cuda_kernels::run(kernel, {{&from, 1}, {&to, 1}, nullptr, {}},
+                      [&](std::int64_t count, const auto&) { indices += count; });
     EXPECT_EQ(indices, row.indices) << kernel.key() << " from channel " << row.from;
   }
 }
@@ -362,7 +366,7 @@ TEST(CudaKernels, DivisorsDivide) {
   for (int i = 0; i < 1000; ++i)
     divisors.push_back(test::between(random, 1, std::int64_t{1} << test::between(random, 1, 33)));
   for (const std::int64_t d : divisors) {
-    const own::Divisor divisor(d);
+    const cuda_kernels::Divisor divisor(d);
     std::vector<std::int64_t> numbers{0,
                                       1,
                                       d - 1,

@@ -1,42 +1,27 @@
-// Own kernels on a CUDA device.
-#include <algorithm>
-
-#include "runtime/cuda/check.hpp"
+// Own kernels on a CUDA device. Those that depend on how activations are stored are compiled in
+// own_kernels_f32.cu, own_kernels_f16.cu and own_kernels_bf16.cu, side by side.
 #include "runtime/cuda/cuda_kernel.hpp"
 #include "runtime/cuda/kernels/support/run.hpp"
+#include "runtime/cuda/stream_launch.cuh"
 
 namespace stratplan {
+
+namespace cuda_kernels {
+extern template bool run_on<float>(const Kernel&, const KernelCall&, const StreamLaunch&);
+extern template bool run_on<Float16>(const Kernel&, const KernelCall&, const StreamLaunch&);
+extern template bool run_on<Bfloat16>(const Kernel&, const KernelCall&, const StreamLaunch&);
+}  // namespace cuda_kernels
+
 namespace {
-
-template <class Work>
-__global__ void each(std::int64_t count, Work work) {
-  const auto stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride)
-    work(i);
-}
-
-/// A thread for each index, as far as there are blocks.
-struct StreamLaunch {
-  cudaStream_t stream;
-
-  template <class Work>
-  void operator()(std::int64_t count, Work work) const {
-    constexpr std::int64_t threads = 256, most_blocks = (std::int64_t{1} << 31) - 1;
-    if (count <= 0) return;
-    const std::int64_t blocks = std::min((count + threads - 1) / threads, most_blocks);
-    each<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(count, work);
-    check_cuda(cudaGetLastError(), "launching a kernel");
-  }
-};
 
 class OwnKernel : public CudaKernel {
  public:
-  explicit OwnKernel(const Kernel& kernel) : kernel_(kernel), workspace_(own::workspace(kernel)) {}
+  explicit OwnKernel(const Kernel& kernel)
+      : kernel_(kernel), workspace_(cuda_kernels::workspace(kernel)) {}
   Bytes workspace() const override { return workspace_; }
   std::string implementation() const override { return "own"; }
   void run(const KernelCall& call, cudaStream_t stream) override {
-    own::run(kernel_, call, StreamLaunch{stream});
+    cuda_kernels::run(kernel_, call, cuda_kernels::StreamLaunch{stream});
   }
 
  private:
@@ -50,7 +35,7 @@ class WideningKernel : public CudaKernel {
   explicit WideningKernel(std::int64_t elements) : elements_(elements) {}
   std::string implementation() const override { return "own"; }
   void run(const KernelCall& call, cudaStream_t stream) override {
-    own::convert_all<T, float>(elements_, call, StreamLaunch{stream});
+    cuda_kernels::convert_all<T, float>(elements_, call, cuda_kernels::StreamLaunch{stream});
   }
 
  private:

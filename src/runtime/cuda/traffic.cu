@@ -6,8 +6,8 @@
 namespace stratplan {
 namespace {
 
-using own::TrafficPlan;
-using Words = own::Pack<float, own::pack_width>;
+using cuda_kernels::TrafficPlan;
+using Words = cuda_kernels::Pack<float, cuda_kernels::pack_width>;
 
 struct ProcessorClock {
   __device__ std::int64_t operator()() const { return clock64(); }
@@ -16,8 +16,8 @@ struct ProcessorClock {
 /// Blocks know nothing of each other, so none waits for one that has no place yet.
 __global__ void __launch_bounds__(TrafficPlan::threads)
     copy_beside(TrafficPlan plan, Words* to, const Words* from) {
-  own::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to, from,
-                   ProcessorClock{});
+  cuda_kernels::copy_pieces(plan, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), to,
+                            from, ProcessorClock{});
 }
 
 }  // namespace

@@ -179,15 +179,15 @@ TEST(ReadNetwork, KeepsAttributesOfActivationsAndNormalizations) {
 }
 
 TEST(ReadNetwork, KeepsAttributes) {
-  const Network network = read(
-      data +
-      R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act",
+  const Network network =
+      read(data +
+           R"({"name": "bn", "kind": "batch_norm", "epsilon": 0.25}, {"name": "act",
           "kind": "leaky_relu", "slope": 0.5},
     {"name": "drop", "kind": "dropout", "probability": 0.75}, {"name": "pool",
         "kind": "average_pool", "kernel": 2, "count_padding": false},
     {"name": "conv", "kind": "convolution", "filters": 6, "kernel": 3, "stride": 2,
         "dilation": 1, "padding": [[1, 2], [3, 4]], "bias": true})" +
-      loss);
+           loss);
   EXPECT_EQ(network.layer(1).as<NormalizationLayer>().epsilon, 0.25);
   EXPECT_EQ(network.layer(2).as<Activation>(),
             (Activation{PointwiseFunction::LeakyRelu, {0.5, 0}}));
@@ -418,59 +418,52 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongFiles) {
 
 TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
   const Wrong table[] = {
-      {document(
-           data +
-           R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b",
+      {document(data +
+                R"({"name": "a", "kind": "add", "inputs": ["data", "c"]}, {"name": "b",
                "kind": "relu"}, {"name": "c", "kind": "relu"})" +
-           loss),
+                loss),
        "at /layers/1: expected no cycle, found a -> b -> c -> a"},
       {document(data + R"({"name": "a", "kind": "relu", "input": "a"})" + loss),
        "at /layers/1: expected no cycle, found a -> a"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add",
+      {document(data +
+                R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "add",
                "inputs": ["data", "a"]})" +
-           loss),
+                loss),
        "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W), found data of 8 x 3 x "
        "1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11,
+      {document(data +
+                R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 11,
                "padding": [0, 5]})" +
-           loss),
+                loss),
        "at /layers/1: layer a: a window of 11 does not fit H = 9 with padding 0 and 0"},
       {document(data +
                 R"({"name": "a", "kind": "convolution", "filters": 4, "kernel": 1, "groups": 2})" +
                 loss),
        "at /layers/1: layer a: expected groups that divide 3 input channels and 4 filters, found "
        "2"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
+      {document(data +
+                R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
                "stride": 2, "output_padding": [1, 2]})" +
-           loss),
+                loss),
        "at /layers/1: layer a: expected an output padding below the stride 2 or the dilation 1 "
        "along W, found 2"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1,
+      {document(data +
+                R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 1,
                "padding": [6, 3]})" +
-           loss),
+                loss),
        "at /layers/1: layer a: padding 6 and 6 leaves nothing of 9 windows of 1 along H"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
+      {document(data +
+                R"({"name": "a", "kind": "transposed_convolution", "filters": 4, "kernel": 3,
                "stride": 2000000000})" +
-           loss),
+                loss),
        "at /layers/1: layer a: expected an output with its padding along H from 1 to 2147483647, "
        "found 16000000003"},
       {document(data + R"({"name": "a", "kind": "max_pool", "kernel": 2, "padding": 2})" + loss),
        "at /layers/1: layer a: some window of 2 reads nothing but padding along H"},
-      {document(
-           data +
-           R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat",
+      {document(data +
+                R"({"name": "a", "kind": "max_pool", "kernel": 2}, {"name": "b", "kind": "concat",
                "inputs": ["data", "a"]})" +
-           loss),
+                loss),
        "at /layers/2: layer b: expected inputs of one shape (N, C, D, H, W) but for C, found data "
        "of 8 x 3 x 1 x 9 x 12 and a of 8 x 3 x 1 x 4 x 6"},
       {document(data + R"({"name": "u", "kind": "upsample", "scale": 2000000000})" + loss),
@@ -487,11 +480,10 @@ TEST(ReadNetwork, NamesPlaceAndReasonOfWrongGraphsAndShapes) {
                 loss),
        "at /layers/1: layer fc: expected weights of at most 281474976710656 elements, found "
        "2147483647 x 100000000 x 1 x 9 x 12"},
-      {document(
-           data +
-           R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3,
+      {document(data +
+                R"({"name": "c", "kind": "convolution", "filters": 1, "kernel": 3,
                "dilation": 2000000000})" +
-           loss),
+                loss),
        "at /layers/1: layer c: expected a dilated window along H from 1 to 2147483647, found "
        "4000000001"},
       {document(data + R"({"name": "a", "kind": "convolution", "filters": 2, "kernel": 1},)" +

@@ -14,8 +14,8 @@
 namespace stratplan::traffic_test {
 namespace {
 
-using own::TrafficPlan;
-using Words = own::Pack<float, own::pack_width>;
+using cuda_kernels::TrafficPlan;
+using Words = cuda_kernels::Pack<float, cuda_kernels::pack_width>;
 
 constexpr std::int64_t piece_floats = TrafficPlan::piece_bytes / 4;
 
@@ -29,8 +29,9 @@ void copy(const TrafficPlan& plan, std::vector<float>& to, const std::vector<flo
   for (int block = 0; block < plan.blocks; ++block)
     for (int thread = 0; thread < TrafficPlan::threads; ++thread) {
       std::int64_t cycles = 0;
-      own::copy_pieces(plan, block, thread, reinterpret_cast<Words*>(to.data()),
-                       reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
+      cuda_kernels::copy_pieces(plan, block, thread, reinterpret_cast<Words*>(to.data()),
+                                reinterpret_cast<const Words*>(from.data()),
+                                CountingClock{&cycles});
     }
 }
 
@@ -65,8 +66,8 @@ TEST(Traffic, IsNoFasterThanItsRate) {
   std::vector<float> from(4 * piece_floats, 1.0F), to(from.size());
   for (int block = 0; block < 2; ++block) {
     std::int64_t cycles = 0;
-    own::copy_pieces(plan, block, 0, reinterpret_cast<Words*>(to.data()),
-                     reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
+    cuda_kernels::copy_pieces(plan, block, 0, reinterpret_cast<Words*>(to.data()),
+                              reinterpret_cast<const Words*>(from.data()), CountingClock{&cycles});
     EXPECT_GE(cycles, 3 * 2048);
     EXPECT_LE(cycles, 3 * 2048 + 10);
   }

@@ -3,7 +3,7 @@
 #include "model/partition/program/kernel.hpp"
 #include "runtime/cuda/kernels/support/launch.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 struct FusedActivation {
   float slope;  ///< factor of negative results
@@ -18,4 +18,4 @@ struct FusedActivation {
   }
 };
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -3,7 +3,7 @@
 #include "runtime/cuda/kernels/support/elements.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// to = from where x is positive, times the channel's slope elsewhere: forward `from` is x itself,
 /// backward dy.
@@ -72,4 +72,4 @@ void prelu_gradient(const Kernel& kernel, const KernelCall& call, const Launch& 
                 PreluGradientTerm<T>{x, dy}, Quotient<float>{call.write(0), channels, 1});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -10,7 +10,7 @@
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// Mean and deviation of a channel in a set. `sums` are those of all channels of the group.
 struct Moments {
@@ -394,4 +394,4 @@ void batch_norm_backward(const Kernel& kernel, const KernelCall& call, const Lau
              GradientWork<T>{x, scale, source, dx, moments, gradient_sums, shares_moments(kernel)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -4,7 +4,7 @@
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 template <class T>
 struct BiasSum {
@@ -70,4 +70,4 @@ void bias_gradient(const Kernel& kernel, const KernelCall& call, const Launch& l
                 BiasGradientFinish{call.write(0)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// Offsets into a tensor at places of another, which has more elements along some axes.
 struct Steps {
@@ -207,4 +207,4 @@ void binary_backward(const Kernel& kernel, const KernelCall& call, const Launch&
   });
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/elements.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// As many as are added at once.
 inline constexpr std::size_t most_terms = 16;
@@ -102,4 +102,4 @@ void dropout(const Kernel& kernel, const KernelCall& call, const Launch& launch)
                             static_cast<float>(1 / (1 - probability)), x, y});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

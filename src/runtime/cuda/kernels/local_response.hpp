@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 template <class T>
 struct Responses {
@@ -80,4 +80,4 @@ void local_response_backward(const Kernel& kernel, const KernelCall& call, const
   launch(kernel.x.elements(), ResponseGradient<T>{responses, dy, terms, call.write<T>(0)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

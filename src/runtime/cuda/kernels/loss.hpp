@@ -3,7 +3,7 @@
 #include "runtime/cuda/kernels/softmax.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// to[0] = constant + factor * sum
 struct LossFinish {
@@ -210,4 +210,4 @@ void dice_loss(const Kernel& kernel, const KernelCall& call, const Launch& launc
                 LossFinish{call.write<double>(0), 1, -1 / static_cast<double>(classes)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -7,7 +7,7 @@
 #include "runtime/device/kernel_call.hpp"
 #include "runtime/device/loss_scaling.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// A launch of work that is left out where there are overflows; of kernels that do not look, always
 /// done.
@@ -78,4 +78,4 @@ void adjust_loss_scale(const Kernel&, const KernelCall& call, const Launch& laun
   });
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -6,7 +6,7 @@
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// The loops of a copy (model/partition/program/copy_loops.hpp) with the innermost first, counted
 /// by one index.
@@ -134,4 +134,4 @@ void convert(const Kernel& kernel, const KernelCall& call, const Launch& launch)
                                : convert_all<float, Bfloat16>(kernel.y.elements(), call, launch);
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -8,7 +8,7 @@
 #include "runtime/cuda/kernels/support/elements.hpp"
 #include "runtime/cuda/kernels/support/strips.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// Coefficients of a step, as far as its kind has them.
 struct Rates {
@@ -159,4 +159,4 @@ void squared_norms(const Kernel& kernel, const KernelCall& call, const Launch& l
                 SquaredNormsFinish{call.write<double>(0)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

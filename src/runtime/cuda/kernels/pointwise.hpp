@@ -5,7 +5,7 @@
 #include "runtime/cuda/kernels/support/elements.hpp"
 #include "runtime/device/stored_constants.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 struct Math {
   static SP_DEVICE float exp(float x) { return std::exp(x); }
@@ -47,4 +47,4 @@ void pointwise_backward(const Kernel& kernel, const KernelCall& call, const Laun
   });
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

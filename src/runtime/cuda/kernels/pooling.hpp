@@ -6,7 +6,7 @@
 #include "runtime/cuda/kernels/activations.hpp"
 #include "runtime/cuda/kernels/support/places.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 SP_DEVICE inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return b == 1 ? a : a / b;
@@ -272,4 +272,4 @@ void spatial_mean_backward(const Kernel& kernel, const KernelCall& call, const L
                                     kernel.as<MeanAttributes>().positions});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

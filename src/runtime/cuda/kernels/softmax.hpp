@@ -5,7 +5,7 @@
 #include "runtime/cuda/kernels/support/rows.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// The largest of some elements and the sum of exp(x - largest).
 struct ExponentialSum {
@@ -71,4 +71,4 @@ void softmax_backward(const Kernel& kernel, const KernelCall& call, const Launch
            SoftmaxGradientRow<T>{call.read<T>(0), call.read<T>(1), call.write<T>(0)});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -5,7 +5,7 @@
 #include "runtime/cuda/kernels/support/places.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// The inputs that an output mixes along one axis; the second may have no share.
 struct Mixed {
@@ -123,4 +123,4 @@ void upsample_backward(const Kernel& kernel, const KernelCall& call, const Launc
              UpsampleBackwardWork<T>{kernel.x, kernel.y, d, h, w, dy, dx});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -8,7 +8,7 @@
 
 #include "runtime/cuda/kernels/support/launch.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 class Divisor {
  public:
@@ -46,4 +46,4 @@ class Divisor {
   int shift_ = 0;
 };
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -4,7 +4,7 @@
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 template <class T, int reads, int writes>
 struct Streams {
@@ -89,4 +89,4 @@ void map2(const Kernel& kernel, const KernelCall& call, const Launch& launch,
                         OfTwo<Function>{function});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

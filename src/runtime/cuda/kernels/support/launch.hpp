@@ -29,7 +29,7 @@
 #define SP_UNROLL
 #endif
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// One index after the other, on the host.
 struct SerialLaunch {
@@ -39,4 +39,4 @@ struct SerialLaunch {
   }
 };
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

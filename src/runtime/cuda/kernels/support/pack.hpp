@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/launch.hpp"
 #include "runtime/device/float16.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 inline constexpr int pack_bytes = 16;
 inline constexpr int pack_width = 4;  ///< floats
@@ -52,4 +52,4 @@ inline bool aligned(std::initializer_list<const void*> addresses) {
   return true;
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

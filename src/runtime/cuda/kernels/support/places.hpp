@@ -4,7 +4,7 @@
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 struct Place {
   std::int64_t n, d, h, w, channel;
@@ -64,4 +64,4 @@ SP_DEVICE inline std::int64_t row_of(const Shape& shape, std::int64_t n, std::in
   return (((n * shape[Axis::D] + d) * shape[Axis::H] + h) * shape[Axis::W] + w) * shape[Axis::C];
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

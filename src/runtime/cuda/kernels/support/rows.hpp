@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/strips.hpp"
 #include "runtime/device/kernel_call.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 inline constexpr std::int64_t short_row = 32, row_parts = 32;
 
@@ -90,4 +90,4 @@ void for_rows(const Kernel& kernel, const KernelCall& call, const Launch& launch
   launch(kernel.x.elements(), RowElement<Row>{row, Divisor(channels), summaries});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -17,47 +17,57 @@
 #include "runtime/cuda/kernels/softmax.hpp"
 #include "runtime/cuda/kernels/upsampling.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
-/// T: what activations are stored in.
+/// Runs kernels that depend on T, in which activations are stored. Returns false for any other kind.
 template <class T, class Launch>
-void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+bool run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   using enum KernelKind;
   switch (kernel.kind) {
-    case BiasAdd: return bias_add<T>(kernel, call, launch);
-    case BiasGradient: return bias_gradient<T>(kernel, call, launch);
-    case MaxPoolForward: return max_pool_forward<T>(kernel, call, launch);
-    case MaxPoolBackward: return max_pool_backward<T>(kernel, call, launch);
-    case AveragePoolForward: return average_pool_forward<T>(kernel, call, launch);
-    case AveragePoolBackward: return average_pool_backward<T>(kernel, call, launch);
-    case SpatialMeanForward: return spatial_mean_forward<T>(kernel, call, launch);
-    case SpatialMeanBackward: return spatial_mean_backward<T>(kernel, call, launch);
-    case BatchNormStatistics: return batch_norm_statistics<T>(kernel, call, launch);
-    case BatchNormForward: return batch_norm_forward<T>(kernel, call, launch);
-    case BatchNormBackwardSums: return batch_norm_backward_sums<T>(kernel, call, launch);
-    case BatchNormBackward: return batch_norm_backward<T>(kernel, call, launch);
-    case PointwiseForward: return pointwise_forward<T>(kernel, call, launch);
-    case PointwiseBackward: return pointwise_backward<T>(kernel, call, launch);
-    case BinaryForward: return binary_forward<T>(kernel, call, launch);
-    case BinaryBackward: return binary_backward<T>(kernel, call, launch);
-    case Add: return add<T>(kernel, call, launch);
-    case Dropout: return dropout<T>(kernel, call, launch);
-    case SoftmaxCrossEntropy: return softmax_cross_entropy<T>(kernel, call, launch);
-    case MeanSquaredError: return mean_squared_error<T>(kernel, call, launch);
+    case BiasAdd: bias_add<T>(kernel, call, launch); return true;
+    case BiasGradient: bias_gradient<T>(kernel, call, launch); return true;
+    case MaxPoolForward: max_pool_forward<T>(kernel, call, launch); return true;
+    case MaxPoolBackward: max_pool_backward<T>(kernel, call, launch); return true;
+    case AveragePoolForward: average_pool_forward<T>(kernel, call, launch); return true;
+    case AveragePoolBackward: average_pool_backward<T>(kernel, call, launch); return true;
+    case SpatialMeanForward: spatial_mean_forward<T>(kernel, call, launch); return true;
+    case SpatialMeanBackward: spatial_mean_backward<T>(kernel, call, launch); return true;
+    case BatchNormStatistics: batch_norm_statistics<T>(kernel, call, launch); return true;
+    case BatchNormForward: batch_norm_forward<T>(kernel, call, launch); return true;
+    case BatchNormBackwardSums: batch_norm_backward_sums<T>(kernel, call, launch); return true;
+    case BatchNormBackward: batch_norm_backward<T>(kernel, call, launch); return true;
+    case PointwiseForward: pointwise_forward<T>(kernel, call, launch); return true;
+    case PointwiseBackward: pointwise_backward<T>(kernel, call, launch); return true;
+    case BinaryForward: binary_forward<T>(kernel, call, launch); return true;
+    case BinaryBackward: binary_backward<T>(kernel, call, launch); return true;
+    case Add: add<T>(kernel, call, launch); return true;
+    case Dropout: dropout<T>(kernel, call, launch); return true;
+    case SoftmaxCrossEntropy: softmax_cross_entropy<T>(kernel, call, launch); return true;
+    case MeanSquaredError: mean_squared_error<T>(kernel, call, launch); return true;
+    case PreluForward: prelu_forward<T>(kernel, call, launch); return true;
+    case PreluBackward: prelu_backward<T>(kernel, call, launch); return true;
+    case PreluGradient: prelu_gradient<T>(kernel, call, launch); return true;
+    case SoftmaxForward: softmax_forward<T>(kernel, call, launch); return true;
+    case SoftmaxBackward: softmax_backward<T>(kernel, call, launch); return true;
+    case LocalResponseForward: local_response_forward<T>(kernel, call, launch); return true;
+    case LocalResponseBackward: local_response_backward<T>(kernel, call, launch); return true;
+    case DiceSums: dice_sums<T>(kernel, call, launch); return true;
+    case DiceLoss: dice_loss<T>(kernel, call, launch); return true;
+    case UpsampleForward: upsample_forward<T>(kernel, call, launch); return true;
+    case UpsampleBackward: upsample_backward<T>(kernel, call, launch); return true;
+    case BatchNormInference: batch_norm_inference<T>(kernel, call, launch); return true;
+    default: return false;
+  }
+}
+
+/// Runs kernels whose code does not depend on how activations are stored.
+template <class Launch>
+void run_on_any(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
+  using enum KernelKind;
+  switch (kernel.kind) {
     case CopyRegion: return copy_region(kernel, call, launch);
     case Fill: return fill(kernel, call, launch);
     case SgdMomentum: return sgd_momentum(kernel, call, launch);
-    case PreluForward: return prelu_forward<T>(kernel, call, launch);
-    case PreluBackward: return prelu_backward<T>(kernel, call, launch);
-    case PreluGradient: return prelu_gradient<T>(kernel, call, launch);
-    case SoftmaxForward: return softmax_forward<T>(kernel, call, launch);
-    case SoftmaxBackward: return softmax_backward<T>(kernel, call, launch);
-    case LocalResponseForward: return local_response_forward<T>(kernel, call, launch);
-    case LocalResponseBackward: return local_response_backward<T>(kernel, call, launch);
-    case DiceSums: return dice_sums<T>(kernel, call, launch);
-    case DiceLoss: return dice_loss<T>(kernel, call, launch);
-    case UpsampleForward: return upsample_forward<T>(kernel, call, launch);
-    case UpsampleBackward: return upsample_backward<T>(kernel, call, launch);
     case Sgd: return sgd(kernel, call, launch);
     case SgdNesterov: return sgd_nesterov(kernel, call, launch);
     case Adam: return adam(kernel, call, launch);
@@ -66,13 +76,10 @@ void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
     case Lars: return lars(kernel, call, launch);
     case BatchNormMoments: return batch_norm_moments(kernel, call, launch);
     case RunningAverage: return running_average(kernel, call, launch);
-    case BatchNormInference: return batch_norm_inference<T>(kernel, call, launch);
     case Convert: return convert(kernel, call, launch);
     case Unscale: return unscale(kernel, call, launch);
     case AdjustLossScale: return adjust_loss_scale(kernel, call, launch);
-    case ConvolutionForward:
-    case ConvolutionBackwardData:
-    case ConvolutionBackwardFilter: break;
+    default: break;
   }
   throw std::logic_error("no own kernel of kind " + std::string(name_of(kernel.kind)));
 }
@@ -80,9 +87,10 @@ void run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) 
 template <class Launch>
 void run(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   const DataType stored = works_on_activations(kernel.kind) ? kernel.type : DataType::F32;
-  if (stored == DataType::F16) return run_on<Float16>(kernel, call, launch);
-  if (stored == DataType::BF16) return run_on<Bfloat16>(kernel, call, launch);
-  run_on<float>(kernel, call, launch);
+  const bool done = stored == DataType::F16    ? run_on<Float16>(kernel, call, launch)
+                    : stored == DataType::BF16 ? run_on<Bfloat16>(kernel, call, launch)
+                                               : run_on<float>(kernel, call, launch);
+  if (!done) run_on_any(kernel, call, launch);
 }
 
 inline Bytes workspace(const Kernel& kernel) {
@@ -110,4 +118,4 @@ inline Bytes workspace(const Kernel& kernel) {
   }
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -13,7 +13,7 @@
 #include "runtime/cuda/kernels/support/divisor.hpp"
 #include "runtime/cuda/kernels/support/pack.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// The local rows of each set of samples; samples lie one after the other, and so do the sets.
 struct RowSets {
@@ -227,4 +227,4 @@ void sum_strips(const Launch& launch, const RowSets& sets, std::int64_t channels
                                                         Divisor(channels), finish});
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

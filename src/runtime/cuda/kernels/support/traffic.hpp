@@ -7,7 +7,7 @@
 #include "runtime/cuda/kernels/support/pack.hpp"
 #include "runtime/device/backend.hpp"
 
-namespace stratplan::own {
+namespace stratplan::cuda_kernels {
 
 /// How they share out the pieces, and how long one takes at least.
 struct TrafficPlan {
@@ -51,4 +51,4 @@ SP_DEVICE void copy_pieces(const TrafficPlan& plan, int block, int thread,
   }
 }
 
-}  // namespace stratplan::own
+}  // namespace stratplan::cuda_kernels

@@ -1,0 +1,32 @@
+#pragma once
+// Launches on a stream of a CUDA device: the device's counterpart of SerialLaunch.
+#include <algorithm>
+#include <cstdint>
+
+#include "runtime/cuda/check.hpp"
+
+namespace stratplan::cuda_kernels {
+
+template <class Work>
+__global__ void each(std::int64_t count, Work work) {
+  const auto stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+       i += stride)
+    work(i);
+}
+
+/// A thread for each index, as far as there are blocks.
+struct StreamLaunch {
+  cudaStream_t stream;
+
+  template <class Work>
+  void operator()(std::int64_t count, Work work) const {
+    constexpr std::int64_t threads = 256, most_blocks = (std::int64_t{1} << 31) - 1;
+    if (count <= 0) return;
+    const std::int64_t blocks = std::min((count + threads - 1) / threads, most_blocks);
+    each<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, stream>>>(count, work);
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  }
+};
+
+}  // namespace stratplan::cuda_kernels
