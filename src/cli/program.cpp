@@ -31,8 +31,8 @@ stratplan --help lists everything; stratplan COMMAND --help has examples.
 )";
 
 constexpr const char* program_footer =
-    R"(Networks and machines are files, or the names of shipped ones. The folder above an output must
-exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank
+    R"(Networks and machines are files, or the names of shipped ones. The folder above an output
+must exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank
 died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
 
 std::vector<std::string> command_names(const CLI::App& program) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/cost/closed_form/block_cost.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "model/partition/block.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "model/base/error.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "profile/device_profile.hpp"
 #include "profile/link_profile.hpp"
 #include "profile/measure/link_profiler.hpp"

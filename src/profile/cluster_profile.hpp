@@ -3,7 +3,7 @@
 // many pairs at once as share a network interface, exchanges with several peers, and collectives by
 // size of the group and distance of its ranks. What the job measures that `profile --job` writes;
 // the same runs on any MPI ranks, for which a node is so many ranks in turn.
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "profile/profile.hpp"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "model/base/assert.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "profile/measure/link_profiler.hpp"
 #include "profile/measure/load_guard.hpp"
 

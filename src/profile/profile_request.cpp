@@ -12,8 +12,8 @@
 #include "model/base/assert.hpp"
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/cost/op_cost.hpp"
-#include "model/machine/collective_cost.hpp"
 
 namespace stratplan {
 namespace {

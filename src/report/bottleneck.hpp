@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "model/base/json/json_fwd.hpp"
+#include "model/cost/faster_machine.hpp"
 #include "model/cost/memory.hpp"
-#include "model/machine/faster_machine.hpp"
 #include "model/plan/plan.hpp"
 #include "report/table.hpp"
 

@@ -2,6 +2,8 @@
 // processes under mpirun, whose messages go by shared memory. Ranks of MPI wait actively, so they
 // must not live beside other benchmarks: this program starts itself again for each repetition, and
 // the copies take the time.
+#include <benchmark/benchmark.h>
+
 #include <chrono>
 #include <cstdio>
 #include <fstream>

@@ -1,4 +1,6 @@
 // Prices of single candidates and edges, whole cost tables, and playing a plan through.
+#include <benchmark/benchmark.h>
+
 #include <optional>
 
 #include "bench/cases.hpp"

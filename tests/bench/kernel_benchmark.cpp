@@ -1,5 +1,7 @@
 // Kernels of the cpu backend on one thread: packing and adding halos, and each route of each pass
 // of convolutions.
+#include <benchmark/benchmark.h>
+
 #include <array>
 #include <cstdio>
 #include <memory>

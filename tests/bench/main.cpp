@@ -1,4 +1,6 @@
 // The benchmarks of parts as one program (README.md says what they measure).
+#include <benchmark/benchmark.h>
+
 #include <string_view>
 #include <vector>
 

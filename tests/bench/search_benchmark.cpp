@@ -1,4 +1,6 @@
 // The search alone, on tables that are built already.
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
 #include <memory>
 

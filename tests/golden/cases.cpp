@@ -11,7 +11,7 @@
 #include <stdexcept>
 
 #include "model/base/json/json.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/machine/transports.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"

@@ -53,7 +53,7 @@ struct FitCase {
 
 std::vector<FitCase> fit_cases() {
   return {
-      // name                      network                               ranks  free           share  leanest  micro-batches  sharding  recomputation
+      // name  network  ranks  free  share  leanest  micro-batches  sharding  recomputation
       {"micro-batches alone", small_mesh(32, {3, 1, 16, 16}), 2, micro_batches, 0.85, true, true,
        false, false},
       {"sharding alone", small_resnet(32, 8, 64), 2, sharding, 0.97, false, false, true, false},

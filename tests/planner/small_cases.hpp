@@ -1,6 +1,6 @@
 #pragma once
 // Small networks and machines with round numbers for the planner's tests.
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/machine/machine_profile.hpp"
 #include "support/networks.hpp"
 

@@ -66,7 +66,7 @@ TEST(Bottleneck, FindsWhatIsScarce) {
     void (*starve)(MachineProfile&);
   };
   const Row rows[] = {
-      // name               spent on                 helps                          how the machine is made poor
+      // name  spent on  helps  how the machine is made poor
       {"compute", Spent::Compute, "compute twice as fast",
        [](MachineProfile& machine) { machine.device.flops_per_s = 1e5; }},
       {"memory bandwidth", Spent::MemoryBandwidth, "memory bandwidth doubled",

@@ -58,7 +58,7 @@ TEST(ReplaySteps, IsOfTheWholeStepOnOneRank) {
 
 TEST(ReplaySteps, SaysWhereTheTimesOfOpsComeFrom) {
   constexpr const char* text =
-      "the time of each step will be that of 5 more iterations, in which each is launched on its "
+      "the time of each op will be that of 5 more iterations, in which each is launched on its "
       "own";
   EXPECT_THAT(ask("auto", true).text, testing::HasSubstr(text));
   EXPECT_THAT(ask("auto", false).text, testing::Not(testing::HasSubstr(text)));

@@ -127,8 +127,8 @@ Examples:
   stratplan run plan.json --data mesh.h5 --steps 100)";
 
 constexpr const char* cosmo_footer =
-    R"(x: a density field at four epochs. y: four parameters of its spectrum, of mean 0 and variance 1
-(src/synthesis/cosmo.hpp has the theory).
+    R"(x: a density field at four epochs. y: four parameters of its spectrum, of mean 0 and variance
+1 (src/synthesis/cosmo.hpp has the theory).
 Examples:
   stratplan data cosmo -o cosmo.h5 --samples 64 --size 128       for cosmoflow128
   stratplan run plan.json --data cosmo.h5 --steps 100)";

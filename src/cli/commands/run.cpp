@@ -304,8 +304,8 @@ constexpr const char* run_footer = R"(Examples:
   mpirun -n 2 stratplan run plan.json               the same from outside; srun works likewise)";
 
 constexpr const char* launch_footer =
-    R"(The ranks are processes on this machine that talk over sockets; with --threads they are threads
-of one process. Options and results are those of stratplan run, whose ranks talk over MPI.
+    R"(The ranks are processes on this machine that talk over sockets; with --threads they are
+threads of one process. Options and results are those of stratplan run, whose ranks talk over MPI.
 Examples:
   stratplan launch -n 2 plan.json
   stratplan launch -n 4 plan.json --threads --verify)";

@@ -135,8 +135,9 @@ void scale_and_print(const ScaleOptions& options) {
 }
 
 constexpr const char* scale_footer =
-    R"(Strong scaling keeps the batch (-b, else the file's); weak scaling keeps the samples per rank.
-With -b and --weak: both. Efficiency: samples per second and rank, against the best plan on the fewest ranks.
+    R"(Strong scaling keeps the batch (-b, else the file's); weak scaling keeps the samples per
+rank. With -b and --weak: both. Efficiency: samples per second and rank, against the best plan on
+the fewest ranks.
 Examples:
   stratplan scale resnet50 -m lassen -n 4..1024 --weak 32 -o weak.svg -o weak.csv
   stratplan scale mesh2k -m lassen -b 1 -n 2,4,8,16 --per-layer

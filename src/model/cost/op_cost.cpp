@@ -4,7 +4,7 @@
 #include <map>
 
 #include "model/base/assert.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/partition/layers/local_kernel.hpp"
 
 namespace stratplan {

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 
 namespace stratplan {
 namespace {

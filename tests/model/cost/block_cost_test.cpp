@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/collective_cost.hpp"
 #include "model/cost/example_machine.hpp"
 #include "model/cost/layer_cost.hpp"
-#include "model/machine/collective_cost.hpp"
 #include "support/networks.hpp"
 
 namespace stratplan {

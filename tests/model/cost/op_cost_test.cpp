@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/cost/collective_cost.hpp"
 #include "model/cost/example_machine.hpp"
-#include "model/machine/collective_cost.hpp"
 
 namespace stratplan {
 namespace {

@@ -79,7 +79,7 @@ TEST(Fold, ShippedNetworks) {
     int blocks;
   };
   const std::vector<Case> cases{
-      // name      blocks: every convolution, pool, fully connected layer and cross-entropy is a root; all else folds
+      // Every convolution, pool, fully connected layer and cross-entropy is a root; all else folds
       {"resnet50", 53 + 2 + 1 + 1},
       {"resnet18", 20 + 2 + 1 + 1},
       {"alexnet", 5 + 3 + 3 + 1},

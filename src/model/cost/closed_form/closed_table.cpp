@@ -6,7 +6,7 @@
 #include "model/base/assert.hpp"
 #include "model/base/in_parallel.hpp"
 #include "model/base/index.hpp"
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 
 namespace stratplan {
 namespace {

@@ -13,8 +13,8 @@
 #include "model/cost/closed_form/block_cost.hpp"
 #include "model/cost/closed_form/closed_edge.hpp"
 #include "model/cost/closed_form/group_shapes.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/cost/layer_cost.hpp"
-#include "model/machine/collective_cost.hpp"
 #include "search/cost_table.hpp"
 
 namespace stratplan {

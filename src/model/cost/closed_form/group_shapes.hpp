@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 #include "model/partition/grid_space.hpp"
 
 namespace stratplan {

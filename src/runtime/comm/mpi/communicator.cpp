@@ -2,7 +2,7 @@
 // MPI does best between the cores of one node, and in place. With overlap, exchanges and the sums
 // of gradients are under way until polled or waited for; all else stands between two kernels that
 // need it, and blocks. Reduce-scatter is made of messages, by pairwise exchange (Thakur,
-// Rabenseifner and Gropp, see model/machine/collective_cost.hpp): Open MPI's own takes a copy of
+// Rabenseifner and Gropp, see model/cost/collective_cost.hpp): Open MPI's own takes a copy of
 // the whole input and a place for what arrives (coll_base_reduce_scatter.c), anew in each call,
 // which no plan of buffers knows of.
 #include <fmt/format.h>

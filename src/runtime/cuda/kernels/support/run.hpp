@@ -19,45 +19,46 @@
 
 namespace stratplan::cuda_kernels {
 
-/// Runs kernels that depend on T, in which activations are stored. Returns false for any other kind.
+/// Runs kernels that depend on T, the type of stored activations. Returns false for other kinds.
 template <class T, class Launch>
 bool run_on(const Kernel& kernel, const KernelCall& call, const Launch& launch) {
   using enum KernelKind;
   switch (kernel.kind) {
-    case BiasAdd: bias_add<T>(kernel, call, launch); return true;
-    case BiasGradient: bias_gradient<T>(kernel, call, launch); return true;
-    case MaxPoolForward: max_pool_forward<T>(kernel, call, launch); return true;
-    case MaxPoolBackward: max_pool_backward<T>(kernel, call, launch); return true;
-    case AveragePoolForward: average_pool_forward<T>(kernel, call, launch); return true;
-    case AveragePoolBackward: average_pool_backward<T>(kernel, call, launch); return true;
-    case SpatialMeanForward: spatial_mean_forward<T>(kernel, call, launch); return true;
-    case SpatialMeanBackward: spatial_mean_backward<T>(kernel, call, launch); return true;
-    case BatchNormStatistics: batch_norm_statistics<T>(kernel, call, launch); return true;
-    case BatchNormForward: batch_norm_forward<T>(kernel, call, launch); return true;
-    case BatchNormBackwardSums: batch_norm_backward_sums<T>(kernel, call, launch); return true;
-    case BatchNormBackward: batch_norm_backward<T>(kernel, call, launch); return true;
-    case PointwiseForward: pointwise_forward<T>(kernel, call, launch); return true;
-    case PointwiseBackward: pointwise_backward<T>(kernel, call, launch); return true;
-    case BinaryForward: binary_forward<T>(kernel, call, launch); return true;
-    case BinaryBackward: binary_backward<T>(kernel, call, launch); return true;
-    case Add: add<T>(kernel, call, launch); return true;
-    case Dropout: dropout<T>(kernel, call, launch); return true;
-    case SoftmaxCrossEntropy: softmax_cross_entropy<T>(kernel, call, launch); return true;
-    case MeanSquaredError: mean_squared_error<T>(kernel, call, launch); return true;
-    case PreluForward: prelu_forward<T>(kernel, call, launch); return true;
-    case PreluBackward: prelu_backward<T>(kernel, call, launch); return true;
-    case PreluGradient: prelu_gradient<T>(kernel, call, launch); return true;
-    case SoftmaxForward: softmax_forward<T>(kernel, call, launch); return true;
-    case SoftmaxBackward: softmax_backward<T>(kernel, call, launch); return true;
-    case LocalResponseForward: local_response_forward<T>(kernel, call, launch); return true;
-    case LocalResponseBackward: local_response_backward<T>(kernel, call, launch); return true;
-    case DiceSums: dice_sums<T>(kernel, call, launch); return true;
-    case DiceLoss: dice_loss<T>(kernel, call, launch); return true;
-    case UpsampleForward: upsample_forward<T>(kernel, call, launch); return true;
-    case UpsampleBackward: upsample_backward<T>(kernel, call, launch); return true;
-    case BatchNormInference: batch_norm_inference<T>(kernel, call, launch); return true;
+    case BiasAdd: bias_add<T>(kernel, call, launch); break;
+    case BiasGradient: bias_gradient<T>(kernel, call, launch); break;
+    case MaxPoolForward: max_pool_forward<T>(kernel, call, launch); break;
+    case MaxPoolBackward: max_pool_backward<T>(kernel, call, launch); break;
+    case AveragePoolForward: average_pool_forward<T>(kernel, call, launch); break;
+    case AveragePoolBackward: average_pool_backward<T>(kernel, call, launch); break;
+    case SpatialMeanForward: spatial_mean_forward<T>(kernel, call, launch); break;
+    case SpatialMeanBackward: spatial_mean_backward<T>(kernel, call, launch); break;
+    case BatchNormStatistics: batch_norm_statistics<T>(kernel, call, launch); break;
+    case BatchNormForward: batch_norm_forward<T>(kernel, call, launch); break;
+    case BatchNormBackwardSums: batch_norm_backward_sums<T>(kernel, call, launch); break;
+    case BatchNormBackward: batch_norm_backward<T>(kernel, call, launch); break;
+    case PointwiseForward: pointwise_forward<T>(kernel, call, launch); break;
+    case PointwiseBackward: pointwise_backward<T>(kernel, call, launch); break;
+    case BinaryForward: binary_forward<T>(kernel, call, launch); break;
+    case BinaryBackward: binary_backward<T>(kernel, call, launch); break;
+    case Add: add<T>(kernel, call, launch); break;
+    case Dropout: dropout<T>(kernel, call, launch); break;
+    case SoftmaxCrossEntropy: softmax_cross_entropy<T>(kernel, call, launch); break;
+    case MeanSquaredError: mean_squared_error<T>(kernel, call, launch); break;
+    case PreluForward: prelu_forward<T>(kernel, call, launch); break;
+    case PreluBackward: prelu_backward<T>(kernel, call, launch); break;
+    case PreluGradient: prelu_gradient<T>(kernel, call, launch); break;
+    case SoftmaxForward: softmax_forward<T>(kernel, call, launch); break;
+    case SoftmaxBackward: softmax_backward<T>(kernel, call, launch); break;
+    case LocalResponseForward: local_response_forward<T>(kernel, call, launch); break;
+    case LocalResponseBackward: local_response_backward<T>(kernel, call, launch); break;
+    case DiceSums: dice_sums<T>(kernel, call, launch); break;
+    case DiceLoss: dice_loss<T>(kernel, call, launch); break;
+    case UpsampleForward: upsample_forward<T>(kernel, call, launch); break;
+    case UpsampleBackward: upsample_backward<T>(kernel, call, launch); break;
+    case BatchNormInference: batch_norm_inference<T>(kernel, call, launch); break;
     default: return false;
   }
+  return true;
 }
 
 /// Runs kernels whose code does not depend on how activations are stored.

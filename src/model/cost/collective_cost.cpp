@@ -1,4 +1,4 @@
-#include "model/machine/collective_cost.hpp"
+#include "model/cost/collective_cost.hpp"
 
 #include <algorithm>
 #include <bit>

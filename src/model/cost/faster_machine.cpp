@@ -1,4 +1,4 @@
-#include "model/machine/faster_machine.hpp"
+#include "model/cost/faster_machine.hpp"
 
 #include <algorithm>
 #include <array>
