@@ -309,8 +309,9 @@ TrainingEnd train_plan(const PlanAndNetwork& planned, const TrainingRequest& req
     std::vector<NamedTensor> expected;
     recorder.begin({iterations, Operation::verification});
     if (collects) expected = undivided(planned, request, settings, backend, *whole, first_step);
-    timings.verification = verify_first_step(network, program, plan.execution, settings, backend,
-                                             *whole, executor, communicator, expected, first_step);
+    timings.verification = verify_first_step(
+        network, program, plan.execution, settings, backend, *whole, executor, communicator,
+        expected, first_step, request.against.empty() ? Expected::FromThisRun : Expected::FromFile);
   }
   communicator.barrier();
   return {std::move(timings), continuation.stopped()};

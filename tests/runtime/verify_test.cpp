@@ -165,6 +165,45 @@ TEST(Verify, TheSecondHearingExcusesNoWrongGradient) {
   }
 }
 
+// A second hearing makes an undivided run of its own. Numbers from a file do not pass by that run.
+TEST(Verify, NumbersFromAFileHaveToBeOfThisStep) {
+  const Network network = read_network("tiny");
+  const LayerDecompositions decompositions =
+      uniform_plan(network, Decomposition::parse("H2")).layers;
+  struct Row {
+    const char* what;
+    std::uint64_t seed;  ///< of the run whose numbers are in the file
+    Expected origin;
+    bool passes;
+  };
+  const Row rows[] = {
+      {"this step's", 1, Expected::FromFile, true},
+      {"another seed's", 2, Expected::FromFile, false},
+  };
+  for (const Row& row : rows) {
+    run_loopback(2, [&](Communicator& communicator) {
+      const Program program = lower(network, decompositions, {}, communicator.rank());
+      const auto backend = make_backend("reference", 1);
+      SyntheticData data(1);
+      const TrainingSettings settings{.seed = 1};
+      Executor executor(network, program, *backend, communicator, data, settings);
+      initialize_parameters(network, program, settings.seed, executor);
+      executor.run(0);
+      const auto actual = gather_iteration(network, program, executor, communicator);
+      std::vector<NamedTensor> expected;
+      if (communicator.rank() == 0) {
+        SyntheticData others(row.seed);
+        expected = undivided_iteration(network, {}, *backend, {.seed = row.seed}, others);
+      }
+      EXPECT_EQ(verify_first_step(network, program, {}, settings, *backend, data, executor,
+                                  communicator, expected, actual, row.origin)
+                    .passed,
+                row.passes)
+          << row.what;
+    });
+  }
+}
+
 /// Among so many activations some lie within rounding of zero: their signs turn, and each turn is a
 /// jump.
 Network kinky_network(bool bias = false) {

@@ -48,6 +48,10 @@ std::vector<NamedTensor> undivided_iteration(const Network& network, const Execu
                                              Backend& backend, const TrainingSettings& settings,
                                              DataSource& data);
 
+/// Where the numbers come from that a step is held against: a second hearing makes an undivided run
+/// of its own, so numbers from a file have to agree with that one first.
+enum class Expected { FromThisRun, FromFile };
+
 /// The executor's first step, just done and gathered (`actual`, on rank 0), against the undivided
 /// run's (`expected`, on rank 0).
 ///
@@ -76,6 +80,7 @@ VerificationResult verify_first_step(const Network& network, const Program& prog
                                      Backend& backend, DataSource& data, Executor& executor,
                                      Communicator& communicator,
                                      const std::vector<NamedTensor>& expected,
-                                     const std::vector<NamedTensor>& actual);
+                                     const std::vector<NamedTensor>& actual,
+                                     Expected origin = Expected::FromThisRun);
 
 }  // namespace stratplan
