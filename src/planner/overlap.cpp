@@ -4,7 +4,7 @@
 #include <map>
 
 #include "model/cost/op_cost.hpp"
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "planner/prediction.hpp"
 

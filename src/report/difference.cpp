@@ -10,7 +10,7 @@
 
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 
 namespace stratplan {
 namespace {

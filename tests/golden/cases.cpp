@@ -12,7 +12,7 @@
 
 #include "model/base/json/json.hpp"
 #include "model/cost/collective_cost.hpp"
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 #include "model/partition/lowering/lower.hpp"
 #include "model/partition/lowering/overlapped_halo.hpp"
 #include "model/partition/lowering/recompute.hpp"

@@ -12,7 +12,7 @@
 #include "model/base/error.hpp"
 #include "model/base/json/json.hpp"
 #include "model/base/text.hpp"
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 #include "planner/planner.hpp"
 #include "planner/prediction.hpp"
 #include "report/layers.hpp"

@@ -28,7 +28,7 @@ struct Precision {
 
 /// Which way transfers between ranks go where a machine has several: memory of devices moves by
 /// NCCL, by an MPI that takes its addresses, or by way of the host, and which is the fastest
-/// depends on who talks to whom and on how much there is to say. Chosen by machine/transports.hpp,
+/// depends on who talks to whom and on how much there is to say. Chosen by cost/transports.hpp,
 /// taken by lower().
 struct Transports {
   /// A way ("nccl", "mpi", "staged") for transfers of so many bytes and more, up to the next entry;

@@ -1,5 +1,5 @@
 // Which way a transfer goes: by its table's points, and the same at both of its ends.
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

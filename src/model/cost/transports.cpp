@@ -1,4 +1,4 @@
-#include "model/machine/transports.hpp"
+#include "model/cost/transports.hpp"
 
 #include <algorithm>
 #include <cmath>
