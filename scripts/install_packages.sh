@@ -22,6 +22,7 @@ tests=(
   libonnx-testdata            # judge of operators: data alone
   coinor-cbc                  # judge of the search: another solver
   iproute2 procps             # a slow link; the processes that a killed job leaves
+  mkdocs                      # the documents as a site
 )
 checks=(
   clang-format clang-tidy git

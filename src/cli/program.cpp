@@ -32,8 +32,8 @@ stratplan --help lists everything; stratplan COMMAND --help has examples.
 
 constexpr const char* program_footer =
     R"(Networks and machines are files, or the names of shipped ones. The folder above an output
-must exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a rank
-died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
+must exist. Exit codes: 0 ok, 2 usage, 3 bad input, 4 infeasible, 5 environment, 6 communication (a
+rank died or hung), 7 validation failed, 75 stopped early with a checkpoint.)";
 
 std::vector<std::string> command_names(const CLI::App& program) {
   std::vector<std::string> names;

@@ -52,7 +52,8 @@ class Collection {
   void add_sample(int ranks) {
     const std::string name = ranks == ranks_ ? "sample" : fmt::format("sample on {}", ranks);
     if (ranks > network_.micro_batch())
-      return refuse(name, fmt::format("{} ranks share {} samples", ranks, network_.micro_batch()));
+      return refuse(name,
+                    fmt::format("{} ranks, but only {} samples", ranks, network_.micro_batch()));
     add(name, uniform(along(machine_.topology(ranks), Dim::N)));
   }
 
@@ -69,7 +70,7 @@ class Collection {
       Plan plan = uniform(spatial_within_node(sharing));
       if (fits(plan)) return add("lbann", std::move(plan));
     }
-    refuse("lbann", fmt::format("however up to {} ranks of a node share a sample, some rank has no "
+    refuse("lbann", fmt::format("with 1 to {} ranks of a node per sample, some rank always has no "
                                 "work or too little memory",
                                 node));
   }
@@ -77,7 +78,7 @@ class Collection {
   void add_one_weird_trick() {
     if (ranks_ > network_.micro_batch())
       return refuse("one-weird-trick",
-                    fmt::format("{} ranks share {} samples", ranks_, network_.micro_batch()));
+                    fmt::format("{} ranks, but only {} samples", ranks_, network_.micro_batch()));
     const Decomposition samples{along(topology_, Dim::N), {}},
         filters{along(topology_, Dim::F), {}};
     add("one-weird-trick", plan_by_wish(network_, ranks_, [&](const Layer& layer) {
@@ -90,7 +91,8 @@ class Collection {
  private:
   Plan uniform(const ProcessGrid& grid) const { return uniform_plan(network_, {grid, {}}); }
 
-  /// `sharing` neighbouring ranks of a node divide a sample, all others divide the batch.
+  /// `sharing` neighbouring ranks of a node divide each sample. The batch is divided over such
+  /// groups.
   ProcessGrid spatial_within_node(int sharing) const {
     std::vector<Factors> levels(topology_.size(), Factors{1, 1, 1, 1, 1, 1, 1});
     for (std::size_t level = 0; level + 1 < levels.size(); ++level)
@@ -122,7 +124,7 @@ class Collection {
   const MachineProfile& machine_;
   const Execution& execution_;
   Topology topology_;
-  Shape sample_;  ///< of the first input
+  Shape sample_;  ///< shape of the first input
   std::vector<Baseline> found_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The plans that people use without a search, to be beaten: sample parallelism on any number of
-// ranks, one uniform split, and two published rules.
+// The plans that people use without a search, which the search has to beat: sample parallelism on
+// any number of ranks, one uniform split, and two published rules.
 #include <functional>
 #include <optional>
 #include <string>
@@ -12,24 +12,23 @@
 namespace stratplan {
 
 struct Baseline {
-  std::string name;  ///< "sample", "sample on 1", "H2", "lbann", "one-weird-trick"
-  std::vector<std::string>
-      aliases;  ///< names of other baselines that turned out to be the same plan
+  std::string name;                  ///< "sample", "sample on 1", "H2", "lbann", "one-weird-trick"
+  std::vector<std::string> aliases;  ///< names of other baselines that are the same plan
   std::optional<Plan> plan;
   std::string reason;  ///< why there is no plan
 };
 
-/// Whether a plan fits the memory of its ranks: decides LBANN's rule.
+/// Whether a plan fits the memory of its ranks. LBANN's rule depends on it.
 using Fits = std::function<bool(const Plan&)>;
 
 /// All baselines for up to `ranks` ranks, each plan once. Names:
-///   sample           N over all ranks, or why not
+///   sample           N over all ranks; without a plan if there are too few samples
 ///   sample on p      N over fewer ranks: each p up to 16, beyond that powers of two and divisors
 ///                    of `ranks`
 ///   H4, W4, D4, C4, F4
 ///                    that dimension over all ranks; a layer that cannot be split like that takes
-///                    its nearest legal decomposition (adjustments say so). Left out where no layer
-///                    can
+///                    its nearest legal decomposition (listed in adjustments). Left out if no layer
+///                    can be split
 ///   lbann            as few ranks of a node as possible share a sample, along its longest
 ///                    dimensions, so that it fits; samples over the rest (Maruyama et al. 2019,
 ///                    Oyama et al. 2020)
@@ -39,8 +38,8 @@ using Fits = std::function<bool(const Plan&)>;
 std::vector<Baseline> baselines(const Network& network, int ranks, const MachineProfile& machine,
                                 const Execution& execution, const Fits& fits);
 
-/// `parts` over the spatial dimensions that a sample has: the largest prime factors first, each
-/// along the dimension with the longest blocks so far (the first of equal ones, in the order D, H,
+/// Distributes `parts` over the spatial dimensions of a sample. Prime factors are assigned from the
+/// largest on, each to the dimension with the longest blocks so far (on a tie the first of D, H,
 /// W).
 ProcessGrid::Factors spatial_factors(const Shape& sample, int parts);
 

@@ -21,7 +21,7 @@ struct LayerEdge {
   std::size_t input = 0;
 };
 
-/// What ranks the candidates of blocks. Candidates of a block have numbers.
+/// Ranks the candidates of blocks. The candidates of a block are numbered.
 class Ranking {
  public:
   virtual ~Ranking() = default;
@@ -32,7 +32,7 @@ class Ranking {
                        const Decomposition& to) = 0;
 };
 
-/// By lowered programs.
+/// Ranks by lowered programs.
 class LoweredRanking final : public Ranking {
  public:
   LoweredRanking(const Network& network, const std::vector<Block>& blocks, int ranks,
@@ -62,7 +62,7 @@ class LoweredRanking final : public Ranking {
   std::map<int, std::vector<Decomposition>> legal_;
 };
 
-/// In closed form. Neighbours may have any grid, be it one that no search would try.
+/// Ranks by closed-form costs. Neighbours may have any grid, even one that no search would try.
 class ClosedRanking final : public Ranking {
  public:
   ClosedRanking(const Network& network, const std::vector<Block>& blocks, const Plan& plan,
@@ -99,7 +99,7 @@ class ClosedRanking final : public Ranking {
   EdgeRates rates_;
 };
 
-/// How many blocks an axis has, and which of them is the rank's.
+/// The number of blocks along an axis, and the index of the rank's block.
 std::pair<int, int> place_along(const Distribution& distribution, Axis axis, int rank) {
   int parts = 1, index = 0;
   for (const Dim dim : distribution.split(axis).by) {
@@ -109,7 +109,7 @@ std::pair<int, int> place_along(const Distribution& distribution, Axis axis, int
   return {parts, index};
 }
 
-/// Whether a rank's part of what is needed is cut like its part of what is there, windows apart.
+/// Whether the rank's needed part and its own part are the same split of the tensor, windows aside.
 bool cut_alike(const Distribution& home, const Needed& needed, int rank) {
   const bool part_of_longer = needed.iteration.shape[Axis::C] != needed.tensor[Axis::C];
   for (const Axis axis : all_axes) {
@@ -166,8 +166,8 @@ class Explaining {
   }
 
  private:
-  /// Edges cost nothing at worst, so candidates are looked at in order of what they cost themselves
-  /// until none can be among the best.
+  /// Examines candidates in order of their own cost, until no further one can be among the best.
+  /// Edges never cost less than nothing.
   std::vector<Decomposition> next_best(int index, const std::vector<LayerEdge>& edges,
                                        const std::vector<double>& own, const Decomposition& chosen,
                                        std::size_t most) {
@@ -192,7 +192,7 @@ class Explaining {
     return result;
   }
 
-  /// To and from other blocks.
+  /// The edges to and from other blocks.
   std::vector<LayerEdge> edges_around(const Block& block) const {
     const auto inside = [&](LayerIndex layer) {
       return std::ranges::count(block.layers, layer) > 0;
@@ -207,7 +207,7 @@ class Explaining {
     return edges;
   }
 
-  /// The plan's decompositions with another one for this block.
+  /// The plan's decompositions, with another one for this block.
   struct Ends {
     const Block& block;
     std::vector<Decomposition> inside;

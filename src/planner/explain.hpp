@@ -1,6 +1,6 @@
 #pragma once
-// Why a plan is as it is: what each block costs under its decomposition and under the next best
-// ones, the rest of the plan held as it is.
+// Explains a plan: the cost of each block under its decomposition and under the next best ones,
+// with the rest of the plan unchanged.
 #include <optional>
 #include <vector>
 
@@ -9,21 +9,21 @@
 
 namespace stratplan {
 
-/// A block under one decomposition, with the edges to its neighbours as the plan has them. Times
-/// are of one iteration, partners ready and nothing hidden: of the rank that has most to do in the
-/// block, and of each edge's.
+/// A block under one decomposition, with the edges to its neighbours in the plan. Times are per
+/// iteration, without waiting and without overlap. The block's times are those of its slowest rank,
+/// and each edge's time is that of the edge's slowest rank.
 struct Alternative {
-  Decomposition decomposition;  ///< of the block's root
+  Decomposition decomposition;  ///< decomposition of the block's root
   Seconds compute{};            ///< kernels
-  Seconds sums{};  ///< collectives that kernels wait for: of partial sums, statistics, the loss
-  Seconds reduction{};  ///< of gradients; where they are shared out, also gathering parameters
-  /// edges to neighbours whose tensors are cut alike: what windows reach beyond, and sums of
-  /// gathered gradients
+  /// collectives that kernels wait for: sums of partial results, statistics, the loss
+  Seconds sums{};
+  Seconds reduction{};  ///< sums of gradients; with sharding also gathering of parameters
+  /// edges to neighbours whose tensors are split in the same way: halos, and sums of gathered
+  /// gradients
   Seconds halo{};
-  Seconds redistribution{};  ///< edges to neighbours whose tensors are cut otherwise
-  Bytes memory{};            ///< what persists, and what the backward phase reads
-  std::optional<Prediction>
-      simulated{};  ///< the whole plan with this decomposition here, simulated
+  Seconds redistribution{};               ///< edges to neighbours whose tensors are split otherwise
+  Bytes memory{};                         ///< persistent memory, and what the backward phase reads
+  std::optional<Prediction> simulated{};  ///< the whole plan with this decomposition in this block
   Seconds total() const { return compute + sums + reduction + halo + redistribution; }
 };
 
@@ -31,17 +31,17 @@ struct BlockExplanation {
   Block block;
   Alternative chosen;
   std::vector<Alternative>
-      others;  ///< by the sum of costs, the least first; other decompositions than the chosen one
+      others;  ///< ascending by the sum of costs; does not contain the chosen decomposition
   std::size_t candidates = 0;  ///< legal decompositions of the block
 };
 
-/// The blocks of a plan, each with up to `others` alternatives; of a plan that gives the layers of
-/// one block different decompositions, by the root's. Of few ranks candidates are ranked by their
-/// lowered programs; of many (large_scale_ranks) in closed form, and those shown are lowered on the
-/// ranks that stand for all.
+/// Returns the blocks of a plan, each with up to `others` alternatives. If the layers of one block
+/// have different decompositions, the root's counts. On a few ranks the lowered programs rank the
+/// candidates. At large scale (large_scale_ranks) closed-form costs rank them, and the candidates
+/// in the result are lowered on representative ranks.
 std::vector<BlockExplanation> explain(const Plan& plan, const Network& network,
                                       const MachineProfile& machine, std::size_t others);
-/// The block that holds this layer, which is no input; each alternative is also played through.
+/// The block that holds this layer, which must not be an input. Each alternative is also simulated.
 BlockExplanation explain_layer(const Plan& plan, const Network& network,
                                const MachineProfile& machine, LayerIndex layer, std::size_t others);
 

@@ -19,7 +19,7 @@ namespace {
 using Factors = ProcessGrid::Factors;
 using Assignment = std::vector<int>;
 
-/// The gap at which no other weights are tried, and how many are.
+/// The gap at which no further weights are tried, and the largest number of weights.
 constexpr double good_enough = 0.005;
 constexpr int most_weights = 16;
 
@@ -61,7 +61,7 @@ class LargeScaleSearch {
  private:
   struct Found {
     Assignment assignment;
-    double seconds;  ///< by the objective itself
+    double seconds;  ///< ClosedTable::seconds of the assignment
   };
 
   double best() const {
@@ -71,7 +71,7 @@ class LargeScaleSearch {
   }
   double gap() const { return best() / lower_bound_ - 1; }
 
-  /// As if backlogs began at the first node only.
+  /// The weights for backlogs that begin only at the first node.
   std::vector<double> all_hidden() const {
     std::vector<double> begins(at(table_.nodes()), 0);
     (hidden_ > 0 ? begins.front() : begins.back()) = 1;
@@ -82,9 +82,10 @@ class LargeScaleSearch {
     return !options_.memory_limit || memory_of(table_, assignment) <= *options_.memory_limit;
   }
 
-  /// The bound is tight under weights that leave none of the best plans much below the others
-  /// (cutting planes: J. Kelley, The cutting-plane method for solving convex programs, 1960). Each
-  /// look finds another such plan, until the gap is closed or looks no longer help.
+  /// Searches under one set of weights after another. The bound is tight under weights that make
+  /// the best plans about equally expensive (cutting planes: J. Kelley, The cutting-plane method
+  /// for solving convex programs, 1960). Each search finds another such plan, until the gap is
+  /// closed or a search finds nothing new.
   void look() {
     const auto less = [&](const Assignment& a, const Assignment& b) {
       return std::pair(!fits(a), table_.seconds(a)) < std::pair(!fits(b), table_.seconds(b));
@@ -99,9 +100,9 @@ class LargeScaleSearch {
     }
   }
 
-  /// The weights under which the cheapest plan known costs most: the value of a game between plans
-  /// and layers where backlogs begin, each of which answers the average of the other's moves
-  /// (fictitious play).
+  /// The weights under which the cheapest known plan costs most. This is the value of a game
+  /// between the plans and the layers where backlogs begin. Each side answers the average of the
+  /// other side's moves (fictitious play).
   std::vector<double> hardest_weights() const {
     constexpr int moves = 4000;
     std::vector<std::vector<double>> times;
@@ -119,12 +120,12 @@ class LargeScaleSearch {
     return begins;
   }
 
-  /// What is best under these weights, as far as it was found.
+  /// Returns the best assignment found under these weights.
   std::optional<Assignment> search_with(const std::vector<double>& begins) {
     table_.set_objective({begins, hidden_, price_});
     const auto bounded = branch_and_bound(table_, seeds_, options_, few_);
     if (!bounded) return {};
-    // What fits is charged for no more memory than there is.
+    // Plans that fit pay for no more memory than the limit.
     lower_bound_ =
         std::max(lower_bound_,
                  bounded->lower_bound -
@@ -141,7 +142,7 @@ class LargeScaleSearch {
       found_.push_back({assignment, table_.seconds(assignment)});
   }
 
-  /// One node at a time, by the objective itself, as long as that helps.
+  /// Improves one node at a time by the exact objective, while that helps.
   Assignment polished(Assignment assignment) const {
     constexpr int most_sweeps = 3;
     bool helped = true;
@@ -152,8 +153,8 @@ class LargeScaleSearch {
     return assignment;
   }
 
-  /// What a node's reduction and what it can hide change is the time by where backlogs begin: at
-  /// earlier nodes nothing, at this one its reduction, at later ones both.
+  /// A candidate changes the node's gradient sum and hideable time. Backlogs from earlier nodes are
+  /// unaffected; one from this node changes by the sum, and those from later nodes by both.
   bool polish(Assignment& assignment, int node) const {
     const std::vector<double> by_begin = table_.seconds_by_begin(assignment);
     const double before = std::ranges::max(by_begin);
@@ -190,7 +191,7 @@ class LargeScaleSearch {
     return chosen.has_value();
   }
 
-  /// What all edges of a node cost.
+  /// The cost of all edges of a node.
   double edges_of(const Assignment& assignment, int node) const {
     double sum = 0;
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge)
@@ -199,7 +200,7 @@ class LargeScaleSearch {
     return sum;
   }
 
-  /// No more than that, by its candidate.
+  /// A lower bound of edges_of(), by candidate of the node.
   std::vector<double> edges_with(const Assignment& assignment, int node) const {
     std::vector<double> sum(table_.node_costs(node).size(), 0);
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
@@ -214,8 +215,8 @@ class LargeScaleSearch {
     return sum;
   }
 
-  /// Where what is best needs more memory than there is, a price is put on memory (Lagrangian
-  /// relaxation): the least found at which what is best among few fits.
+  /// If the best assignment does not fit, memory gets a price (Lagrangian relaxation): about the
+  /// lowest at which the best assignment among few candidates fits.
   void choose_price_of_memory() {
     constexpr double least_part = 1.0 / 64, growth = 4;
     constexpr int most_raises = 12, most_bisections = 3;
@@ -233,7 +234,7 @@ class LargeScaleSearch {
     }
   }
 
-  /// Among few; it is known from then on.
+  /// Returns the best assignment among few candidates at this price, and adds it to the seeds.
   Assignment best_at_price(double price) {
     table_.set_objective({{}, hidden_, price});
     Assignment start = *std::ranges::min_element(
@@ -254,8 +255,8 @@ class LargeScaleSearch {
     seeds_.push_back(std::move(assignment));
   }
 
-  /// The same grid everywhere, as far as layers admit it: the few with the least costs of all
-  /// layers.
+  /// Adds assignments with the same grid everywhere, as far as the layers permit: those with the
+  /// least node costs.
   void add_families() {
     constexpr std::size_t most = 4;
     std::vector<std::pair<double, std::size_t>> families;  // ascending
@@ -280,8 +281,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// Candidates that are simply split: by two dimensions at most within the innermost level, and
-  /// outside.
+  /// Chooses candidates with a simple split: at most two dimensions within the innermost level, and
+  /// at most two outside.
   void choose_few() {
     const auto dims = [](const Factors& factors) {
       return std::ranges::count_if(factors, [](int parts) { return parts > 1; });
@@ -300,8 +301,8 @@ class LargeScaleSearch {
     }
   }
 
-  /// A node's candidate on this grid, or on the one where dimensions that it cannot split repeat
-  /// the work.
+  /// A node's candidate on this grid. If it is illegal, the dimensions that the node cannot split
+  /// become repetition.
   std::optional<int> nearest(int node, std::size_t grid) const {
     if (const auto candidate = table_.find(node, grid, OutputLayout::ReduceScatter))
       return candidate;
@@ -342,8 +343,8 @@ class LargeScaleSearch {
   std::vector<Assignment> seeds_;
   std::vector<std::vector<int>> few_;
   std::vector<Found> found_;
-  std::vector<Assignment> cuts_;  ///< plans that tell which weights are of use
-  double price_ = 0;              ///< of memory, seconds per byte
+  std::vector<Assignment> cuts_;  ///< plans that define the hardest weights
+  double price_ = 0;              ///< price of memory, in seconds per byte
   double lower_bound_ = 0;
   LargeScaleResult outcome_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// The search over all canonical grids of many ranks: costs in closed form, the optimum bracketed.
+// The search over all canonical grids of many ranks: closed-form costs and branch and bound.
 #include <optional>
 #include <vector>
 
@@ -11,23 +11,24 @@
 namespace stratplan {
 
 struct LargeScaleResult {
-  std::vector<LayerDecompositions> found;  ///< different ones, the best by the objective first
-  Seconds objective{}, lower_bound{};      ///< of the first, and of all within the memory limit
+  std::vector<LayerDecompositions> found;  ///< different plans, ascending by the objective
+  /// that of the first plan; a bound for all plans within the memory limit
+  Seconds objective{}, lower_bound{};
   std::size_t candidates = 0, rejections = 0;
 };
 
-/// Whether costs are taken in closed form: from this many ranks, on a machine of which rates are
-/// known rather than kernels.
+/// Whether costs are computed in closed form: from this many ranks on, if the machine has rates but
+/// no measured kernels.
 inline constexpr int large_scale_ranks = 5;
 bool is_large_scale(int ranks, const MachineProfile& machine);
 
 /// Fills all classes, on all cores.
 void fill(ClosedTable& table);
-/// Dimensions along which some layer has any extent. Others no layer can split.
+/// The dimensions along which some layer has an extent. No layer can split the others.
 std::vector<Dim> usable_dims(const Network& network);
 
-/// `known`: plans over all ranks; what is found is no worse than those of them that use canonical
-/// grids. Nothing found: none that fits the limit. Throws InfeasibleError if some layer has no
+/// `known`: plans over all ranks. The result is no worse than any of them that uses canonical
+/// grids. `found` is empty if no plan fits the limit. Throws InfeasibleError if some layer has no
 /// legal decomposition.
 LargeScaleResult search_at_large_scale(const Network& network, const std::vector<Block>& blocks,
                                        int ranks, const MachineProfile& machine,

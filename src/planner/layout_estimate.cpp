@@ -60,7 +60,7 @@ GroupShape LayoutEstimates::shape_of_group(const BlockCollective& collective,
 
 namespace {
 
-/// What a block makes again, and data that it loads again.
+/// The layer that a block recomputes, and the inputs that it loads again.
 std::vector<std::string> names_of(const Network& network, const Block& block, LayerIndex recomputed,
                                   const std::set<std::string>& all) {
   std::vector<std::string> names;

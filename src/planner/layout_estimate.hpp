@@ -1,6 +1,6 @@
 #pragma once
-// What a plan takes and keeps in closed form, its edges left out: enough to tell which of thousands
-// are worth a closer look.
+// Closed-form time and memory of a plan without its edges: enough to select the promising ones
+// among thousands.
 #include <map>
 #include <string>
 #include <tuple>
@@ -15,14 +15,14 @@ namespace stratplan {
 
 struct LayoutEstimate {
   Seconds step{};
-  Seconds kernels{};  ///< of it
-  Bytes memory{};     ///< what persists, and what the backward phase reads
+  Seconds kernels{};  ///< part of `step`
+  Bytes memory{};     ///< persistent memory, and what the backward phase reads
 };
 
-/// Equal blocks under equal decompositions are priced once. Not for several threads at once.
+/// Equal blocks under equal decompositions are computed once. Not thread-safe.
 class LayoutEstimates {
  public:
-  /// All must outlive this.
+  /// All arguments must outlive this object.
   LayoutEstimates(const Network& network, const std::vector<Block>& blocks,
                   const Execution& execution, const MachineProfile& machine);
 
@@ -42,13 +42,16 @@ class LayoutEstimates {
   std::map<std::tuple<ProcessGrid, std::vector<Dim>, int>, GroupShape> shapes_;
 };
 
-/// What one block would make again.
+/// The effect of recomputation in one block.
 struct Remaking {
-  std::vector<std::string> layers;  ///< to be named
+  std::vector<std::string> layers;  ///< names for Execution::recompute
+  /// bytes that are no longer kept
   Bytes saved{};
+  /// additional time per step
   Seconds takes{};
 };
-/// Of all blocks that would keep less, those first that save most for each second that they take.
+/// The blocks in which recomputation saves memory, ordered by the bytes saved per second of
+/// additional time, the most first.
 std::vector<Remaking> remakings(const Network& network, const std::vector<Block>& blocks,
                                 const LayerDecompositions& layers, const Execution& execution,
                                 const MachineProfile& machine);

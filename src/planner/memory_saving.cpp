@@ -20,19 +20,19 @@
 namespace stratplan {
 namespace {
 
-/// Programs repeat all layers for each micro-batch.
+/// An upper limit, since programs repeat all layers for each micro-batch.
 constexpr std::int64_t most_micro_batches = 1024;
-/// Plans lowered and played through at a time, and how often if none of them fits.
+/// Plans that are lowered and simulated at a time, and the number of such rounds if none fits.
 constexpr std::size_t looked_at = 8;
 constexpr std::size_t most_layouts_searched = 6;
 constexpr int most_searches = 3;
-/// Points of the front that are played through.
+/// Points of the front that are simulated.
 constexpr std::size_t most_points = 32;
-/// Up to so many ranks each block's leanest candidate is looked for among all.
+/// Up to this many ranks, each block's leanest candidate is taken from all candidates.
 constexpr int few_ranks = 64;
 
-/// `sharing` ranks, neighbours where the machine has levels, share each sample; all others divide
-/// the batch. Nothing if levels do not divide so.
+/// A grid in which `sharing` ranks, neighbours if the machine has levels, share each sample, and
+/// the batch is divided over such groups. Nothing if the levels cannot be divided that way.
 std::optional<ProcessGrid> sharing_grid(const Topology& topology, int sharing,
                                         const std::function<ProcessGrid::Factors(int)>& split) {
   std::vector<ProcessGrid::Factors> levels(topology.size());
@@ -92,7 +92,7 @@ MemoryChoices::MemoryChoices(const Network& network, int ranks, const MachinePro
   add_variants();
 }
 
-// ---------------------------------------------------------------- what there is to choose from
+// ---------------------------------------------------------------- the choices
 
 void MemoryChoices::add_variants() {
   const std::int64_t most = free_.micro_batches ? most_micro_batches : 1;
@@ -108,8 +108,8 @@ void MemoryChoices::add_variants() {
   for (const auto& choices : found) add_choices(choices);
 }
 
-/// Ranks that share a sample divide it in space, or its filters. Fewer parts of samples than there
-/// are samples.
+/// Ranks that share a sample split it in space, or split its filters. The batch is divided into at
+/// most as many parts as it has samples.
 void MemoryChoices::add_uniform_layouts(Variant& variant) const {
   const auto input = std::ranges::find_if(variant.network.layers, &Layer::is_data);
   const auto in_space = [&](int parts) { return spatial_factors(input->output, parts); };
@@ -132,8 +132,8 @@ void MemoryChoices::add_layout(Variant& variant, const std::string& name,
     variant.layouts.push_back({name, layers});
 }
 
-/// Each block's leanest candidate, where candidates are few: under the means that save most, and in
-/// one micro-batch as well, for several take a buffer more.
+/// Adds each block's leanest candidate if there are few candidates: under the options that save
+/// most, and also with one micro-batch, since several micro-batches need an additional buffer.
 void MemoryChoices::add_leanest_layouts() {
   if (leanest_layouts_known_ || ranks_ > few_ranks) return;
   leanest_layouts_known_ = true;
@@ -182,7 +182,7 @@ Execution MemoryChoices::execution_of(const Network& network, int sharding, bool
   return execution;
 }
 
-// ---------------------------------------------------------------- closed form
+// ---------------------------------------------------------------- closed-form estimates
 
 std::vector<MemoryChoices::Choice> MemoryChoices::estimates(std::size_t v,
                                                             std::size_t first) const {
@@ -257,7 +257,7 @@ std::vector<MemoryChoices::Point> MemoryChoices::estimated_front() const {
   return some;
 }
 
-// ---------------------------------------------------------------- lowered and played through
+// ---------------------------------------------------------------- lowered and simulated
 
 Plan MemoryChoices::plan_of(const Choice& choice) const {
   const Variant& variant = variants_[choice.variant];
@@ -275,8 +275,8 @@ Bytes MemoryChoices::peak_of(const Plan& plan, const Network& network) const {
   return peak_memory(modelled_programs(plan, network), machine_).total();
 }
 
-/// The fewest blocks, in the order of what they save for their time, with which the plan fits.
-/// Returns its peak.
+/// Recomputes as few blocks as make the plan fit, ordered by the memory that they save for their
+/// time. Returns the plan's peak.
 Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes limit) const {
   const Variant& variant = variants_[choice.variant];
   const Bytes kept = peak_of(plan, variant.network);
@@ -291,7 +291,7 @@ Bytes MemoryChoices::remake_as_needed(Plan& plan, const Choice& choice, Bytes li
   Bytes peak = peak_with(enough);
   if (peak > limit) return std::min(peak, kept);
   Bytes saved{};
-  std::size_t next = 0;  // at first what would do if all of it were at hand at the fullest point
+  std::size_t next = 0;  // first guess: enough if all saved memory counts at the fullest point
   while (next < all.size() && saved < kept - limit) saved += all[next++].saved;
   while (enough - too_few > 1) {
     if (next <= too_few || next >= enough) next = (too_few + enough) / 2;
@@ -361,8 +361,9 @@ const Considered* MemoryChoices::best(Bytes limit) const {
   return best;
 }
 
-/// What plans need beyond the sum in closed form shows in those that do not fit: then the others
-/// are taken to need at least as much more.
+/// The ratio between a plan's real memory and its closed-form estimate is measured on plans that do
+/// not fit. The remaining plans are assumed to exceed their estimates by at least the least such
+/// ratio.
 void MemoryChoices::play_promising(Bytes limit) {
   double beyond = 1;
   std::vector<Choice> left = promising(limit);
@@ -396,8 +397,8 @@ void MemoryChoices::fit(Bytes limit, const Search& search) {
   }
 }
 
-/// The table's memory adds up what persists and is kept; what comes on top is taken to be what it
-/// is with the best plan.
+/// Searches for layouts under the options of the best plan. The search counts persistent and saved
+/// memory. All other memory is assumed to be the same as in the best plan.
 void MemoryChoices::search_around(const Considered& best, Bytes limit, const Search& search) {
   const std::size_t v = variant_of(*best.plan);
   Variant& variant = variants_[v];

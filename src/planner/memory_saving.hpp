@@ -1,9 +1,12 @@
 #pragma once
-// Memory as a constraint: micro-batches, sharding (ZeRO) and recomputation, chosen together with
-// the layout (one decomposition per block). Every means is priced in closed form under layouts that
-// are at hand (those of searches and baselines, and uniform ones); what looks fastest within the
-// limit is lowered, made to fit with as little recomputation as does, and played through; then the
-// search looks for better layouts under the means of the best, until that is a searched one.
+// Memory as a constraint. Micro-batches, sharding (ZeRO) and recomputation are chosen together with
+// the layout (one decomposition per block).
+//
+// Every combination of memory-saving options gets a closed-form estimate under the known layouts:
+// those of searches and baselines, and uniform ones. The estimates that are fastest within the
+// limit are lowered, get as little recomputation as makes them fit, and are simulated. Then the
+// search looks for better layouts under the options of the best plan, until the best plan comes
+// from such a search.
 #include <functional>
 #include <map>
 #include <optional>
@@ -16,45 +19,46 @@
 
 namespace stratplan {
 
-/// "16 micro-batches, gradients and the optimizer's state shared out, 3 layers made again"; of a
-/// plan that does nothing of this kind "no other means".
+/// The plan's options as a text: "16 micro-batches, gradients and the optimizer's state sharded, 3
+/// layers recomputed", or "no memory-saving options".
 std::string memory_options_text(const Plan& plan);
 
 class MemoryChoices {
  public:
-  /// Of a search under given means; nothing in it fits: no layers.
+  /// The result of a search under given options. No layers if nothing fits.
   struct Found {
     std::vector<LayerDecompositions> layers;
     Seconds objective{}, lower_bound{};
   };
-  /// `limit`: of what persists and is kept for the backward phase. `known`: legal layouts to start
-  /// from.
+  /// `limit`: for persistent memory and what is kept for the backward phase. `known`: legal layouts
+  /// to start from.
   using Search = std::function<Found(const Network&, const Execution&, Bytes limit,
                                      const std::vector<LayerDecompositions>& known)>;
 
-  /// All but `free` must outlive this. What is not free stays as `network` and `execution` say.
-  /// Throws InfeasibleError if the machine has fewer ranks.
+  /// All arguments but `free` must outlive this object. Options that are not free stay as in
+  /// `network` and `execution`. Throws InfeasibleError if the machine has fewer ranks.
   MemoryChoices(const Network& network, int ranks, const MachineProfile& machine,
                 const Execution& execution, const FreeMemoryOptions& free);
 
-  /// Another layout over all ranks to try.
+  /// Adds another layout over all ranks.
   void know(const std::string& name, const LayerDecompositions& layers);
-  /// Whether some layout looks as if it fitted without any other means than those given.
+  /// Whether some layout seems to fit with the given options alone.
   bool fits_as_given(Bytes limit) const;
   /// Looks for the fastest plan within the limit.
   void fit(Bytes limit, const Search& search);
-  /// Plays through what looks as if nothing else were both faster and leaner.
+  /// Simulates the plans on the estimated front of time against memory.
   void trace_front();
-  /// Lowers the leanest: they take the least memory that is known of, of all plans looked at.
+  /// Lowers the plans with the least estimated memory. Returns the least memory of all plans so
+  /// far.
   Bytes least_memory();
 
-  /// Plans played through, without the names of network and machine.
+  /// The simulated plans, without the names of network and machine.
   const std::vector<Considered>& tried() const { return tried_; }
-  /// What the search under a plan's micro-batches and sharding found, if there was one.
+  /// The result of the search under the plan's micro-batches and sharding, if there was one.
   std::optional<Found> search_for(const Plan& plan) const;
 
  private:
-  /// The network in so many micro-batches.
+  /// The network with a number of micro-batches.
   struct Variant {
     Network network;
     std::vector<Block> blocks;
@@ -64,15 +68,16 @@ class MemoryChoices {
     };
     std::vector<Layout> layouts;
   };
-  /// A layout under some means; recomputation as given, and of all that can be made again.
+  /// A layout under some options. Estimates: with recomputation as given, and with all possible
+  /// recomputation.
   struct Choice {
     std::size_t variant = 0, layout = 0;
     int sharding = 0;
     LayoutEstimate kept{}, recomputed{};
-    /// With as much made again as looks needed.
+    /// The estimated step with as much recomputation as the limit seems to need.
     Seconds step_within(Bytes limit) const;
   };
-  /// A choice and how much is made again: a share of what can be.
+  /// A choice, and the share of the possible recomputation that it uses.
   struct Point {
     Choice choice;
     double recomputed = 0;
@@ -80,8 +85,8 @@ class MemoryChoices {
     Bytes memory{};
   };
   struct Outcome {
-    std::optional<Considered> plan;  ///< if it fits
-    Bytes memory{};                  ///< at the least
+    std::optional<Considered> plan;  ///< only if it fits
+    Bytes memory{};                  ///< the least memory found
   };
   using Setting = std::pair<std::int64_t, int>;  ///< micro-batches and sharding
 
@@ -95,7 +100,7 @@ class MemoryChoices {
                   const LayerDecompositions& layers) const;
   std::vector<int> stages() const;
   Execution execution_of(const Network& network, int sharding, bool remake) const;
-  /// Of layouts from `first` on.
+  /// The estimates of layouts from index `first` on.
   std::vector<Choice> estimates(std::size_t variant, std::size_t first) const;
   void estimate(std::size_t variant, std::size_t first);
   std::vector<Choice> promising(Bytes limit) const;

@@ -11,8 +11,8 @@
 namespace stratplan {
 namespace {
 
-/// The forward phase of one layer and of the edges that lead to it, on one rank and alone: kernels
-/// in turn, messages beside them until something reads them.
+/// The forward phase of one layer and of the edges that lead to it, on one rank and alone. Kernels
+/// run one after the other. Messages overlap with them until an op reads the messages.
 class LayerClock {
  public:
   void add(const Op& op, Seconds cost) {
@@ -33,7 +33,7 @@ class LayerClock {
   Seconds arrived_{}, now_{};
 };
 
-/// By layer; of the rank that takes longest for it.
+/// The time of each layer, on the rank that takes longest for it.
 std::map<LayerIndex, Seconds> forward_times(const std::vector<Program>& programs,
                                             const std::set<LayerIndex>& layers,
                                             const MachineProfile& machine) {
@@ -77,8 +77,7 @@ std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& 
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit, bool thorough) {
   const bool fixed = plan.execution.concurrent_streams || machine.hidden.value_or(0) == 0;
-  // Over many ranks a look costs more than it tells: that kernels go on beside messages is taken
-  // for the better.
+  // For many ranks a comparison would take too long. Concurrent streams are assumed to be faster.
   const bool many = plan.ranks > most_ranks_of_their_own;
   plan.execution.concurrent_streams = plan.execution.concurrent_streams || (many && !fixed);
   Prediction best = play(plan, network, machine);

@@ -1,6 +1,6 @@
 #pragma once
-// What of a plan's execution is chosen for the plan as a whole, once its decompositions are known:
-// implementations of kernels, and what goes on beside them.
+// The parts of a plan's execution that are chosen for the plan as a whole, once its decompositions
+// are known: implementations of kernels, and overlap of communication with kernels.
 #include <optional>
 #include <set>
 #include <string>
@@ -10,16 +10,18 @@
 
 namespace stratplan {
 
-/// Convolutions for which the kernels of the slabs, and what of the exchange remains beside them,
-/// cost less than one kernel behind the whole exchange: on the rank that takes longest for it, by
-/// price. The plan's streams are concurrent.
+/// The convolutions for which the interior/boundary split costs less than one kernel after the
+/// whole halo exchange. The split counts its kernels and the rest of the exchange that they do not
+/// hide. Costs are those of the rank that takes longest for the layer. Requires concurrent streams
+/// in the plan.
 std::set<std::string> interior_splits_that_pay(const Plan& plan, const Network& network,
                                                const MachineProfile& machine);
 
-/// Writes into the plan's execution the fastest implementations known; and, if kernels are known to
-/// hide any communication on this machine, whether it goes on beside them, with which layers in
-/// slabs: whatever makes the shortest step, played through, within the memory limit if what is done
-/// in turn is. Over many ranks it always goes on beside them, and slabs are tried if `thorough`.
+/// Sets the plan's execution, and returns the prediction of the result. Kernels get the fastest
+/// known implementations. If kernels can hide communication on this machine, streams and
+/// interior/boundary splits are chosen by the shortest simulated step. They may only exceed the
+/// memory limit if the plan without overlap does. Plans over many ranks always use concurrent
+/// streams, and try splits only if `thorough`.
 Prediction choose_execution(Plan& plan, const Network& network, const MachineProfile& machine,
                             const std::optional<Bytes>& memory_limit = {}, bool thorough = true);
 

@@ -33,12 +33,12 @@ Seconds since(Clock::time_point start) {
   return {std::chrono::duration<double>(Clock::now() - start).count()};
 }
 
-/// Rounded up, so that what is printed would do.
+/// Rounded up, so that the printed value is enough.
 std::string mebibytes(Bytes bytes) {
   return fmt::format("{} MiB", (bytes.value + (1 << 20) - 1) >> 20);
 }
 
-/// What the search chooses from on some number of ranks.
+/// The blocks and candidates of the search on some number of ranks.
 struct Space {
   std::vector<Block> blocks;
   std::vector<std::vector<Decomposition>> candidates;  ///< per block
@@ -51,10 +51,10 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   for (const Block& block : space.blocks) {
     Candidates found = candidates(network, block, topology);
     if (found.legal.empty()) {
-      throw InfeasibleError(
-          fmt::format("no decomposition over {} ranks is legal for layer {}: {}", ranks,
-                      network.layer(block.root()).name,
-                      found.rejected.empty() ? "there are none" : found.rejected.front().reason));
+      throw InfeasibleError(fmt::format(
+          "no decomposition over {} ranks is legal for layer {}: {}", ranks,
+          network.layer(block.root()).name,
+          found.rejected.empty() ? "there are no candidates" : found.rejected.front().reason));
     }
     space.legal += found.legal.size();
     space.rejected += found.rejected.size();
@@ -63,7 +63,7 @@ Space space_of(const Network& network, int ranks, const MachineProfile& machine)
   return space;
 }
 
-/// Times that differ by less are the same.
+/// Times that differ by less than this factor count as equal.
 constexpr double alike = 1 + 1e-12;
 
 class Planning {
@@ -100,8 +100,8 @@ class Planning {
     price_baselines();
   }
 
-  /// Over more ranks than can be tried one by one, on a machine of which rates are known rather
-  /// than kernels.
+  /// For more ranks than can be searched exactly, on a machine that has rates but no measured
+  /// kernels.
   void run_at_large_scale() {
     price_baselines();
     const LargeScaleResult outcome =
@@ -116,7 +116,7 @@ class Planning {
     std::erase_if(result_.searched, [](const Considered& searched) { return !searched.usable(); });
   }
 
-  /// Those of baselines.
+  /// The layouts of the baselines over all ranks.
   std::vector<LayerDecompositions> layouts_over_all() const {
     std::vector<LayerDecompositions> known;
     for (const Considered& baseline : result_.baselines)
@@ -143,10 +143,10 @@ class Planning {
         priced(place == 0 ? "searched" : fmt::format("searched, {}", place + 1), std::move(plan)));
   }
 
-  // ---------------------------------------------------------------- where memory is short
+  // ---------------------------------------------------------------- if memory is short
 
-  /// The best as given needs too much: what it would take, and that nothing is known yet of what
-  /// fits.
+  /// Stores the prediction of the best plan with the options as given, which needs too much memory.
+  /// Resets the objective, since nothing is known yet about plans that fit.
   void remember_without_limit(Considered considered) {
     if (!considered.plan->prediction)
       considered.plan->prediction = choose_execution(*considered.plan, network_, machine_);
@@ -183,7 +183,7 @@ class Planning {
     throw InfeasibleError(why_nothing_fits(choices));
   }
 
-  /// As given, for what fits.
+  /// Searches with the options as given, within the limit.
   void search_again(Bytes limit) {
     const LargeScaleResult outcome =
         search_over_all(network_, options_.execution, limit, layouts_over_all());
@@ -207,7 +207,8 @@ class Planning {
     return {{plan_of(space, found->assignment, ranks_).layers}, found->cost, found->lower_bound};
   }
 
-  /// What is proven is said of the search with the means of the plan that is best.
+  /// If a fitted plan is best, reports the objective and bound of the search under that plan's
+  /// options.
   void state_search_of_fitted(const MemoryChoices& choices) {
     const Considered* fitted = fastest(result_.fitted);
     if (!fitted) return;
@@ -221,8 +222,8 @@ class Planning {
   std::string why_nothing_fits(MemoryChoices& choices) {
     remember_peak(choices.least_memory());
     constexpr int times = 64, most = 16384;
-    std::string enough = fmt::format("; no power of two times as many would do, up to {}",
-                                     std::min(most, times * ranks_));
+    std::string enough =
+        fmt::format("; doubling the ranks up to {} does not help", std::min(most, times * ranks_));
     for (int more = 2 * ranks_; more <= std::min(most, times * ranks_); more *= 2) {
       const auto leaner = least_memory_on(more);
       if (!leaner) break;
@@ -246,8 +247,8 @@ class Planning {
     }
   }
 
-  /// Of plans as long and as lean only the best is kept; of as long ones that which is recommended,
-  /// if it is among them.
+  /// Keeps the plans that no other plan beats in both time and memory. Of plans with equal times,
+  /// the usable one that `better` prefers is kept.
   void trace_front() {
     std::vector<const Considered*> all;
     for (const auto* list :
@@ -288,7 +289,7 @@ class Planning {
     return labelled(std::move(plan), name);
   }
 
-  /// All but what depends on the means that it uses.
+  /// Fills in everything except what depends on the plan's own memory-saving options.
   Plan labelled(Plan plan, const std::string& name) const {
     const Training training = plan.overrides.training;
     plan.name = name;
@@ -306,7 +307,7 @@ class Planning {
     return peak_memory(modelled_programs(plan, network_), machine_).total();
   }
 
-  /// `sum`: its outline, if it is known already.
+  /// `sum`: the plan's quick estimate, if it is already known.
   Considered priced(const std::string& name, Plan plan, bool thorough = true,
                     std::optional<QuickEstimate> sum = {}) {
     Considered considered{name, {}, finished(std::move(plan), name), {}};
@@ -335,8 +336,8 @@ class Planning {
                : std::nullopt;
   }
 
-  /// Whether a plan over many ranks needs so much, in closed form, that there is no use in playing
-  /// it through.
+  /// The estimated memory of a plan over many ranks, if it exceeds the limit so far that a
+  /// simulation is pointless.
   std::optional<Bytes> far_too_much(const std::optional<QuickEstimate>& sum) const {
     const bool far =
         sum && result_.memory_limit && sum->memory.value / 5 * 4 > result_.memory_limit->value;
@@ -359,7 +360,7 @@ class Planning {
     search_with_weight(space, table, 0.5, "searched, communication x0.5");
   }
 
-  /// The best of all; it is the answer, unless it needs too much memory.
+  /// Searches for the best plan of all. The result is used unless it needs too much memory.
   void search_without_limit(const Space& space, const PlanTable& table) {
     const auto start = Clock::now();
     const auto found = search(table, {}, options_.limits);
@@ -371,9 +372,9 @@ class Planning {
                         : remember_without_limit(std::move(considered));
   }
 
-  /// The table's memory adds up what persists and what backward reads; transient buffers and gaps
-  /// come on top. So where the plan as lowered exceeds the limit, the search is asked again for
-  /// less, until it fits or nothing leaner is left.
+  /// The table's memory is the sum of persistent memory and of what backward reads. Transient
+  /// buffers and gaps come on top. If the lowered plan exceeds the limit, the search repeats with a
+  /// lower limit, until a plan fits or no leaner plan is left.
   void search_with_weight(const Space& space, const PlanTable& table, double weight,
                           const std::string& name) {
     const WeightedTable weighted(table, weight);
@@ -398,7 +399,7 @@ class Planning {
     }
   }
 
-  /// A bound of a search that is constrained less holds as well.
+  /// A lower bound from a less constrained search remains valid.
   void state_objective(Seconds cost, Seconds lower_bound) {
     result_.objective = cost;
     result_.lower_bound = std::min(lower_bound, cost);
@@ -430,8 +431,8 @@ class Planning {
     }
   }
 
-  /// Those first that look shortest; over many ranks there is no use in playing through what takes
-  /// far longer without its reductions than another in all.
+  /// Simulates the baselines, those with the shortest estimates first. On many ranks a baseline is
+  /// skipped if it takes far longer without gradient sums than another one in total.
   std::vector<Considered> priced(std::vector<Baseline>& all) {
     constexpr std::size_t first = 2;
     constexpr double far_longer = 3;
@@ -451,8 +452,8 @@ class Planning {
     const auto price = [&](std::size_t i) {
       if (best && quick_estimates[i] && quick_estimates[i]->step > *best * far_longer)
         prices[i].infeasible = fmt::format(
-            "not simulated: estimated at {} ms without reductions, the best of the others takes "
-            "{} ms in all",
+            "not simulated: estimated at {} ms without gradient sums, the best other plan takes "
+            "{} ms in total",
             milliseconds(quick_estimates[i]->step), milliseconds(*best));
       else
         prices[i] = priced(all[i].name, std::move(*all[i].plan), false, quick_estimates[i]);
@@ -467,8 +468,8 @@ class Planning {
     return prices;
   }
 
-  /// Of the plans on fewer ranks only the best by its first rank alone: a look at each costs more
-  /// than it tells.
+  /// Keeps only the best of the plans on fewer ranks, judged by its first rank alone. A full
+  /// simulation of each would take too long.
   void keep_best_on_fewer_ranks(std::vector<Baseline>& all) const {
     std::string best;
     Seconds least{};
@@ -488,8 +489,8 @@ class Planning {
         all, [&](const Baseline& baseline) { return fewer(baseline) && baseline.name != best; });
   }
 
-  /// The shorter step, or as long a step on fewer ranks: repeating all work on two ranks is no
-  /// better than doing it on one.
+  /// Whether a has the shorter step, or an equally long step on fewer ranks: repeating all work on
+  /// two ranks is no better than doing it on one.
   static bool better(const Plan& a, const Plan& b) {
     if (a.prediction->step * alike < b.prediction->step) return true;
     return a.prediction->step < b.prediction->step * alike && a.ranks < b.ranks;
@@ -514,9 +515,10 @@ class Planning {
     result_.recommended.name = "recommended";
     result_.chosen = best->name;
     if (result_.searched.empty()) {
-      result_.reranking =
-          fmt::format("no plan over all {} ranks fits {} per rank as given; {} does", ranks_,
-                      mebibytes(*result_.memory_limit), best->name);
+      result_.reranking = fmt::format(
+          "no plan over all {} ranks fits {} per rank without further memory-saving options; {} "
+          "does",
+          ranks_, mebibytes(*result_.memory_limit), best->name);
     } else if (best != &result_.searched.front()) {
       const Plan& first = *result_.searched.front().plan;
       result_.reranking = fmt::format(
@@ -534,9 +536,9 @@ class Planning {
   const PlanningOptions& options_;
   std::string fingerprint_;
   std::mutex least_peak_guard_;
-  std::optional<Bytes> least_peak_;  ///< of all plans looked at
+  std::optional<Bytes> least_peak_;  ///< least peak of all plans so far
   std::vector<Considered>
-      beyond_limit_;  ///< the best as given, if it needs more memory than there is
+      beyond_limit_;  ///< the best plan with the options as given, if it exceeds the memory limit
   PlanningResult result_;
 };
 

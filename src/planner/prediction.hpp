@@ -1,5 +1,5 @@
 #pragma once
-// What the model says of one plan: its programs, priced and played through.
+// The model's prediction for one plan: its programs, priced and simulated.
 #include <map>
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace stratplan {
 
-/// One per rank.
+/// The programs of all ranks.
 std::vector<Program> programs_of(const Plan& plan, const Network& network);
 
-/// Ranks whose programs stand for all: each of up to this many; of more the first, the last and two
-/// that have others on both sides along most dimensions.
+/// The representative ranks that are simulated. Up to this many ranks, every rank is. Above, there
+/// are four: the first, the last, and two that have neighbours on both sides along most dimensions.
 inline constexpr int most_ranks_of_their_own = 16;
 std::vector<int> modelled_ranks(int ranks);
 std::vector<Program> modelled_programs(const Plan& plan, const Network& network);
@@ -22,11 +22,11 @@ std::vector<Program> modelled_programs(const Plan& plan, const Network& network)
 Prediction predict(const std::vector<Program>& programs, const MachineProfile& machine);
 Prediction predict(const Plan& plan, const Network& network, const MachineProfile& machine);
 
-/// Execution::implementations, as far as they were measured.
+/// Execution::implementations of the kernels that were measured.
 std::map<std::string, std::string> fastest_implementations(const std::vector<Program>& programs,
                                                            const MachineProfile& machine);
 
-/// Whether no step's price is a mere estimate.
+/// Whether no op's cost is an estimate.
 bool fully_measured(const std::vector<Program>& programs, const MachineProfile& machine);
 
 }  // namespace stratplan

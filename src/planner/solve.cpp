@@ -15,7 +15,7 @@ namespace stratplan {
 
 namespace {
 
-/// A bare table on its way to a DenseTable; each check names the place.
+/// Reads and checks a bare table. Error messages name the place.
 class Reader {
  public:
   Reader(const Json& document, const std::string& file) : document_(document), file_(file) {}
@@ -70,7 +70,7 @@ class Reader {
   void read_node(const Json& json, const std::string& pointer) {
     check_keys(json, pointer, {"name", "cost", "memory"});
     if (!json.contains("name") || !json["name"].is_string())
-      fail(pointer, "expected a key \"name\" with a text");
+      fail(pointer, "expected a key \"name\" with a string");
     DenseTable::Node node{json["name"].get<std::string>(), {}, {}};
     if (!index_.emplace(node.name, bare_.table.nodes()).second)
       fail(pointer + "/name", fmt::format("a second node \"{}\"", node.name));
@@ -102,7 +102,7 @@ class Reader {
   void read_edge(const Json& json, const std::string& pointer) {
     check_keys(json, pointer, {"from", "to", "cost"});
     const int from = end_of_edge(json, "from", pointer), to = end_of_edge(json, "to", pointer);
-    if (from == to) fail(pointer + "/to", "expected another node than \"from\"");
+    if (from == to) fail(pointer + "/to", "expected a node other than \"from\"");
     const Json& rows = array(json, "cost", pointer);
     const auto height = static_cast<std::size_t>(bare_.table.candidates(from)),
                width = static_cast<std::size_t>(bare_.table.candidates(to));
@@ -139,7 +139,7 @@ Json solve(const BareTable& bare) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (!result) {
     throw InfeasibleError(
-        fmt::format("no assignment fits memory_limit {}: the least that would do is {}",
+        fmt::format("no assignment fits memory_limit {}: the least feasible limit is {}",
                     bare.memory_limit->value, least_memory(bare.table).value));
   }
   Json assignment = Json::object();

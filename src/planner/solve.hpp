@@ -1,5 +1,5 @@
 #pragma once
-// `stratplan solve`: bare cost tables in, assignments out (numbers only; nothing about networks).
+// `stratplan solve`: bare cost tables in, assignments out (numbers only; no networks).
 //   {"nodes": [{"name", "cost": [..], "memory": [..]?}], "edges": [{"from", "to", "cost": [[..]]}],
 //   "memory_limit"?}
 //   -> {"cost", "assignment": {name: index}, "optimal", "gap", "memory"?, "seconds"}
@@ -17,11 +17,11 @@ struct BareTable {
   bool has_memory = false;
 };
 
-/// Throws InputError naming `file` and the JSON pointer. Edges name nodes, in either direction.
+/// Throws InputError naming `file` and the JSON pointer. Edges name their nodes, in either order.
 BareTable read_bare_table(const Json& document, const std::string& file);
 
-/// The answer; "seconds" is the time of the search alone. Throws InfeasibleError, with the least
-/// limit that would do.
+/// Returns the answer; "seconds" is the time of the search alone. Throws InfeasibleError if nothing
+/// fits, with the least feasible limit.
 Json solve(const BareTable& bare);
 
 }  // namespace stratplan

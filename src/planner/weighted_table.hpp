@@ -1,14 +1,14 @@
 #pragma once
-// The costs of a plan table with more or less weight on communication. The search adds up what each
-// layer and edge costs on its own; waiting for partners makes communication dearer than that and
-// overlap makes it cheaper, so the best plans for other weights are worth the simulator's opinion.
+// The costs of a plan table with a different weight on communication. The search adds up the cost
+// of each layer and edge on its own. Waiting for partners makes communication more expensive than
+// that, and overlap makes it cheaper. So the best plans under other weights are simulated, too.
 #include "model/cost/plan_table.hpp"
 
 namespace stratplan {
 
 class WeightedTable final : public CostTable {
  public:
-  /// `table` must outlive this.
+  /// `table` must outlive this object.
   WeightedTable(const PlanTable& table, double communication)
       : table_(table), communication_(communication) {}
 

@@ -13,13 +13,13 @@ namespace stratplan {
 
 namespace {
 
-/// An edge's costs, row by row, where they lie in memory or as they are asked for.
+/// An edge's costs, row by row: from the table's memory, or filled on first use.
 class EdgeRows {
  public:
   EdgeRows(const CostTable& table, int edge)
       : table_(table), edge_(edge), rows_(at(table.candidates(table.edges()[at(edge)].from))) {}
 
-  /// By candidate of the other end; only what is in `alive` counts.
+  /// The costs by candidate of the other end. Only the entries in `alive` are valid.
   const double* row(int candidate, const std::vector<int>& alive) {
     const double*& row = rows_[at(candidate)];
     if (!row) row = find(candidate, alive);
@@ -40,16 +40,16 @@ class EdgeRows {
   const CostTable& table_;
   int edge_;
   std::vector<const double*> rows_;
-  std::vector<std::vector<double>> asked_;  // rows keep their address when these move
+  std::vector<std::vector<double>> asked_;  // rows keep their addresses when these move
 };
 
-/// How costs lie now. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j], which is never
-/// negative.
+/// The current distribution of costs. An edge (v, w) costs row(i)[j] - out_from[i] - out_to[j],
+/// which is never negative.
 struct Costs {
   double constant = 0;
   std::vector<std::vector<double>> unary;  ///< by node and candidate
   std::vector<std::vector<double>> out_from,
-      /// by edge and candidate: what has been moved out of it to this end; negative: into it
+      /// by edge and candidate: cost moved out of the edge to this end; negative if moved in
       out_to;
 };
 
@@ -102,18 +102,18 @@ class ArcConsistency {
         break;
     }
     return {std::move(alive_), std::move(incumbent_),
-            bound_ * (1 - 1e-12)};  // less what rounding may have added
+            bound_ * (1 - 1e-12)};  // minus possible rounding errors
   }
 
  private:
-  /// Rounds go on as long as the number of candidates, or the gap, shrinks to this part.
+  /// Rounds continue while the number of candidates, or the gap, shrinks to this share.
   static constexpr double worthwhile = 0.9;
 
   int from(int edge) const { return table_.edges()[at(edge)].from; }
   int to(int edge) const { return table_.edges()[at(edge)].to; }
 
-  /// More than this above the constant cannot be in an assignment as good as the incumbent,
-  /// whatever is lost to rounding.
+  /// A candidate that costs more than this above the constant cannot be in an assignment as good as
+  /// the incumbent, even with rounding errors.
   double room() const { return incumbent_.cost * (1 + 1e-9) - costs_.constant; }
 
   std::size_t alive() const {
@@ -122,8 +122,8 @@ class ArcConsistency {
     return count;
   }
 
-  /// Nodes that no edge leads past: what lies on either side of them depends on nothing else of the
-  /// other side.
+  /// Finds the nodes that no edge leads past. The costs on one side of such a node do not depend on
+  /// choices on the other side.
   void find_joints() {
     int farthest = 0, last = -1;
     for (int node = 0; node < table_.nodes(); ++node) {
@@ -136,7 +136,8 @@ class ArcConsistency {
     if (last >= 0) next_joint_[at(last)] = table_.nodes() - 1;
   }
 
-  /// What all candidates have in common goes into the constant; who is too dear goes.
+  /// Moves the least cost of the candidates into the constant, and drops candidates that cost too
+  /// much.
   void settle(int node) {
     std::vector<double>& unary = costs_.unary[at(node)];
     double least = infinity;
@@ -166,13 +167,12 @@ class ArcConsistency {
     }
   }
 
-  // ---------------------------------------------------------------- candidates of a joint, each on
-  // its own
+  // ---------------------------------------------------------------- single candidates of a joint
 
-  /// Between two joints branches may each want another candidate of the first one. With one
-  /// candidate alone they cannot: what it then costs up to the next joint is added to it. Costs
-  /// behind cannot say where that comes from, so that they are taken back as they were after the
-  /// sweep.
+  /// Between two joints, branches may rely on different candidates of the first joint. Raises the
+  /// cost of each candidate by the cost up to the next joint when all branches use this candidate.
+  /// The moved costs do not record where this increase comes from, so the caller restores them
+  /// after the sweep.
   void lift(int joint) {
     std::vector<double>& unary = costs_.unary[at(joint)];
     std::vector<int> order = alive_[at(joint)];
@@ -186,8 +186,8 @@ class ArcConsistency {
     }
   }
 
-  /// At least what edges cost between this joint, with this candidate, and the next; no more than
-  /// `most`.
+  /// A lower bound of the edges' cost between this joint, with this candidate, and the next joint;
+  /// at most `most`.
   double alone(int joint, int candidate, double most) {
     const int last = next_joint_[at(joint)];
     reached_.resize(at(table_.nodes()));
@@ -203,8 +203,8 @@ class ArcConsistency {
     return std::min(total, most);
   }
 
-  /// Candidates of a node that cost less than `most` from a joint on, half of a fork's cost on
-  /// either way.
+  /// Finds the candidates of a node that cost less than `most` from a joint on. A node with several
+  /// outgoing edges divides its cost equally among them.
   void reach(int node, int joint, double most) {
     std::vector<std::pair<double, int>>& reached = reached_[at(node)];
     reached.clear();
@@ -246,7 +246,7 @@ class ArcConsistency {
     promising_[at(node)] = std::move(order);
   }
 
-  /// Exact among few candidates a node.
+  /// Exact minimization over a few candidates per node.
   void search_most_promising() {
     constexpr std::size_t table_entries = std::size_t{1} << 16;
     const Problem given = make_problem(table_, promising_);
@@ -281,20 +281,21 @@ class ArcConsistency {
     for (const int candidate : alive) unary[at(candidate)] = 0;
   }
 
-  /// What can at most be of use at a candidate: with more it is dropped.
+  /// The largest increase that matters at a candidate; a larger one rules the candidate out.
   double enough(int node, int candidate) const {
     return std::max(0.0, incumbent_.cost * (1 + 2e-9) - costs_.constant -
                              costs_.unary[at(node)][at(candidate)]);
   }
 
-  /// Out of the edge at its end `to`: by candidate, the least that the edge costs, whatever `from`
-  /// takes. Of those whose share is larger than all of that none can be the least.
+  /// Moves cost out of the edge at its end `to`: for each candidate, the least cost of the edge
+  /// over all candidates of `from`. A candidate of `from` with a share above all current sums
+  /// cannot be the least.
   void move_on(int edge) {
     const std::vector<int>& alive = alive_[at(to(edge))];
     std::vector<double>& out = costs_.out_to[at(edge)];
     sums_.assign(out.size(), -infinity);
     for (const int j : alive) sums_[at(j)] = out[at(j)] + enough(to(edge), j);
-    constexpr std::size_t looks = 8;  // rows between two looks at what is the most now
+    constexpr std::size_t looks = 8;  // rows between two updates of the largest sum
     for (std::size_t k = 0; k < shares_.size(); ++k) {
       const auto& [amount, i] = shares_[k];
       if (k % looks == 0) {
@@ -310,8 +311,8 @@ class ArcConsistency {
     for (const int j : alive) gain(to(edge), j, sums_[at(j)] - out[at(j)], out);
   }
 
-  /// The same at its end `from`. Of few shares the smallest decide; many are added to whole rows,
-  /// which are faster to read than parts of them.
+  /// The same at the edge's end `from`. A few shares are tried in ascending order. Many shares are
+  /// added to whole rows, which is faster than reading parts of rows.
   void move_back(int edge) {
     constexpr std::size_t few = 40;
     std::vector<double>& out = costs_.out_from[at(edge)];
@@ -331,7 +332,7 @@ class ArcConsistency {
     }
   }
 
-  /// min(a[j] + b[j]), four at a time: a processor adds others while it waits for one.
+  /// min(a[j] + b[j]) in four independent lanes, so that additions overlap.
   static double least_sum(const double* a, const std::vector<double>& b) {
     constexpr std::size_t lanes = 4;
     std::array<double, lanes> least;
@@ -345,7 +346,7 @@ class ArcConsistency {
   }
 
   void gain(int node, int candidate, double amount, std::vector<double>& out) {
-    if (amount <= 0) return;  // by rounding
+    if (amount <= 0) return;  // due to rounding
     out[at(candidate)] += amount;
     costs_.unary[at(node)][at(candidate)] += amount;
   }
@@ -358,11 +359,11 @@ class ArcConsistency {
   Costs costs_;
   std::vector<EdgeRows> rows_;                         ///< by edge
   std::vector<std::vector<int>> outgoing_, incoming_;  ///< by node
-  std::vector<int> next_joint_;                        ///< by node: 0 if it is none
+  std::vector<int> next_joint_;  ///< by node: the next joint; 0 if the node is not a joint
   Survivors promising_;
-  std::vector<std::pair<double, int>> shares_;  ///< of the node that is shared out, ascending
+  std::vector<std::pair<double, int>> shares_;  ///< shares of the node in share_out(), ascending
   std::vector<std::vector<std::pair<double, int>>>
-      reached_;  ///< by node: costs from the joint, and candidates
+      reached_;  ///< by node: cost from the joint, and candidate
   std::vector<double> sums_, least_;
 };
 

@@ -1,12 +1,14 @@
 #pragma once
-// Which candidates can be in a best assignment at all, said by moving costs about: costs of nodes
-// are moved into edges, and out of them at their other ends, such that every assignment keeps its
-// cost and nothing becomes negative; what all candidates of a node have in common goes into one
-// constant. The constant is then a lower bound, and so is the constant plus what remains at a
-// candidate, for all assignments that have it (soft arc consistency: Cooper et al., Artificial
-// Intelligence 174, 2010). One sweep forward and one back over the nodes is exact on chains; cycles
-// take some more, and leave a few candidates. What cycles hide is looked for at joints, nodes that
-// no edge leads past, one candidate at a time (singleton consistency).
+// Rules out candidates that cannot be in a best assignment, by soft arc consistency (Cooper et al.,
+// Artificial Intelligence 174, 2010). Costs of nodes are moved into edges, and out of the edges at
+// their other ends. Every assignment keeps its cost, and no cost becomes negative. The least cost
+// of a node's candidates moves into one constant.
+//
+// The constant is then a lower bound for all assignments. The constant plus the remaining cost of a
+// candidate is a lower bound for all assignments with that candidate. One sweep forward and one
+// back over the nodes is exact on chains. Cycles take some more sweeps and leave a few candidates.
+// The costs that cycles hide are found at joints, nodes that no edge leads past, by fixing one
+// candidate at a time (singleton consistency).
 #include <optional>
 #include <vector>
 
@@ -20,7 +22,8 @@ struct Consistency {
   double lower_bound = 0;  ///< seconds: no assignment costs less
 };
 
-/// For tables with edges at hand. `survivors`: none empty, the incumbent's candidates among them.
+/// For tables with edges_at_hand(). No list of `survivors` may be empty, and the lists must contain
+/// the incumbent's candidates.
 Consistency make_consistent(const CostTable& table, Survivors survivors,
                             std::optional<Bytes> memory_limit, Incumbent incumbent);
 

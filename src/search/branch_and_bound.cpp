@@ -15,11 +15,12 @@
 namespace stratplan {
 namespace {
 
-/// Candidates a node that the exact search takes no time for.
+/// With this many candidates per node the exact search takes negligible time.
 constexpr std::size_t few_enough = 40;
-/// What costs no more than so many times the least that can be will do to rule out others.
+/// An assignment that costs at most this many times the lower bound is good enough to rule out
+/// others.
 constexpr double nearly = 1.02;
-/// Searches among the same candidates, each with more edges priced.
+/// Number of searches among the same candidates, each with more exact edge costs.
 constexpr int most_searches = 8;
 constexpr double rounding = 1e-12;
 
@@ -45,7 +46,7 @@ Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment) {
 
 namespace {
 
-/// Some candidates of each node of a wide table, with edges at their bounds.
+/// Some candidates of each node of a large table, with edges at their bounds.
 class Selection final : public CostTable {
  public:
   Selection(const LargeTable& table, const std::vector<std::vector<int>>& chosen)
@@ -83,7 +84,7 @@ class Selection final : public CostTable {
                   : table_.edge_bound(part, high, low);
     return {cost};
   }
-  /// Few candidates a node: all pairs are asked for at once.
+  /// There are few candidates per node, so all pairs may be requested at once.
   bool edges_at_hand() const override { return true; }
 
  private:
@@ -128,7 +129,7 @@ class BranchAndBound {
   }
 
  private:
-  /// Each node's least cost, without edges.
+  /// The sum of each node's least cost, without edges.
   double least_nodes() const {
     double sum = 0;
     for (int node = 0; node < table_.nodes(); ++node)
@@ -149,14 +150,14 @@ class BranchAndBound {
     }
   }
 
-  /// What costs more is of no interest. Where no assignment is known that satisfies the memory
-  /// limit, it is taken that some such costs this many times what does not.
+  /// The cost above which assignments are ignored. If no known assignment satisfies the memory
+  /// limit, the best one that does is assumed to cost at most this many times the best known one.
   double limit() const {
     constexpr double for_memory = 2;
     return found_ ? best_.cost : for_memory * least_known_;
   }
 
-  /// Passes of the dual bound, as long as they help.
+  /// Runs passes of the dual bound while they help.
   void bound() {
     constexpr int most_passes = 40;
     const double worthwhile = options_.memory_limit ? 0.002 : 0.0003;
@@ -179,10 +180,11 @@ class BranchAndBound {
     }
   }
 
-  /// The best of what is most promising now: the lower the limit, the more the next pass rules out.
+  /// Searches the currently most promising candidates. A lower limit makes the next pass rule out
+  /// more.
   void look_among_best() {
     if (!found_ || options_.memory_limit)
-      return;  // with a limit the exact search may take its time
+      return;  // with a memory limit the exact search may take long
     Candidates promising(at(table_.nodes()));
     choose(few_enough, promising);
     const double before = best_.cost;
@@ -200,8 +202,8 @@ class BranchAndBound {
     return found_ = true;
   }
 
-  /// Each node's most promising candidates. Whatever has another one costs at least what is
-  /// returned.
+  /// Adds each node's most promising candidates. An assignment with any other candidate costs at
+  /// least the returned value.
   double choose(std::size_t count, Candidates& all_chosen) const {
     double left_out = infinity;
     const double limit = found_ ? best_.cost : infinity;
@@ -231,9 +233,10 @@ class BranchAndBound {
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   }
 
-  /// What is proven of the least cost of the chosen candidates' assignments; nothing if none
-  /// satisfies the limit. Edges of what is best by their bounds are priced, until it is the best by
-  /// its cost, or `enough` is proven.
+  /// Returns a proven lower bound over the assignments of the chosen candidates; nothing if none
+  /// satisfies the limit. Each search computes the exact edge costs of the assignment that is best
+  /// by its bounds. The searches end when that assignment is also best by its cost, or `enough` is
+  /// proven.
   std::optional<double> solve(const Candidates& chosen, double enough) {
     const Selection selection(table_, chosen);
     double proven = 0;
@@ -252,7 +255,8 @@ class BranchAndBound {
     return proven;
   }
 
-  /// One node at a time over all of its candidates; what is found is in the next exact search.
+  /// Improves one node at a time over all of its candidates. The next exact search includes the
+  /// candidates found here.
   void improve() {
     std::vector<std::vector<int>> incident(at(table_.nodes()));
     for (int edge = 0; edge < static_cast<int>(table_.edges().size()); ++edge) {
@@ -312,7 +316,8 @@ class BranchAndBound {
   BranchAndBoundOptions options_;
   std::optional<DualBound> dual_;
   Candidates chosen_;
-  double least_known_ = infinity;  ///< cost of any assignment to start from
+  /// least cost of any assignment to start from, the memory limit aside
+  double least_known_ = infinity;
   BoundedSolution best_;
   bool found_ = false;
 };

@@ -1,11 +1,12 @@
 #pragma once
-// Minimization over tables far too large to fill (tens of thousands of candidates a node): the
-// optimum is bracketed.
+// Branch and bound over tables that are too large to fill (tens of thousands of candidates per
+// node).
 //
-// From below: passes of a dual bound over all candidates (dual_bound.hpp), which rule out those
-// whose completions cost more than the best assignment. From above: assignments that follow the
-// bounds, then one node at a time over all of its candidates, until neither helps; and the exact
-// search on what is left, or the most promising of it.
+// Lower bounds come from passes of a dual bound over all candidates (dual_bound.hpp). The passes
+// rule out candidates whose completions cost more than the best assignment. Upper bounds come from
+// assignments that follow the lower bounds, then improve one node at a time over all of its
+// candidates. When neither helps any more, the exact search runs on the remaining candidates, or on
+// the most promising of them.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -24,24 +25,24 @@ struct BranchAndBoundOptions {
 struct BoundedSolution {
   std::vector<int> assignment;  ///< candidate per node
   double cost = 0;              ///< seconds
-  double lower_bound = 0;       ///< seconds; no assignment costs less (whatever the memory limit)
+  double lower_bound = 0;  ///< seconds; no assignment costs less (with or without the memory limit)
   double gap() const { return lower_bound > 0 && cost > lower_bound ? cost / lower_bound - 1 : 0; }
 };
 
-/// `known`: assignments to start from; the answer is never worse than any of them that satisfies
-/// the limit. `few`: by node, candidates (ascending) among which a good assignment is looked for
-/// first; or nothing. Nothing if no assignment was found that satisfies the limit.
+/// `known`: assignments to start from. The result is never worse than any of them that satisfies
+/// the limit. `few`: by node, the candidates (ascending) in which to look for a good assignment
+/// first; may be empty. Returns nothing if no assignment was found that satisfies the limit.
 std::optional<BoundedSolution> branch_and_bound(const LargeTable& table,
                                                 const std::vector<std::vector<int>>& known,
                                                 const BranchAndBoundOptions& options = {},
                                                 const std::vector<std::vector<int>>& few = {});
 
-/// A good assignment of `few` candidates a node, at least as good as `known`; nothing is proven,
-/// and no memory limit applies.
+/// Returns a good assignment from a few candidates per node that is at least as good as `known`.
+/// Nothing is proven, and no memory limit applies.
 std::vector<int> best_among(const LargeTable& table, const std::vector<std::vector<int>>& few,
                             const std::vector<int>& known);
 
-/// Seconds over a whole assignment.
+/// The cost of a whole assignment, in seconds.
 double cost_of(const LargeTable& table, const std::vector<int>& assignment);
 Bytes memory_of(const LargeTable& table, const std::vector<int>& assignment);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The search's whole world: numbers in, indices out. Lazily evaluated.
+// The interface of the search: numbers in, indices out. Costs are computed lazily.
 #include <limits>
 #include <memory>
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace stratplan {
 
-/// Nodes with candidates, and edges between them. Costs of a pair are asked for only where the
-/// search needs them.
+/// Nodes with candidates, and edges between them. The search requests edge costs only where it
+/// needs them.
 class CostTable {
  public:
   struct Edge {
@@ -25,19 +25,19 @@ class CostTable {
   virtual int candidates(int node) const = 0;
   virtual std::span<const Edge> edges() const = 0;  ///< at most one per pair, from < to
   virtual Seconds node_cost(int node, int candidate) const = 0;
-  /// Persistent bytes and saved activations: adds up over nodes.
+  /// Persistent bytes and saved activations; the total is the sum over nodes.
   virtual Bytes node_memory(int node, int candidate) const = 0;
   virtual Seconds edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
-  /// A whole row of them, by candidate of `to`, where they lie in memory; else empty.
+  /// A row of edge costs by candidate of `to`, if it lies in memory; else empty.
   virtual std::span<const double> edge_row(int, int) const { return {}; }
-  /// No pair of this edge costs less.
+  /// A lower bound over all pairs of this edge.
   virtual Seconds edge_bound(int) const { return {0}; }
-  /// Whether asking for all pairs takes no time to speak of.
+  /// Whether requesting all pairs takes negligible time.
   virtual bool edges_at_hand() const { return false; }
 };
 
-/// A table far too large to fill: node costs are at hand, pairs of an edge are asked for one by
-/// one, or all at once as what they cost at least.
+/// A table that is far too large to fill. Node costs lie in memory. Edge costs are available pair
+/// by pair, and as min-plus messages over all pairs.
 class LargeTable {
  public:
   struct Edge {
@@ -51,18 +51,19 @@ class LargeTable {
   virtual std::span<const double> node_costs(int node) const = 0;    ///< seconds, by candidate
   virtual std::span<const std::int64_t> memory(int node) const = 0;  ///< bytes, by candidate
   virtual std::span<const Edge> edges() const = 0;
-  /// Seconds. Remembered: to be asked by one thread, while none asks for anything else.
+  /// Seconds. Results are cached: not thread-safe, not even with concurrent calls of other members.
   virtual double edge_cost(int edge, int from_candidate, int to_candidate) const = 0;
-  /// No more than edge_cost, looked up; the same once edge_cost has been asked for.
+  /// A lower bound of edge_cost() by table lookup. Equal to edge_cost() once that has been
+  /// computed.
   virtual double edge_bound(int edge, int from_candidate, int to_candidate) const {
     return edge_cost(edge, from_candidate, to_candidate);
   }
-  /// By candidate `it` of the edge's other end: the least of costs[c] + a bound of edge_cost over
-  /// all candidates c of this end; where that is above limits[it], something between the two.
-  /// `forward`: from the edge's `from` to its `to`.
+  /// Min-plus message: result[t] = min over candidates c of this end of costs[c] + bound of
+  /// edge_cost(c, t). Where that exceeds limits[t], the result is any value between limits[t] and
+  /// the minimum. `forward`: from the edge's `from` to its `to`.
   virtual std::vector<double> through(int edge, bool forward, std::span<const double> costs,
                                       std::span<const double> limits) const = 0;
-  /// The same from one candidate of this end alone, at no cost of its own.
+  /// The message from a single candidate of this end, whose own cost is 0.
   std::vector<double> through_one(int edge, bool forward, int candidate,
                                   std::span<const double> limits) const {
     std::vector<double> costs(node_costs(forward ? edges()[static_cast<std::size_t>(edge)].from
@@ -72,7 +73,7 @@ class LargeTable {
     costs[static_cast<std::size_t>(candidate)] = 0;
     return through(edge, forward, costs, limits);
   }
-  /// No more than that, from a rough look.
+  /// A quickly computed lower bound of through().
   virtual std::vector<double> through_at_least(int edge, bool forward,
                                                std::span<const double> costs,
                                                std::span<const double> limits) const {

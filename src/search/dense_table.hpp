@@ -12,13 +12,13 @@ class DenseTable : public CostTable {
   struct Node {
     std::string name;
     std::vector<double> cost;          ///< seconds per candidate, at least one
-    std::vector<std::int64_t> memory;  ///< bytes per candidate; empty: none
+    std::vector<std::int64_t> memory;  ///< bytes per candidate; empty: all 0
   };
 
   /// Returns the node's index.
   int add_node(Node node);
-  /// `cost[i][j]`: seconds when `from` takes candidate i and `to` candidate j. Edges may be given
-  /// in either direction and more than once per pair: they are turned to from < to and added up.
+  /// `cost[i][j]`: seconds if `from` takes candidate i and `to` candidate j. Edges may be given in
+  /// either direction and more than once per pair. They are turned to from < to and added up.
   void add_edge(int from, int to, const std::vector<std::vector<double>>& cost);
 
   int nodes() const override { return static_cast<int>(nodes_.size()); }

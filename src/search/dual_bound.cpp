@@ -12,7 +12,7 @@ double least_of(const std::vector<double>& costs) { return *std::ranges::min_ele
 
 }  // namespace
 
-/// The tree: each node hangs on the latest node before it that it shares an edge with.
+/// Builds the tree: the parent of a node is the latest node before it that shares an edge with it.
 DualBound::DualBound(const LargeTable& table, double limit)
     : table_(table),
       limit_(limit),
@@ -94,7 +94,7 @@ void DualBound::gather(int node) {
   for (const int child : children_[at(node)]) add_to(below_[at(node)], to_parent_[at(child)]);
 }
 
-/// The least cost of the trees that a node is not in.
+/// The least cost of the trees that do not contain a node.
 double DualBound::other_trees(int node) const {
   double others = 0;
   for (int root = 0; root < table_.nodes(); ++root)
@@ -102,7 +102,7 @@ double DualBound::other_trees(int node) const {
   return others;
 }
 
-/// What a node's candidates cost with everything but one of its subtrees.
+/// The costs of a node's candidates with everything except one of its subtrees.
 DualBound::Costs DualBound::without(int child) const {
   const int node = parent_[at(child)];
   Costs costs = own_[at(node)];
@@ -112,21 +112,21 @@ DualBound::Costs DualBound::without(int child) const {
   return costs;
 }
 
-/// What a node's candidates cost at least in all, whatever its tree's and the others' nodes do;
-/// those at the limit are ruled out.
+/// Computes lower bounds of whole assignments for a node's candidates, and rules out candidates at
+/// or above the limit.
 void DualBound::settle(int node) {
   const double others = other_trees(node);
   Costs& completion = completion_[at(node)] = below_[at(node)];
   add_to(completion, from_parent_[at(node)]);
   if (descended_) least_[at(root_[at(node)])] = least_of(completion);
   for (double& seconds : completion) seconds += others;
-  if (!descended_) return;  // as far as they are guessed
+  if (!descended_) return;  // the rest of the tree is only guessed
   for (std::size_t i = 0; i < completion.size(); ++i)
     if (completion[i] >= limit_) completion[i] = own_[at(node)][i] = below_[at(node)][i] = infinity;
   bound_ = std::max(bound_, std::min(limit_, least_of(completion)));
 }
 
-/// Whatever is this far above the limit need not be known.
+/// The limits of a message: values further above the limit need not be exact.
 DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   const double others = other_trees(node);
   Costs limits(costs);
@@ -134,7 +134,8 @@ DualBound::Costs DualBound::room(int node, const Costs& costs) const {
   return limits;
 }
 
-/// `upward`: from the high end to the low one.
+/// Moves a share of the costs above the bound into a non-tree edge, and charges the edge's least
+/// cost to the other end. `upward`: from the high end to the low one.
 void DualBound::lend(Beside& beside, bool upward, double share) {
   const int lender = upward ? beside.high : beside.low,
             borrower = upward ? beside.low : beside.high;
@@ -151,7 +152,7 @@ void DualBound::lend(Beside& beside, bool upward, double share) {
     own_[at(lender)][i] -= excess;
     costs[i] = -lent[i];
   }
-  // More than what rules a candidate out need not be charged.
+  // A charge that rules a candidate out need not be larger.
   Costs limits(charged);
   for (std::size_t i = 0; i < limits.size(); ++i) {
     const double missing = limit_ - completion_[at(borrower)][i];

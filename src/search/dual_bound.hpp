@@ -1,12 +1,13 @@
 #pragma once
-// What assignments of a wide table cost at least, by candidate. Messages along a spanning tree are
-// exact for the tree; an edge beside it is covered from below by a price for each candidate of
-// either end that together never exceed the edge's cost, and each pass moves these prices so that
-// the bound grows: what a candidate costs beyond the bound is lent to the edge, and the other end
-// is charged what the edge then costs at least. Source: the scheme of sequential tree-reweighted
-// message passing, V. Kolmogorov, Convergent tree-reweighted message passing for energy
-// minimization, IEEE PAMI 28(10), 2006; here on one tree with exact messages, so that each
-// candidate's bound is at hand.
+// Lower bounds for the assignments of a large table, by candidate. Messages along a spanning tree
+// are exact for the tree. A non-tree edge is bounded by a price for each candidate of either end.
+// The two prices of a pair never add up to more than the edge's cost.
+//
+// Each pass is a reparameterization that raises the bound: a candidate's cost above the bound moves
+// into the edge, and the other end takes over the least cost that the edge then has. Source:
+// sequential tree-reweighted message passing, V. Kolmogorov, Convergent tree-reweighted message
+// passing for energy minimization, IEEE PAMI 28(10), 2006. Here it runs on one tree with exact
+// messages, so that every candidate's bound is available.
 #include <vector>
 
 #include "search/cost_table.hpp"
@@ -15,39 +16,40 @@ namespace stratplan {
 
 class DualBound {
  public:
-  /// `table` must outlive this. Candidates whose completions cost `limit` or more are ruled out for
-  /// good.
+  /// `table` must outlive this object. Candidates whose completions cost `limit` or more are ruled
+  /// out permanently.
   DualBound(const LargeTable& table, double limit);
-  /// Before the first pass: by node, the only candidates to take part (ascending).
+  /// Restricts the candidates of each node to `few` (ascending). To be called before the first
+  /// pass.
   void restrict_to(const std::vector<std::vector<int>>& few);
-  /// Before the first pass: of the nodes outside a node's subtree no better is expected than what
-  /// they cost in `assignment`. A guess that is near makes the first passes fast; one that is wrong
-  /// makes them less tight, not wrong.
+  /// Assumes that nodes outside a node's subtree cost as in `assignment`, until the first pass has
+  /// computed their bounds. A close guess makes the first passes fast. A wrong guess makes them
+  /// less tight, but not wrong. To be called before the first pass.
   void expect(const std::vector<int>& assignment);
-  /// Before the first pass, after what is expected: an ascent and a descent with what edges cost
-  /// roughly, at least, so that exact ones have fewer candidates.
+  /// An ascent and a descent with rough lower bounds of the edges, so that fewer candidates need
+  /// exact ones. To be called before the first pass, after expect().
   void sketch();
-  /// A better assignment is known.
+  /// Lowers the limit after a better assignment has been found.
   void lower_limit(double limit) { limit_ = limit; }
-  /// From the last node to the first, or back; one of each, in this order, before anything below is
-  /// asked.
+  /// One ascent, from the last node to the first, and one descent make a pass. The members below
+  /// require at least one pass.
   void ascend();
   void descend();
 
-  /// No assignment costs less, or none below the limit.
+  /// A lower bound of all assignments, or the limit if none costs less.
   double bound() const { return bound_; }
-  /// What the best assignment with this candidate costs at least; infinite if ruled out.
+  /// A lower bound of the best assignment with each candidate; infinite if ruled out.
   const std::vector<double>& bounds(int node) const {
     return completion_[static_cast<std::size_t>(node)];
   }
-  /// Of the node that has most.
+  /// The number of remaining candidates at the node that has most.
   std::size_t most_survivors() const;
-  /// An assignment that follows the bounds, node by node.
+  /// Returns an assignment that follows the bounds, node by node.
   std::vector<int> follow();
 
  private:
   using Costs = std::vector<double>;
-  struct Beside {  ///< an edge that is not in the tree
+  struct Beside {  ///< a non-tree edge
     int edge, low, high;
     Costs at_low, at_high;  ///< prices by candidate
   };
@@ -66,13 +68,13 @@ class DualBound {
   std::vector<int> parent_, parent_edge_;
   std::vector<std::vector<int>> children_, besides_of_low_, besides_of_high_;
   std::vector<Beside> besides_;
-  std::vector<Costs> own_;        ///< by node: costs and prices; infinite if ruled out
-  std::vector<Costs> below_;      ///< with all that the children say
+  std::vector<Costs> own_;        ///< by node: costs minus prices; infinite if ruled out
+  std::vector<Costs> below_;      ///< `own_` plus the messages of the children
   std::vector<Costs> to_parent_;  ///< messages
   std::vector<Costs> from_parent_;
   std::vector<Costs> completion_;
-  std::vector<int> root_;      ///< by node
-  std::vector<double> least_;  ///< by root: of its tree
+  std::vector<int> root_;      ///< by node: root of its tree
+  std::vector<double> least_;  ///< by root: lower bound of its tree
 };
 
 }  // namespace stratplan

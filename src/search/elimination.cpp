@@ -39,7 +39,7 @@ Factor empty_factor(const Problem& problem, std::vector<int> scope, double value
   return factor;
 }
 
-/// Nodes of the factors, ascending, without `node`.
+/// The nodes of the factors, ascending, without `node`.
 std::vector<int> scope_without(int node, const std::vector<const Factor*>& factors) {
   std::set<int> scope;
   for (const Factor* factor : factors) scope.insert(factor->scope.begin(), factor->scope.end());
@@ -59,8 +59,8 @@ struct Row {
 };
 constexpr std::size_t together = 4;
 
-/// out[i] = min(out[i], constant + values[i]) of several rows at once: then what is in `out` is
-/// read and written once for all of them.
+/// out[i] = min(out[i], constant + values[i]) for several rows at once, so that `out` is read and
+/// written only once.
 void fold_together(const std::array<Row, together>& rows, double* __restrict out,
                    std::size_t size) {
   const auto [a, b, c, d] = rows;
@@ -153,8 +153,8 @@ void Elimination::eliminate(int node, std::size_t table_entries) {
 
 Factor Elimination::minimum_over(int node, const std::vector<const Factor*>& factors) const {
   Factor result = empty_factor(problem_, scope_without(node, factors), infinity);
-  // The innermost loop runs over the scope's last node, which is contiguous in every factor that
-  // has it: it is the last there too.
+  // The innermost loop runs over the scope's last node. That node is contiguous in every factor
+  // that contains it, since it is the last node there, too.
   const int inner = result.scope.empty() ? -1 : result.scope.back();
   const std::size_t row_size = inner < 0 ? 1 : static_cast<std::size_t>(problem_.size(inner));
   std::vector<const Factor*> flat, long_rows;

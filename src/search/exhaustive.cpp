@@ -1,4 +1,4 @@
-// The slow obvious version: the tests' judge.
+// The slow, obvious version. Tests compare the search with it.
 #include "search/search.hpp"
 
 namespace stratplan {

@@ -16,11 +16,12 @@ namespace {
 /// A partial assignment: candidates of the nodes from the last down to `node`.
 struct Label {
   int parent = -1;
-  int node = 0;  ///< assigned last; problem.nodes() for the empty assignment
+  int node = 0;  ///< the node assigned last; problem.nodes() for the empty assignment
   int candidate = 0;
-  std::int64_t memory = 0;     ///< bytes of the assigned nodes
-  std::vector<double> bounds;  ///< per elimination: least cost + price * memory of any completion
-  bool dropped = false;        ///< dominated by a later label
+  std::int64_t memory = 0;  ///< bytes of the assigned nodes
+  /// per elimination: lower bound of cost + price * memory over all completions
+  std::vector<double> bounds;
+  bool dropped = false;  ///< dominated by a later label
 };
 
 struct StateHash {
@@ -69,7 +70,7 @@ class LabelSearch {
     double bound;
     int node;
     int label;
-    /// The least bound first, then the most complete, then the first found.
+    /// Least bound first, then the most complete label, then the first one found.
     bool operator<(const Entry& other) const {
       if (bound != other.bound) return bound > other.bound;
       if (node != other.node) return node > other.node;
@@ -77,13 +78,13 @@ class LabelSearch {
     }
   };
 
-  /// live_[node]: later nodes that any node before `node` still looks at, `node` included.
+  /// live_[node]: the nodes from `node` on that some node before `node` still depends on.
   void find_live_nodes() {
     live_.resize(static_cast<std::size_t>(problem_.nodes()));
     std::set<int> live;
     for (int node = 0; node < problem_.nodes(); ++node) {
       for (const int other : bounds_.front()->scope(node)) {
-        // Seen from all places between `node` (not yet assigned) and `other` (assigned).
+        // Live at all places between `node` (not yet assigned) and `other` (assigned).
         for (int place = node + 1; place <= other; ++place)
           live_[static_cast<std::size_t>(place)].push_back(other);
       }
@@ -138,8 +139,8 @@ class LabelSearch {
     }
   }
 
-  /// Whether a label that looks the same to the remaining nodes is at least as good; drops those
-  /// that this one beats.
+  /// Whether a known label that looks the same to the remaining nodes is at least as good. Drops
+  /// known labels that are worse than this one.
   bool dominated(const Label& label, const std::vector<int>& assignment) {
     std::vector<int> state{label.node};
     for (const int node : live_[static_cast<std::size_t>(label.node)])

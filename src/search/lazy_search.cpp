@@ -7,7 +7,7 @@ namespace stratplan {
 
 namespace {
 
-/// Node costs as they are, edges at their bounds.
+/// Exact node costs, and edges at their bounds.
 class OptimisticTable final : public CostTable {
  public:
   explicit OptimisticTable(const CostTable& table) : table_(table) {}
@@ -40,9 +40,8 @@ class LazySearch {
       if (!elimination.exact()) return {};
       std::vector<int> best = elimination.decode();
       if (!ask_for(best)) return problem_.in_table(best);
-      // The elimination sees what has just been learned where it looks at pairs themselves, though
-      // not in its messages: what it decodes now is no proof of anything, but shows other edges
-      // that are worth asking for, at next to no cost.
+      // The elimination reads new pair costs directly, but not through its messages. So what it
+      // decodes now proves nothing, but it finds further edges to request at almost no cost.
       constexpr int further = 7;
       for (int i = 0; i < further && ask_for(elimination.decode()); ++i) {
       }
@@ -50,7 +49,7 @@ class LazySearch {
   }
 
  private:
-  /// Asks for the edges of an assignment. Whether any was new.
+  /// Requests the edge costs of an assignment. Returns whether any of them was new.
   bool ask_for(const std::vector<int>& assignment) {
     bool any = false;
     const auto edges = table_.edges();
@@ -73,7 +72,8 @@ class LazySearch {
 
   const CostTable& table_;
   Problem problem_;
-  std::vector<Factor> factors_;  ///< per edge of the table: what is known, bounds elsewhere
+  /// per edge of the table: exact costs where requested, bounds elsewhere
+  std::vector<Factor> factors_;
   std::vector<std::vector<bool>> asked_;
 };
 

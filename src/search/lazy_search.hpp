@@ -1,8 +1,8 @@
 #pragma once
-// The optimum without a memory limit where edge costs are dear to ask for. Edges that nobody has
-// asked for yet count as cheap as their bound allows; the best assignment of such an optimistic
-// table tells which edges to ask for next; once it rests on true costs alone, it is the best of
-// all. Typically a tenth of the pairs is ever asked for.
+// The optimum without a memory limit for tables whose edge costs are expensive to compute. Edges
+// that were not requested yet count at their lower bounds. The best assignment of this optimistic
+// table tells which edges to request next. Once an assignment with only exact costs is best, it is
+// the optimum. Typically about a tenth of the pairs is requested.
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace stratplan {
 
-/// Nothing if exact elimination would need a table of more than `table_entries`. Requires a
-/// candidate per node at least.
+/// Returns nothing if exact elimination would need a table of more than `table_entries`. Requires
+/// at least one candidate per node.
 std::optional<std::vector<int>> lazy_search(const CostTable& table, std::size_t table_entries);
 
 }  // namespace stratplan

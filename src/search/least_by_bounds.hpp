@@ -1,5 +1,5 @@
 #pragma once
-// The least of many costs that are slow to tell, from bounds of them.
+// The least of many costs that are slow to compute, found by lower bounds.
 #include <algorithm>
 #include <limits>
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace stratplan {
 
-/// The index of the least cost below `limit`, if there is one. `bounds[i]` is no more than
-/// `cost(i)`, which is asked for in the order of the bounds, until none is lower than the least
-/// cost, or too often.
+/// Returns the index of the least cost below `limit`, if there is one. `bounds[i]` is a lower bound
+/// of `cost(i)`. Costs are computed in the order of their bounds, until no bound is below the least
+/// cost. After a few costs the search ends with the best one so far.
 template <class Cost>
 std::optional<int> least_by_bounds(std::vector<double> bounds, double limit, const Cost& cost) {
   constexpr int most_asked = 4;

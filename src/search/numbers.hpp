@@ -1,5 +1,5 @@
 #pragma once
-// What the searches do with rows of costs.
+// Operations on rows of costs.
 #include <limits>
 #include <vector>
 

@@ -16,7 +16,7 @@ double checked(Seconds seconds) {
   return seconds.value;
 }
 
-/// One node's view of one of its pairs: a row of costs per own candidate.
+/// One of a node's pairs as seen from the node: a row of costs per own candidate.
 struct Side {
   const Problem::Pair* pair;
   bool is_from;
@@ -39,8 +39,8 @@ std::vector<Side> sides_of(const Problem& problem, int node) {
   return sides;
 }
 
-/// Whether taking `better` instead of `worse` never costs more: the most that each neighbour could
-/// add is added up, and it only grows, so most pairs are told apart after a few looks.
+/// Whether taking `better` instead of `worse` never costs more. The largest possible extra cost is
+/// summed over the neighbours. The sum only grows, so most comparisons end after a few neighbours.
 bool dominates(const Problem& problem, int node, const std::vector<Side>& sides, int better,
                int worse) {
   const auto& cost = problem.cost[static_cast<std::size_t>(node)];
@@ -65,7 +65,7 @@ bool dominates(const Problem& problem, int node, const std::vector<Side>& sides,
   return extra <= slack;
 }
 
-/// Own candidates to keep, ascending. Of two that dominate each other the lower index stays.
+/// Own candidates to keep, ascending. If two candidates dominate each other, the lower index stays.
 std::vector<int> undominated(const Problem& problem, int node) {
   const std::vector<Side> sides = sides_of(problem, node);
   const int size = problem.size(node);
@@ -91,7 +91,7 @@ std::vector<T> picked(const std::vector<T>& values, const std::vector<int>& indi
   return result;
 }
 
-/// Keeps only some candidates of one node.
+/// Keeps only the given candidates of one node.
 void restrict_to(Problem& problem, int node, const std::vector<int>& kept) {
   const auto n = static_cast<std::size_t>(node);
   for (Problem::Pair& pair : problem.pairs) {
@@ -167,7 +167,7 @@ std::vector<int> elimination_order(const Problem& problem) {
   }
   constexpr double done = std::numeric_limits<double>::infinity();
   std::vector<double> work(static_cast<std::size_t>(
-      problem.nodes()));  ///< entries of the table that eliminating the node needs
+      problem.nodes()));  ///< number of table entries that eliminating the node needs
   const auto update = [&](int node) {
     double& entries = work[static_cast<std::size_t>(node)] = problem.size(node);
     for (const int other : neighbours[static_cast<std::size_t>(node)])

@@ -1,6 +1,6 @@
 #pragma once
-// What is left of a cost table after pruning, as plain dense numbers, and in what order to
-// eliminate it.
+// The part of a cost table that remains after pruning, as dense numbers, and the order in which to
+// eliminate its nodes.
 #include <cstdint>
 #include <vector>
 
@@ -8,7 +8,7 @@
 
 namespace stratplan {
 
-/// Candidates still in the running, per node, ascending.
+/// Remaining candidates, per node, ascending.
 using Survivors = std::vector<std::vector<int>>;
 
 struct Problem {
@@ -27,19 +27,18 @@ struct Problem {
   int size(int node) const {
     return static_cast<int>(candidates[static_cast<std::size_t>(node)].size());
   }
-  /// An assignment of this problem in terms of the table.
+  /// Converts an assignment of this problem to the table's candidates.
   std::vector<int> in_table(const std::vector<int>& assignment) const;
 };
 
-/// Asks the table for every pair of survivors.
+/// Requests the cost of every pair of survivors from the table.
 Problem make_problem(const CostTable& table, const Survivors& survivors);
 
-/// Drops candidates that another of the same node can replace at no more cost and memory, whatever
-/// the neighbours take. Exact.
+/// Drops candidates that another candidate of the same node can always replace without more cost or
+/// memory. Exact.
 Problem without_dominated(const Problem& problem);
 
-/// The node next in order is always the one whose elimination needs the smallest table (the lower
-/// index where equal).
+/// Each next node is the one whose elimination needs the smallest table (the lower index on a tie).
 std::vector<int> elimination_order(const Problem& problem);
 
 /// The same problem with its nodes renumbered: node i of the result is node order[i]. Pairs are

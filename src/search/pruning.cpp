@@ -29,8 +29,8 @@ Incidences incidences_of(const CostTable& table) {
   return result;
 }
 
-/// Cost of a node and its edges to neighbours that have a candidate (>= 0). Stops asking for edges
-/// once it reaches `enough`.
+/// The cost of a node and of its edges to neighbours that have a candidate (>= 0). Stops requesting
+/// edges once the cost reaches `enough`.
 double local_cost(const CostTable& table, const Incidences& incidences,
                   const std::vector<int>& assignment, int node, int candidate, double enough) {
   double cost = table.node_cost(node, candidate).value;
@@ -46,8 +46,8 @@ double local_cost(const CostTable& table, const Incidences& incidences,
 }
 
 /// The surviving candidate with the least local cost whose memory is at most `room`; the current
-/// one if none is better. Begins with those that are cheap in themselves, for then most others need
-/// no look at their edges.
+/// one if none is better. Starts with the least node costs, so that most other candidates need no
+/// edge costs.
 int best_candidate(const CostTable& table, const Incidences& incidences,
                    std::vector<int> candidates, const std::vector<int>& assignment, int node,
                    Bytes room) {
@@ -106,7 +106,7 @@ Incumbent descend(const CostTable& table, const Survivors& survivors,
   const Bytes unlimited{std::numeric_limits<std::int64_t>::max()};
   bool improved = true;
   for (int sweep = 0; improved && sweep < 20;
-       ++sweep) {  // each sweep improves or is the last; later ones gain next to nothing
+       ++sweep) {  // each sweep improves or is the last; later sweeps gain next to nothing
     improved = false;
     for (int i = 0; i < table.nodes(); ++i) {
       const int node = sweep % 2 == 0 ? i : table.nodes() - 1 - i;
@@ -155,7 +155,7 @@ Incumbent first_incumbent(const CostTable& table, const Survivors& survivors,
     Incumbent found = descend(table, survivors, memory_limit, *start);
     if (!best || found.cost < best->cost) best = std::move(found);
   }
-  return *best;  // lean fits, or some list of survivors would be empty
+  return *best;  // `lean` fits, otherwise some list of survivors would be empty
 }
 
 Survivors below(const CostTable& table, const Survivors& survivors, double upper_bound) {

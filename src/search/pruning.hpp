@@ -1,6 +1,6 @@
 #pragma once
-// What can be said before asking for most edge costs: a good assignment, and which candidates
-// cannot be in a better one.
+// Pruning before most edge costs are requested: a good assignment, and the candidates that cannot
+// be in a better one.
 #include <optional>
 #include <vector>
 
@@ -13,24 +13,24 @@ struct Incumbent {
   double cost = 0;              ///< seconds
 };
 
-/// Candidates that fit into the limit if all other nodes take their least memory. Some node's list
-/// is empty if nothing fits.
+/// Candidates that fit into the limit if all other nodes take their least memory. If nothing fits,
+/// at least one node's list is empty.
 Survivors within_memory(const CostTable& table, std::optional<Bytes> memory_limit);
 
-/// Improves one node at a time until no change of a single node helps (and keeps within the limit,
-/// as the start must be).
+/// Improves one node at a time within the limit, until no change of a single node helps. `start`
+/// must satisfy the limit.
 Incumbent descend(const CostTable& table, const Survivors& survivors,
                   std::optional<Bytes> memory_limit, std::vector<int> start);
 
-/// Each node in turn takes what is cheapest next to those before it.
+/// Each node in turn takes the candidate that is cheapest given the nodes before it.
 std::vector<int> greedy_assignment(const CostTable& table, const Survivors& survivors);
 
-/// The best of a few descents. Requires survivors of within_memory, none empty.
+/// The best of a few descents. Requires the result of within_memory() with no empty list.
 Incumbent first_incumbent(const CostTable& table, const Survivors& survivors,
                           std::optional<Bytes> memory_limit);
 
-/// Drops candidates with which even the cheapest rest (least node costs and the edges' bounds)
-/// costs more than `upper_bound` seconds.
+/// Drops candidates whose cheapest completion (least node costs and the edges' bounds) costs more
+/// than `upper_bound` seconds.
 Survivors below(const CostTable& table, const Survivors& survivors, double upper_bound);
 
 }  // namespace stratplan

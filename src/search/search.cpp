@@ -15,8 +15,8 @@ namespace stratplan {
 
 namespace {
 
-/// One search: the pruned and ordered problem, the best assignment so far and what is proven about
-/// all others.
+/// One search: the pruned and ordered problem, the best assignment so far, and the lower bound
+/// proven for all others.
 class Search {
  public:
   Search(const CostTable& table, std::optional<Bytes> memory_limit, const SearchLimits& limits,
@@ -34,7 +34,7 @@ class Search {
       raise(consistent.lower_bound);
     }
     Problem given = make_problem(table, survivors_);
-    if (!memory_limit) {  // then a leaner candidate has no claim to be kept
+    if (!memory_limit) {  // memory does not matter then
       for (auto& memory : given.memory) std::fill(memory.begin(), memory.end(), 0);
     }
     const Problem pruned = without_dominated(given);
@@ -65,7 +65,8 @@ class Search {
     std::int64_t memory;
   };
 
-  /// Where arc consistency comes next, which finds better ones, anything will do.
+  /// The first incumbent. Any assignment will do if arc consistency runs next, since that finds
+  /// better ones.
   static Incumbent start(const CostTable& table, const Survivors& fitting,
                          std::optional<Bytes> memory_limit) {
     if (memory_limit || !table.edges_at_hand())
@@ -81,8 +82,8 @@ class Search {
   bool proven() const { return incumbent_.cost <= lower_bound_ * (1 + 1e-12); }
   void raise(double bound) { lower_bound_ = std::max(lower_bound_, bound); }
 
-  /// Makes an assignment of the problem the incumbent if it fits and is better; also tries its
-  /// neighbourhood where memory is what stands in the way.
+  /// Makes an assignment of the problem the incumbent if it fits and is better. With a memory
+  /// limit, also tries its neighbourhood.
   Point offer(const std::vector<int>& assignment) {
     const std::vector<int> candidate = problem_.in_table(assignment);
     const Point point{cost_of(table_, candidate).value, memory_of(table_, candidate).value};
@@ -93,9 +94,9 @@ class Search {
     return point;
   }
 
-  /// Finds the price of memory that raises the lower bound most, min(cost + price * memory) - price
-  /// * limit, which is concave in the price: two assignments on either side of the limit give the
-  /// next price to try, until none lies below the line through them.
+  /// Finds the price of memory that raises the lower bound min(cost + price * memory) - price *
+  /// limit most. The bound is concave in the price. Two assignments on either side of the limit
+  /// give the next price to try, until no assignment lies below the line through them.
   void price_memory(Point over) {
     const double limit = static_cast<double>(memory_limit_->value);
     Point under{incumbent_.cost, memory_of(table_, incumbent_.assignment).value};

@@ -1,13 +1,14 @@
 #pragma once
-// Exact minimization of node plus edge costs over one candidate per node, subject to a sum of
-// memory. Numbers in, indices out.
+// Exact minimization of node plus edge costs over one candidate per node, subject to a limit on the
+// sum of memory. Numbers in, indices out.
 //
-// How (one file each): candidates that cannot be in a best assignment are dropped, without looking
-// at most edges (pruning), or by looking at those that are at hand (arc_consistency); what is left
-// is minimized by eliminating one node after the other (elimination), at first with optimistic
-// edges of which only those are asked for that matter (lazy_search); where a memory limit binds, or
-// tables would grow too large, a best-first search is guided by bounds from such eliminations
-// (label_search) and ends with a proof or with an honest gap.
+// The parts, one file each:
+//   pruning          drops candidates that cannot be in a best assignment, without most edge costs
+//   arc_consistency  does so with edge costs, if the table has them at hand
+//   elimination      minimizes over the remaining candidates, one node after the other
+//   lazy_search      eliminates with optimistic edges, and requests only the edge costs that matter
+//   label_search     best-first search guided by eliminations, if a memory limit binds or tables
+//                    would grow too large; ends with a proof or with a gap
 #include <cstddef>
 #include <optional>
 #include <vector>
@@ -25,21 +26,21 @@ struct SearchResult {
   double gap() const { return lower_bound.value > 0 ? cost.value / lower_bound.value - 1 : 0; }
 };
 
-/// What the search may use up before it settles for a gap.
+/// Resources that the search may use before it accepts a gap.
 struct SearchLimits {
-  std::size_t table_entries = std::size_t{1} << 24;  ///< of one intermediate table, 8 bytes each
+  std::size_t table_entries = std::size_t{1} << 24;  ///< per intermediate table, 8 bytes each
   std::size_t labels =
       std::size_t{1}
       << 20;  ///< partial assignments kept by the best-first search, about 100 bytes each
 };
 
-/// Costs must be finite and not negative. Equal tables give equal answers: every tie on the way
-/// goes to the lower index. Nothing if no assignment satisfies the limit; then least_memory() says
-/// what would.
+/// Costs must be finite and not negative. Equal tables give equal results: every tie goes to the
+/// lower index. Returns nothing if no assignment satisfies the limit. least_memory() is then the
+/// smallest limit that can be satisfied.
 std::optional<SearchResult> search(const CostTable& table, std::optional<Bytes> memory_limit = {},
                                    const SearchLimits& limits = {});
 Bytes least_memory(const CostTable& table);
-/// Tries every assignment: the tests' judge.
+/// Tries every assignment. For tests.
 std::optional<SearchResult> search_exhaustively(const CostTable& table,
                                                 std::optional<Bytes> memory_limit = {});
 

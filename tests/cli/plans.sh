@@ -21,7 +21,7 @@ sed 's/"decomposition": "N2"/"decomposition": "N2", "layers": {"conv": {"grid": 
 expect 3 "illegal\.json: at /layers/conv.*D2" sp predict "$scratch/illegal.json"
 expect 4 "" sp plan "$data/small.json" -n 64 --uniform N64
 expect 4 "memory|MiB|KiB" sp plan "$data/small.json" -n 2 --memory 1KiB
-expect 4 "the leanest plan needs 1 MiB; no power of two times as many would do" sp plan tiny -n 2 -m "$data/machine.json" --memory 1KiB
+expect 4 "the leanest plan needs 1 MiB; doubling the ranks up to" sp plan tiny -n 2 -m "$data/machine.json" --memory 1KiB
 
 # Another batch, another network.
 sed 's/"batch": 2/"batch": 4/' "$plan" >"$scratch/batch.json"

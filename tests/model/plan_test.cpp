@@ -204,7 +204,7 @@ TEST(ReadPlan, NamesPlaceAndReasonOfWrongPlans) {
       {R"(, "layers": {"conv3": {"grid": "N2"}}})",
        "at /layers/conv3: tiny has no layer \"conv3\" (did you mean \"conv1\"?)"},
       {R"(, "layers": {"data": {"grid": "N2"}}})",
-       "at /layers/data: an input layer has no decomposition: its readers load what they need"},
+       "at /layers/data: an input layer has no decomposition: its consumers load their own parts"},
       {R"(, "decomposition": "N3"})",
        "at /decomposition: expected a grid of the plan's 2 ranks, found N3 of 3"},
       {R"(, "layers": {"conv1": {"grid": "N4"}}})",

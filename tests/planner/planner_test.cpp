@@ -165,7 +165,7 @@ TEST(Planner, InfeasibleSaysWhatWouldDo) {
   const std::string hopeless = why_not({1 << 10}, 2);
   EXPECT_THAT(hopeless,
               HasSubstr("does not fit into 1 MiB per rank on 2 ranks: the leanest plan needs"));
-  EXPECT_THAT(hopeless, HasSubstr("no power of two times as many would do, up to 128"));
+  EXPECT_THAT(hopeless, HasSubstr("doubling the ranks up to 128 does not help"));
 
   // One MiB less than the leanest plan needs does not do, but more ranks would.
   const auto needed = [](const std::string& message) {

@@ -73,7 +73,7 @@ TEST(Solve, BadTablesSayWhere) {
       {"/nodes/1/cost/2", "\"x\"", "at /nodes/1/cost/2: expected a number"},
       {"/nodes/1/memory", "[1]", "at /nodes/1/memory: expected 3 numbers"},
       {"/edges/0/from", "\"c\"", "at /edges/0/from: there is no node \"c\""},
-      {"/edges/0/from", "\"a\"", "at /edges/0/to: expected another node"},
+      {"/edges/0/from", "\"a\"", "at /edges/0/to: expected a node other than \"from\""},
       {"/edges/0/cost", "[[1, 2]]", "at /edges/0/cost: expected 3 rows"},
       {"/edges/0/cost/1", "[1]", "at /edges/0/cost/1: expected 2 numbers"},
       {"/edges/0/cost/1/1", "null", "at /edges/0/cost/1/1: expected a number"},

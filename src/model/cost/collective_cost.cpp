@@ -49,8 +49,8 @@ double shared_bandwidth(const Level& level, int flows) {
 
 namespace {
 
-/// All members in one go: at the outermost level's latency, and as fast as a ring passes the
-/// narrowest level.
+/// One algorithm over all members, at the latency of the outermost level and at the rate at which a
+/// ring passes the narrowest level.
 Seconds flat(Collective op, Bytes bytes, const GroupShape& shape, const Topology& placement,
              const MachineProfile& machine) {
   Level transport;

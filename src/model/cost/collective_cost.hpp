@@ -1,5 +1,5 @@
 #pragma once
-// What a collective costs: from measured tables where there are any, else by the standard
+// The cost of a collective: from measured tables where they exist, else from the standard
 // algorithms' formulas.
 //
 // Formulas with latency a per message, b seconds per byte between two ranks, c seconds per byte
@@ -12,13 +12,14 @@
 //   all-gather      Bruck                ceil(lg p) a + (p-1)/p n b
 //                   ring                 (p-1) a + (p-1)/p n b
 // Source: R. Thakur, R. Rabenseifner, W. Gropp, Optimization of Collective Communication Operations
-// in MPICH, IJHPCA 19(1), 2005, sections 4.1, 4.4 and 4.5. For p that are no powers of two the
-// paper adds terms to recursive doubling and halving; they are left out here, as these are floors.
+// in MPICH, IJHPCA 19(1), 2005, sections 4.1, 4.4 and 4.5. If p is not a power of two, the paper
+// adds terms to recursive doubling and halving. These terms are left out, since the formulas serve
+// as lower bounds.
 //
 // Over several levels (GPUs of a node, nodes) the cheaper of two:
 //   flat          one of the above over all ranks, at the latency of the outermost level; a ring
-//                 leaves each node once, and as many rings share a node's way
-//                 out as there are groups in it
+//                 leaves each node once, and as many rings share a node's links as there are
+//                 groups in the node
 //   hierarchical  reduce-scatter within the innermost level, the operation on 1/m of the bytes
 //                 across the levels outside (all m ranks of a node at once), all-gather
 //                 within; a reduce-scatter is the first two, an all-gather the last two
@@ -29,25 +30,25 @@
 
 namespace stratplan {
 
-/// The cheapest algorithm's time for `bytes` (as CollectiveOp::bytes) over `members` ranks of one
-/// level.
+/// The time of the fastest algorithm for `bytes` (as CollectiveOp::bytes) over `members` ranks of
+/// one level.
 Seconds estimate_collective(Collective op, Bytes bytes, int members, const Level& level,
                             const DeviceRates& device);
-/// The same over several levels. All ranks of the job (`placement`) are in such groups, and these
-/// work at the same time.
+/// The same over several levels. All ranks of the job (`placement`) form such groups, and all
+/// groups communicate at the same time.
 Seconds estimate_collective(Collective op, Bytes bytes, const GroupShape& shape,
                             const Topology& placement, const MachineProfile& machine);
 
-/// Measured where there is a table of such groups, estimated otherwise.
+/// The measured cost if there is a table for such groups, otherwise the estimate.
 OpCost collective_cost(Collective op, DataType type, Bytes bytes, const GroupShape& shape,
                        const Topology& placement, const MachineProfile& machine);
-/// `ranks`: of the job, which decides where its ranks lie.
+/// `ranks`: the number of ranks in the job, which decides where its ranks lie.
 OpCost collective_cost(const CollectiveOp& op, int ranks, const MachineProfile& machine);
 
-/// Ranks of the job in one group of the level next to `level`, inwards: those that share its way
-/// out.
+/// Ranks of the job in one group of the level just inside `level`. These ranks share the group's
+/// links.
 int ranks_within(const Topology& placement, std::size_t level);
-/// What one of `flows` that leave the same group at once gets.
+/// The bandwidth of one of `flows` that leave the same group at once, in bytes per second.
 double shared_bandwidth(const Level& level, int flows);
 
 }  // namespace stratplan

@@ -28,7 +28,7 @@ void scale(Measurement& measured, double share) {
     *seconds = *seconds * share;
 }
 
-/// The first point is the smallest message's.
+/// The table's first point is the smallest message.
 void improve(SizeTable& table, Resource resource, double factor) {
   if (table.points.empty()) return;
   const Seconds latency = table.points.front().second.median;

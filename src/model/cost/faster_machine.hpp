@@ -1,5 +1,5 @@
 #pragma once
-// The same machine with one thing improved, to see what that would be worth.
+// The same machine with one resource improved, to see how much that would gain.
 #include <string_view>
 #include <vector>
 
@@ -7,21 +7,21 @@
 
 namespace stratplan {
 
-/// What a step of a program spends its time on. Launches: the least time of a kernel, and the
-/// host's time to issue a step.
+/// The resources that ops spend time on. Launches: the least time of a kernel, and the host's time
+/// to issue an op.
 enum class Resource : int { Compute, MemoryBandwidth, Launches, Latency, Bandwidth };
 inline constexpr int resource_count = static_cast<int>(Resource::Bandwidth) + 1;
 /// "compute", "memory bandwidth", ...
 std::string_view name_of(Resource resource);
 
-/// `machine` with `factor` times as much of a resource. Measured kernels of `programs` become
-/// faster by what their estimates do; of measured messages and collectives, the time of the
-/// smallest counts as latency and the rest as bandwidth.
+/// Returns `machine` with `factor` times as much of a resource. Measured kernels of `programs`
+/// become faster by the same ratio as their estimates. In measured messages and collectives, the
+/// time of the smallest size counts as latency and the rest as bandwidth.
 MachineProfile faster(const MachineProfile& machine, Resource resource, double factor,
                       const std::vector<Program>& programs);
 
-/// What decides how long a kernel takes on this device beyond its launch, by its estimate: Compute
-/// or MemoryBandwidth.
+/// The resource that limits the kernel's estimate on this device beyond its launch: Compute or
+/// MemoryBandwidth.
 Resource bound_of(const Kernel& kernel, const DeviceRates& device);
 
 }  // namespace stratplan

@@ -24,11 +24,11 @@ bool kept_by_consumers(const Network& network, const Recomputation& recomputatio
 namespace {
 
 struct InnerEdge {
-  std::size_t producer = 0, consumer = 0;  ///< places in the block
+  std::size_t producer = 0, consumer = 0;  ///< indices into Block::layers
   std::size_t input = 0;
 };
 
-/// Of the block's connections those that lead from one fusion to another.
+/// Whether the connection leads from one fusion to another.
 bool leads_out(const std::vector<Fusion>& fusions, LayerIndex producer, LayerIndex consumer) {
   return std::none_of(fusions.begin(), fusions.end(), [&](const Fusion& fusion) {
     const std::vector<LayerIndex> layers = fusion.layers();
@@ -51,7 +51,7 @@ std::vector<InnerEdge> inner_edges(const Network& network, const Block& block) {
   return edges;
 }
 
-/// Of a list its length comes first, of a variant which alternative it is.
+/// A list starts with its length, a variant with the index of its alternative.
 template <class Value>
 void append(std::string& text, const Value& value) {
   if constexpr (HasFields<Value>) {
@@ -69,8 +69,8 @@ void append(std::string& text, const Value& value) {
   }
 }
 
-/// Everything about a layer that its cost may depend on; its name and place in the network are not
-/// part of it.
+/// Everything about a layer that can affect its cost. Its name and its place in the network are
+/// left out.
 std::string describe(const Network& network, const Recomputation& recomputation, LayerIndex index) {
   const Layer& layer = network.layer(index);
   std::string text;
@@ -86,8 +86,8 @@ std::string describe(const Network& network, const Recomputation& recomputation,
                             kept_by_consumers(network, recomputation, index) ? " kept" : "");
 }
 
-/// Bytes that a layer's own program keeps from its forward to its backward phase; of the buffers it
-/// makes, those named `except` do not count.
+/// Bytes that a layer's own program keeps from its forward to its backward phase, except for the
+/// buffer named `except`.
 Bytes saved_by(const Program& program, const std::string& except) {
   constexpr int forward = 1, backward = 2;
   std::vector<int> used(program.buffers.size(), 0);
@@ -112,7 +112,7 @@ Bytes persistent_of(const Program& program) {
   return bytes;
 }
 
-/// The first programs are the fusions'.
+/// The first programs are those of the fusions, in order.
 struct LoweredBlock {
   std::vector<Fusion> fusions;
   std::vector<Program> programs;
@@ -215,13 +215,14 @@ LayerCost LayerCosts::price_block(const Block& block, const Decomposition& root,
                                      : cost.update) += seconds;
       cost.tier = std::max(cost.tier, priced.tier);
     }
-    if (i >= fusions.size()) continue;  // edges keep nothing of their own
+    if (i >= fusions.size()) continue;  // edges keep no memory of their own
     const LayerIndex layer = fusions[i].last();
     cost.persistent += persistent_of(program);
     const Bytes saved = saved_by(program, kept_by_consumers(network_, recomputation_, layer)
                                               ? network_.layer(layer).name + ".y"
                                               : std::string());
-    cost.saved += {saved.value / network_.training.micro_batches};  // one micro-batch's at a time
+    // one micro-batch is alive at a time
+    cost.saved += {saved.value / network_.training.micro_batches};
   }
   return cost;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// What a block costs under a candidate, and an edge under a pair of candidates: the sum of the very
-// ops that lower() would make of them, on the rank that has most to do. What overlaps, and who
-// waits for whom, is the simulator's business.
+// The cost of a block under a candidate, and of an edge under a pair of candidates: the sum of the
+// ops that lower() would make of them, on the rank with the most work. Overlap and waiting are left
+// to the simulator.
 #include <map>
 #include <string>
 #include <tuple>
@@ -13,48 +13,51 @@
 
 namespace stratplan {
 
-/// Of one rank and one iteration.
+/// The cost of one block on one rank, per iteration.
 struct LayerCost {
   Seconds forward{};           ///< kernels
   Seconds backward{};          ///< kernels
   Seconds update{};            ///< kernels
   Seconds communication{};     ///< collectives, and exchanges inside the block
-  Tier tier = Tier::Measured;  ///< of the least well known op
+  Tier tier = Tier::Measured;  ///< the least certain tier among the ops
   Bytes persistent{};          ///< parameters, their gradients, optimizer state
-  Bytes saved{};  ///< activations that backward reads; what the next block reads is counted there
+  /// activations that backward reads, but not those that consumers count (kept_by_consumers)
+  Bytes saved{};
   Seconds total() const { return forward + backward + update + communication; }
 };
 
-/// The ops that a block's own cost is made of, on one rank: each fusion's, and those of the edges
-/// between them.
+/// The ops that make up a block's own cost on one rank: one program per fusion, then one per edge
+/// between fusions.
 std::vector<Program> block_programs(const Network& network, const Block& block,
                                     const Decomposition& root, const Execution& execution,
                                     int rank);
 
-/// Ranks among which the one with most to do is to be found: all of a small grid. Of a large one
-/// those at the first, second and last place along each dimension, for the first blocks are the
-/// longest (interval.hpp), the second has neighbours on both sides, and the last reads padding.
+/// Ranks that include the one with the most work. Small grids return every rank. Large grids return
+/// the first, second and last place along each dimension: the first blocks are the longest
+/// (interval.hpp), the second has neighbours on both sides, and the last reads padding.
 std::vector<int> representative_ranks(const ProcessGrid& grid);
 
-/// Whether some consumer's backward phase reads the layer's output: then that consumer counts it.
+/// Whether the backward phase of some consumer reads the layer's output. That consumer then counts
+/// the output as its own saved memory.
 bool kept_by_consumers(const Network& network, const Recomputation& recomputation,
                        LayerIndex layer);
 
-/// By layer: equal numbers for layers that differ in name and place only.
+/// A class number per layer. Layers that differ only in name and place have equal numbers.
 std::vector<int> layer_classes(const Network& network, const Execution& execution);
-/// The same text for blocks that differ in names and places only. `classes`: those of its layers.
+/// A key that is equal for blocks that differ only in names and places. `classes`: the result of
+/// layer_classes().
 std::string class_of(const Network& network, const std::vector<int>& classes, const Block& block);
 
-/// Prices blocks and edges of one network on one machine. Equal descriptions are priced once, so
-/// the repeated blocks of deep networks are cheap.
+/// Computes the costs of blocks and edges of one network on one machine. Equal blocks are computed
+/// once, so the repeated blocks of deep networks are cheap.
 class LayerCosts {
  public:
-  /// All must outlive this.
+  /// All arguments must outlive this object.
   LayerCosts(const Network& network, const Execution& execution, const MachineProfile& machine);
 
   /// Requires that the candidate is legal.
   const LayerCost& block(const Block& block, const Decomposition& root);
-  /// Both directions of one edge between layers.
+  /// Both directions of one edge between two layers.
   Seconds edge(LayerIndex producer, const Decomposition& from, LayerIndex consumer,
                std::size_t input, const Decomposition& to);
 
@@ -72,7 +75,7 @@ class LayerCosts {
   const Execution& execution_;
   const MachineProfile& machine_;
   Recomputation recomputation_;
-  std::vector<int> layer_classes_;  ///< equal for layers that differ in name only
+  std::vector<int> layer_classes_;  ///< equal for layers that differ only in name and place
   std::map<Kernel, OpCost> kernels_;
   std::map<BlockKey, LayerCost> blocks_;
   std::map<EdgeKey, Seconds> edges_;

@@ -14,7 +14,7 @@ Bytes sum(const BytesByClass& by_class) {
 }
 
 Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
-  if (!machine.kernels.empty()) {  // keys take time to write
+  if (!machine.kernels.empty()) {  // writing a key takes time
     const auto measured = machine.kernels.find(kernel.key());
     if (measured != machine.kernels.end() && measured->second.workspace)
       return *measured->second.workspace;
@@ -22,14 +22,14 @@ Bytes workspace_of(const Kernel& kernel, const MachineProfile& machine) {
   return machine.unmeasured_workspace ? machine.unmeasured_workspace(kernel) : Bytes{0};
 }
 
-/// Looked up once for each kernel: programs have few different ones.
+/// Looks each distinct kernel up once. Programs have few distinct kernels.
 class Workspaces {
  public:
   explicit Workspaces(const MachineProfile& machine) : machine_(machine) {}
   Bytes largest(const Program& program) {
     Bytes largest{};
     if (machine_.kernels.empty() && !machine_.unmeasured_workspace)
-      return largest;  // of a machine that nobody here has, thousands of programs
+      return largest;  // saves time for offline devices with thousands of programs
     for (const Op& op : program.ops)
       if (const auto* compute = std::get_if<ComputeOp>(&op.body))
         largest = std::max(largest, of(compute->kernel));
@@ -58,8 +58,8 @@ MemoryUse planned_memory(const Program& program) {
   MemoryUse use;
   use.persistent = program.persistent;
   use.arena = program.arena;
-  // Change of what lives, by class, on entering each op. The loss is read after the last one, so it
-  // goes two behind.
+  // Change of the live bytes, by class, on entering each op. The loss is read after the last op, so
+  // its buffer is freed two entries behind that op.
   std::vector<BytesByClass> changes(program.ops.size() + 2);
   for (const Buffer& buffer : program.buffers) {
     if (buffer.inside >= 0) continue;

@@ -1,6 +1,6 @@
 #pragma once
-// How much memory a program needs on its rank: its buffer plan, which the runtime allocates by, and
-// on top of that the kernels' scratch memory and the data at hand.
+// The memory that a program needs on its rank: the buffer plan, by which the runtime allocates, the
+// kernels' scratch memory and the data that the data source holds.
 #include <array>
 #include <vector>
 
@@ -14,20 +14,21 @@ using BytesByClass = std::array<Bytes, tensor_class_count>;  ///< indexed by Ten
 
 struct MemoryUse {
   Bytes persistent{};  ///< parameters, their gradients, optimizer state
-  Bytes arena{};       ///< everything that comes and goes within an op
+  Bytes arena{};       ///< everything that is allocated and freed within a step
   BytesByClass persistent_by_class{};
-  BytesByClass arena_by_class{};  ///< what lives at the program's fullest op; adds up to `fullest`
-  Bytes fullest{};                ///< at most `arena`: the rest are gaps between lifetimes
-  /// scratch memory: of the kernel that takes most, for they run one after the other
+  /// live bytes at the program's fullest op; they add up to `fullest`
+  BytesByClass arena_by_class{};
+  Bytes fullest{};  ///< at most `arena`; the difference is gaps between lifetimes
+  /// scratch memory of the kernel that needs most, since kernels run one after the other
   Bytes workspace{};
-  /// what the data source holds for the program's loads: this op's, which are copied into the arena
+  /// what the data source holds for the loads of one step, before they are copied into the arena
   Bytes data{};
   Bytes total() const { return persistent + arena + workspace + data; }
 };
 
-/// Of one rank. Requires that plan_buffers() has run.
+/// The memory of one rank. Requires that plan_buffers() has run.
 MemoryUse peak_memory(const Program& program, const MachineProfile& machine);
-/// Of the rank that needs most.
+/// The memory of the rank that needs most.
 MemoryUse peak_memory(const std::vector<Program>& programs, const MachineProfile& machine);
 
 }  // namespace stratplan

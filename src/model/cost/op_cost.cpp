@@ -38,7 +38,7 @@ Seconds estimate_exchange(std::size_t level, const LevelTraffic& traffic, const 
 
 namespace {
 
-/// The tables were measured between neighbours: they speak of the innermost level alone.
+/// The tables were measured between neighbours, so they hold at the innermost level only.
 bool measured_between(std::size_t level, const MachineProfile& machine) {
   return level + 1 == machine.levels.size() &&
          !(machine.one_way.points.empty() && machine.both_ways.points.empty());

@@ -1,6 +1,6 @@
 #pragma once
-// The costs of all candidates of a network's blocks on a machine, as the search sees them:
-// evaluated when first asked for.
+// The cost table of a network's blocks on a machine, as the search reads it. Each cost is computed
+// when first requested.
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace stratplan {
 
-/// Node i is blocks[i], its candidates those given for it. Not for use by several threads at once.
+/// Node i is blocks[i] with candidates[i]. Not thread-safe.
 class PlanTable final : public CostTable {
  public:
-  /// All arguments must outlive this. `candidates` are legal for their blocks.
+  /// All arguments must outlive this object. `candidates` must be legal for their blocks.
   PlanTable(const Network& network, const std::vector<Block>& blocks,
             const std::vector<std::vector<Decomposition>>& candidates, const Execution& execution,
             const MachineProfile& machine);
@@ -39,7 +39,7 @@ class PlanTable final : public CostTable {
   }
 
  private:
-  /// An edge between layers, and the nodes that they are in.
+  /// A connection between two layers that belongs to an edge of the table.
   struct LayerEdge {
     LayerIndex producer = -1, consumer = -1;
     std::size_t input = 0;
@@ -54,8 +54,9 @@ class PlanTable final : public CostTable {
   mutable LayerCosts costs_;
   std::vector<Edge> edges_;
   std::vector<std::vector<LayerEdge>> layer_edges_;  ///< per edge
-  std::vector<int> node_of_layer_;                   ///< -1: an input
-  std::vector<std::vector<Decomposition>> spread_;   ///< per layer and candidate of its node
+  std::vector<int> node_of_layer_;                   ///< -1 for an input
+  /// per layer, and per candidate of the layer's node
+  std::vector<std::vector<Decomposition>> spread_;
   mutable std::vector<std::vector<const LayerCost*>> node_costs_;
   mutable std::vector<std::unordered_map<std::int64_t, Seconds>> edge_costs_;
 };

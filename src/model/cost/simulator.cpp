@@ -20,7 +20,7 @@ Uncertain greater_of(Uncertain a, Uncertain b) {
   const double above = 0.5 * std::erfc(-distance / std::numbers::sqrt2);
   const double density = std::exp(-0.5 * distance * distance) / std::sqrt(2 * std::numbers::pi);
   const double mean = a.mean * above + b.mean * (1 - above) + deviation * density;
-  // Second moment about b.mean, so that nothing is lost in the difference of large squares.
+  // Second moment about b.mean, so that a difference of large squares loses no digits.
   const double ahead = a.mean - b.mean, greater = mean - b.mean;
   const double second =
       (ahead * ahead + a.variance) * above + b.variance * (1 - above) + ahead * deviation * density;
@@ -39,7 +39,7 @@ std::vector<int> partners_of(const ExchangeOp& exchange) {
   return partners;
 }
 
-/// An op on a rank: the place of its program among those given.
+/// An op on a rank. `rank` is the index of its program in the given list.
 struct Place {
   int rank = 0;
   int op = 0;
@@ -76,22 +76,24 @@ class Simulation {
     OpCost cost;
     int waits_for = 0;  ///< ops of this rank that must finish first
     std::vector<int> followers;
-    Uncertain arrival;  ///< when it could start if its partners were there
+    Uncertain arrival;  ///< when the op could start if its partners had arrived
     double issued = 0;
-    int meeting = -1;          ///< index in meetings_, of a collective
-    int missing_partners = 0;  ///< of an exchange: those that have not come, itself included
-    /// of an exchange: how many with its tag the rank has before it, one in each micro-batch
+    int meeting = -1;  ///< index in meetings_; only for a collective
+    /// ranks that have not arrived, this one included; only for an exchange
+    int missing_partners = 0;
+    /// number of earlier exchanges of this rank with the same tag (there is one in each
+    /// micro-batch)
     int turn = 0;
     std::optional<Span> span;
     Uncertain end;
   };
-  /// A collective, or what an exchange needs to know of its partners.
+  /// A collective, with the members that have arrived.
   struct Meeting {
     std::vector<Place> members;
     std::size_t expected = 0;
   };
 
-  /// Of these ranks, the places of those that are simulated.
+  /// The indices in programs_ of those of `ranks` that are simulated.
   std::vector<int> places_of(const std::vector<int>& ranks) const {
     std::vector<int> places;
     for (const int rank : ranks)
@@ -129,9 +131,9 @@ class Simulation {
   std::vector<Place> ready_;
   std::map<Kernel, OpCost> kernel_costs_;
   std::map<int, int> place_of_;             ///< by rank
-  std::map<std::vector<int>, int> groups_;  ///< numbers by members
+  std::map<std::vector<int>, int> groups_;  ///< group number by members
   std::map<std::pair<int, int>, int>
-      calls_;  ///< by group and place: how many of its collectives the member has issued
+      calls_;  ///< by group and place: how many collectives of the group the member has issued
   std::map<std::pair<int, int>, int> meeting_of_;  ///< by group and call
   std::vector<Meeting> meetings_;
   std::map<std::pair<int, int>, int> turns_;  ///< by tag and place: how many exchanges the rank has
@@ -168,7 +170,7 @@ void Simulation::add_rank(int rank) {
   if (concurrent_) charge_reductions(rank);
 }
 
-/// Which ops of a rank follow which.
+/// Adds the order in which the ops of a rank must run.
 void Simulation::add_order(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   const auto follow = [&](int before, int after) {
@@ -191,8 +193,7 @@ void Simulation::add_order(int rank) {
   }
 }
 
-/// What a rank's processor itself does for a sum that goes on beside kernels is added to the next
-/// of them.
+/// Adds the share of a gradient sum that kernels cannot hide (1 - hidden) to the next kernel.
 void Simulation::charge_reductions(int rank) {
   const Program& program = programs_[static_cast<std::size_t>(rank)];
   Seconds charge{};
@@ -217,7 +218,7 @@ void Simulation::join_meeting(Place place, const CollectiveOp& collective) {
   node(place).meeting = found->second;
 }
 
-/// All that this rank alone decides is there.
+/// Everything that this rank alone decides is done: only its partners can still delay the op.
 void Simulation::arrive(Place place) {
   Node& here = node(place);
   if (concurrent_) {
@@ -235,7 +236,7 @@ void Simulation::arrive_at_exchange(Place place, const ExchangeOp& exchange) {
   std::vector<int> waiting = partners_here(exchange);
   waiting.push_back(place.rank);
   const int turn = node(place).turn;
-  // Everyone who waits for this rank, itself included, has one less to wait for.
+  // Each rank that waits for this one, itself included, now waits for one rank less.
   for (const int rank : waiting) {
     const auto partner = exchanges_.find({exchange.tag, turn, rank});
     SP_ASSERT(partner != exchanges_.end(),
@@ -266,7 +267,7 @@ void Simulation::arrive_at_collective(Place place) {
   }
 }
 
-/// `start`: when all partners are there. Wakes the ops that waited for this one alone.
+/// `start`: when all partners have arrived. Readies the ops that waited only for this one.
 void Simulation::finish(Place place, Uncertain start) {
   Node& here = node(place);
   const double deviation = here.cost.deviation.value;
@@ -289,7 +290,7 @@ void Simulation::check_finished() const {
     const auto index = static_cast<std::size_t>(first - nodes.begin());
     const Op& waiting = programs_[rank].ops[index];
     const auto* exchange = std::get_if<ExchangeOp>(&waiting.body);
-    stuck += fmt::format("; rank {} waits at step {} (layer {}, {})", programs_[rank].rank, index,
+    stuck += fmt::format("; rank {} waits at op {} (layer {}, {})", programs_[rank].rank, index,
                          waiting.layer,
                          exchange ? fmt::format("exchange with tag {}", exchange->tag)
                                   : std::string("a collective"));

@@ -1,20 +1,20 @@
 #pragma once
-// One training iteration as discrete events over all ranks. Each rank has a host that issues ops in
-// program order, and compute, halo and gradient streams that run them. An op starts when the host
-// has issued it, its stream is free, what it depends on is done and, if it communicates, its
-// partners have come. Without concurrent streams each op simply follows the one before. With them a
-// rank's messages still leave one after the other, whatever stream they are on: they share its way
-// out. And what a processor has to do itself for a sum of gradients, MachineProfile::hidden says
-// how much that is, it does at the expense of the kernel behind.
+// A discrete-event simulation of one training iteration over all ranks. Each rank has a host that
+// issues ops in program order, and compute, halo and gradient streams that run them. An op starts
+// when the host has issued it, its stream is free, its dependences are done and, if it
+// communicates, its partners have arrived. Without concurrent streams each op follows the previous
+// one. With concurrent streams a rank's messages still leave one after the other, since all streams
+// share one link. MachineProfile::hidden is the share of a gradient sum that kernels can hide. The
+// rest of the sum delays the next kernel.
 //
-//   exchange    ends on a rank when the partners of that rank have come and its own bytes have
-//               moved
-//   collective  starts when the last member has come, and ends on all at once
+//   exchange    ends on a rank when that rank's partners have arrived and its own bytes have moved
+//   collective  starts when the last member has arrived, and ends on all members at once
 //
-// Ranks that do equal work do not arrive together: kernel times vary from one run to the next, and
-// whoever waits, waits for the slowest. So a rank's clock has a mean and a variance (that of its
-// kernels since it last met others), and the time of a meeting is the expected maximum. Source: C.
-// E. Clark, The greatest of a finite set of random variables, Operations Research 9(2), 1961.
+// Ranks with equal work do not arrive together. Kernel times vary from one run to the next, and all
+// ranks wait for the slowest. So a rank's clock has a mean and a variance, which is that of its
+// kernels since the rank last met others. Ranks that meet continue at the expected maximum of their
+// clocks. Source: C. E. Clark, The greatest of a finite set of random variables, Operations
+// Research 9(2), 1961.
 #include <vector>
 
 #include "model/cost/op_cost.hpp"
@@ -22,19 +22,19 @@
 
 namespace stratplan {
 
-/// The total is the expected end of the slowest rank; an iteration starts on all at once.
-/// `programs`: as lower() makes them, ascending by rank, of all ranks or of some that stand for
-/// all: then partners that are not among them are ready when the rank is. Takes time in proportion
-/// to the number of ops. Ranks that wait for each other for ever are a bug: the ops are named, and
-/// that is the end.
+/// Returns the timeline of one iteration that starts on all ranks at once. Its total is the
+/// expected end of the slowest rank. `programs`: the results of lower(), ascending by rank, for all
+/// ranks or for representative ranks. Partners outside `programs` never make a rank wait. Takes
+/// time in proportion to the number of ops. A deadlock is a bug in lowering: the simulator aborts
+/// and names the blocked ops.
 Timeline simulate(const std::vector<Program>& programs, const MachineProfile& machine);
 
-/// A duration or a point in time that varies.
+/// A duration or a point in time with a variance.
 struct Uncertain {
   double mean = 0;
   double variance = 0;
 };
-/// Mean and variance of the greater of two independent normal variables.
+/// Mean and variance of the maximum of two independent normal variables.
 Uncertain greater_of(Uncertain a, Uncertain b);
 
 }  // namespace stratplan

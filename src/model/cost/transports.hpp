@@ -1,8 +1,8 @@
 #pragma once
-// Between measured tables and executed programs: which way each transfer goes. A machine with
-// several ways has the fastest one's time in each point of its tables, and its name as the point's
-// choice; so what a transfer costs needs no thought of ways, and what a plan says of them is read
-// off the same points.
+// Derives each transfer's transport from the measured tables. On a machine with several transports,
+// each point of a table holds the time of the fastest one, and its name as the point's choice. So a
+// transfer is priced without regard to transports, and the plan reads its transports off the same
+// points.
 #include <span>
 
 #include "model/machine/machine_profile.hpp"
@@ -10,12 +10,12 @@
 
 namespace stratplan {
 
-/// The ways of a table's points; from one to another it goes in the geometric middle between two
-/// points. Nothing if the points name none.
+/// The transports of a table's points. The switch from one to the next is at the geometric mean of
+/// the two points. Empty if the points name no transport.
 Transports::BySize transports_of(const SizeTable& table);
 
-/// Of the tables that these programs' transfers are priced by. Empty for machines that have one way
-/// only.
+/// The transports of these programs' transfers, from the tables that price them. Empty for machines
+/// with only one transport.
 Transports fastest_transports(std::span<const Program> programs, const MachineProfile& machine);
 
 }  // namespace stratplan

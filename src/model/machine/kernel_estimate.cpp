@@ -10,12 +10,12 @@
 namespace stratplan {
 
 // Fitted on 2026-11-22 by tests/bench/calibrate to published times of single devices
-// (tests/support/calibration.hpp); no figure of several devices was looked at. They are not to be
-// changed when plans are compared with measurements: such a difference is a finding.
+// (tests/support/calibration.hpp). No measurement of several devices was used. Do not tune the
+// constants to measured plans: a difference between plan and measurement is a finding.
 constinit const KernelModel frozen_model{
     .contraction_share =
         {0.97,  // fp32: ResNet-50 inference on V100 by batch; at the bound of the fit
-         // tf32: ResNet-50 training on A100, 938 images/s, of a framework that stores channels
+         // tf32: ResNet-50 training on A100, 938 images/s, with a framework that stores channels
          // first
          0.41,
          0.87,                // fp16: ResNet-50 training on V100, A100 and H100
@@ -38,12 +38,12 @@ Math math_of(const Kernel& kernel, const DeviceRates& device) {
   return device.math;
 }
 
-/// Channels that are computed at once: operands of tensor cores come in pieces of 16 bytes. A power
-/// of two.
+/// Channels that are computed at once: tensor cores take operands in pieces of 16 bytes. A power of
+/// two.
 std::int64_t granule(Math math) { return math == Math::Fp32 ? 1 : math == Math::Tf32 ? 4 : 8; }
 
-/// std::ceil and std::floor of what is not negative and fits an integer, without a call to the
-/// mathematical library: they are most of an estimate's time.
+/// std::ceil and std::floor for non-negative values that fit an integer. Calls to the mathematical
+/// library would dominate the time of an estimate.
 double ceiling(double value) {
   const auto whole = static_cast<double>(static_cast<std::int64_t>(value));
   return whole + (whole < value ? 1 : 0);
@@ -69,8 +69,8 @@ double taps(const Kernel& kernel) {
   return static_cast<double>(d.kernel * h.kernel * w.kernel);
 }
 
-/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them;
-/// positions that the stride skips altogether cost nothing.
+/// Backward data: every position of x gathers from the taps that reach it, one in `stride` of them.
+/// Positions that the stride skips entirely cost nothing.
 Product backward_data_product(const Kernel& kernel, double groups, double channels,
                               double filters) {
   Product product{groups, static_cast<double>(kernel.x[Axis::N]), channels, filters};
@@ -98,11 +98,11 @@ Product product_of(const Kernel& kernel, double granule) {
   }
 }
 
-/// A tile of so many rows and columns of the result, which are powers of two.
+/// A tile of the result. Rows and columns are powers of two.
 struct Tile {
   double rows;
   double columns;
-  double per_row = 1 / rows;  ///< exact, and a division less per estimate
+  double per_row = 1 / rows;  ///< exact, and saves a division per estimate
   double per_column = 1 / columns;
 };
 constexpr std::array tiles{Tile{256, 128}, Tile{128, 128}, Tile{128, 64},
@@ -118,8 +118,8 @@ struct Rates {
   double prologue;
 };
 
-/// Each unit works through its share of the tiles, one after the other; sums are split over several
-/// tiles where there are fewer than units, and the parts added up through memory.
+/// Each unit processes its share of the tiles, one after the other. If there are fewer tiles than
+/// units, sums are split over several tiles and their parts are added up through memory.
 double seconds_in_tiles(const Product& product, const Tile& tile, const Rates& rates) {
   constexpr double shortest_part = 64;
   const double whole = std::max(1.0, product.count * ceiling(product.rows * tile.per_row) *
@@ -171,14 +171,14 @@ Product winograd_product(const Kernel& kernel) {
   }
 }
 
-/// Fewer channels per group than this make no matrix product.
+/// Groups with fewer channels than this are not computed as matrix products.
 constexpr std::int64_t narrow = 8;
 
-/// From so many elements on cuDNN (9.19, for H100 and H200) has one engine, and none on tensor
-/// cores.
+/// From this many elements on, cuDNN (9.19, for H100 and H200) has only one engine, which does not
+/// use tensor cores.
 constexpr std::int64_t beyond_tensor_cores = std::int64_t{1} << 31;
 
-/// No matrix product, but sums as they stand.
+/// Whether the kernel computes its sums directly rather than as a matrix product.
 bool is_direct(const Kernel& kernel, Math math) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups;
   if (groups > 1 && kernel.x[Axis::C] / groups < narrow) return true;
@@ -206,7 +206,7 @@ double computing(const Kernel& kernel, const DeviceRates& device, const KernelMo
   return std::min(direct, seconds_of(winograd_product(kernel), rates));
 }
 
-/// Rows of the output by vectors of filters are what the units share out.
+/// The units divide the pairs of an output row and a vector of filters among themselves.
 double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
                             const KernelModel& model) {
   const double width = device.vector_width, units = device.units;
@@ -222,21 +222,21 @@ double computing_in_vectors(const Kernel& kernel, const DeviceRates& device,
   return kernel.flops().value * waste / (device.rate(Math::Fp32) * model.vector_share);
 }
 
-/// What a kernel moves, and what goes before and behind it as kernels of their own.
+/// The bytes that a kernel moves, and the copy kernels that run before and behind it.
 struct Traffic {
   double bytes = 0;
   double copied = 0;  ///< bytes read and written by copies
   int copies = 0;
 };
 
-/// A contraction, each of whose groups takes its channels in multiples of `granule`, as the product
-/// reads and writes them. A tensor with other channels is copied from or to memory as it is stored,
-/// c channels, and the product has to do with the copy, of p >= c:
+/// The memory traffic of a contraction, whose groups take channels in multiples of `granule`. A
+/// tensor is stored with c channels. The product reads or writes it with p >= c channels, through a
+/// padded copy if p > c:
 ///   a tensor      p            moved by the product
 ///                 c + p        moved by the copy, if p > c
-/// The same holds for weights, where either of the channels is padded, and in all three directions.
-/// The gradient of weights counts as the weights do. That some of cuDNN's engines read images of
-/// three or four fp16 channels as they are does not count.
+/// The same holds for weights, if either of their channels is padded, and in all three directions.
+/// The gradient of weights counts like the weights. Some of cuDNN's engines read images of three or
+/// four fp16 channels without a copy, which is not modelled.
 Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   const std::int64_t groups = kernel.as<ConvolutionAttributes>().groups,
                      channels = kernel.x[Axis::C], filters = kernel.y[Axis::C];
@@ -260,7 +260,7 @@ Traffic contraction_traffic(const Kernel& kernel, std::int64_t granule) {
   return traffic;
 }
 
-/// Nothing is copied where no tensor cores are known of, or used.
+/// Nothing is copied unless the device has tensor cores and the kernel uses them.
 Traffic traffic_of(const Kernel& kernel, const DeviceRates& device) {
   if (!is_contraction(kernel.kind)) return {static_cast<double>(kernel.bytes().value)};
   const bool on_tensor_cores =

@@ -1,4 +1,4 @@
-// Where machine profiles come from: files, shipped names, and this very machine.
+// The sources of machine profiles: files, shipped names, and the local machine.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -69,7 +69,8 @@ MachineProfile estimate_local_machine() {
   MachineProfile machine;
   machine.name = "local";
   machine.assumed = true;
-  // What a core of a current server processor reaches at best, so that the estimates remain floors.
+  // The best that a core of a current server processor reaches, so that estimates remain lower
+  // bounds.
   machine.device = {1e11, 2e10, {2e-7}, {memory / cores}};
   machine.levels = {{"core", cores, {5e-7}, 1e10}};
   machine.provenance.set("note",
@@ -80,7 +81,7 @@ MachineProfile estimate_local_machine() {
 
 namespace {
 
-/// "lassen:fp16" is lassen, and what its contractions compute in.
+/// A source such as "lassen:fp16", split into the machine and the arithmetic of its contractions.
 struct Wanted {
   std::string source;
   std::optional<Math> math;
@@ -103,7 +104,7 @@ MachineProfile read_stored(const std::string& source, int ranks, int threads_per
     return machine_from_json(read_machine_document(cached), cached);
   } catch (const InputError& damage) {
     throw Error(ExitCode::BadInput,
-                fmt::format("{} (these are cached measurements: delete the file and measure anew "
+                fmt::format("{} (these are cached measurements: delete the file and measure again "
                             "with stratplan profile or autotune)",
                             damage.what()));
   }

@@ -30,7 +30,7 @@ const Json& find_part(const Json& parts, const std::string& name, const std::str
                                suggestion(name, names), fmt::join(names, ", ")));
 }
 
-/// Every key of `other` that `part` lacks; so too of their sources.
+/// Adds every key of `other` that `part` lacks, and does the same for their sources.
 void complete(Json& part, const Json& other) {
   for (const auto& [key, value] : other.items()) {
     if (!part.contains(key)) {
@@ -52,7 +52,7 @@ Json device_part(const Json& devices, const std::string& name, const std::string
   return device;
 }
 
-/// Puts a number of links' worth under `key`, unless something stands there.
+/// Sets `key` to the bandwidth of the stated number of links, unless the level already has `key`.
 void put_bandwidth(Json& level, const Json& link, const char* key, const char* count_key) {
   if (level.contains(key)) return;
   const double count = level.value(count_key, 1.0);

@@ -78,7 +78,7 @@ Topology MachineProfile::placement(int ranks) const {
       [](std::int64_t product, const Level& level) { return product * level.ranks; });
   if (ranks > capacity && !shareable)
     throw InfeasibleError(
-        fmt::format("machine {} has {} ranks, {} are asked for", name, capacity, ranks));
+        fmt::format("machine {} has {} ranks, but {} are requested", name, capacity, ranks));
   Topology groups(levels.size(), 1);
   int rest = ranks;
   for (std::size_t level = levels.size(); level-- > 1;) {
@@ -178,10 +178,10 @@ SizeTable table_from(const Json& json, const std::string& file, const std::strin
   return table;
 }
 
-/// "tf32_flops_per_s"; fp32 is flops_per_s itself.
+/// "tf32_flops_per_s" and the like; the fp32 rate is flops_per_s itself.
 std::string rate_key(std::size_t math) { return std::string(math_names[math]) + "_flops_per_s"; }
 
-/// What is not there is left out: a device without units has no more to say than four numbers.
+/// Omits what is not stated, so that a device without units has four numbers only.
 Json to_json(const DeviceRates& device) {
   Json json = Json::object();
   if (!device.name.empty()) json["name"] = device.name;
@@ -242,7 +242,7 @@ Drift drift_from(const Json& json) {
           json.at("even").get<bool>()};
 }
 
-/// A key as it stands in a JSON pointer (RFC 6901).
+/// Escapes a key for a JSON pointer (RFC 6901).
 std::string escaped(const std::string& key) {
   std::string text;
   for (const char c : key)

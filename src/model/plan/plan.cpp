@@ -1,4 +1,4 @@
-// plan.json, as schemas/plan.schema.json describes it, and plans that need no search.
+// plan.json, as described in schemas/plan.schema.json, and plans that need no search.
 #include "model/plan/plan.hpp"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ Json to_json(const Decomposition& decomposition) {
 
 // ---------------------------------------------------------------- reading
 
-/// A plan file on its way to a plan.
+/// Reads and checks a plan file.
 class Reader {
  public:
   explicit Reader(const std::string& path)
@@ -109,7 +109,7 @@ class Reader {
     }
     const Json& training = document_["training"];
     const auto name = training.value("optimizer", std::string(name_of(OptimizerKind::Momentum)));
-    const auto found = std::ranges::find(optimizer_names, name);  // the schema knows no others
+    const auto found = std::ranges::find(optimizer_names, name);  // the schema admits no others
     plan_.overrides.training = {static_cast<OptimizerKind>(found - optimizer_names.begin()),
                                 training.value("micro_batches", std::int64_t{1})};
   }
@@ -256,7 +256,7 @@ class Reader {
   Decomposition read_layer(const std::string& name, const Json& json, const Layer& layer) const {
     const std::string pointer = pointer_to_layer(name);
     if (layer.is_data()) {
-      fail(pointer, "an input layer has no decomposition: its readers load what they need");
+      fail(pointer, "an input layer has no decomposition: its consumers load their own parts");
     }
     Decomposition decomposition = parse(pointer + "/grid", json["grid"].get<std::string>());
     if (json.value("landing", std::string()) == "all_reduce") {
@@ -396,8 +396,8 @@ Plan plan_by_wish(const Network& network, int ranks,
     return plan.layers[static_cast<std::size_t>(index)] = nearest.decomposition;
   };
   for (const Block& block : fold(network)) {
-    // What is folded behind a layer inherits from it, so that the plan is one that the search could
-    // have found.
+    // Layers that are folded behind a root inherit its decomposition. So the search could have
+    // found this plan, too.
     const std::vector<Decomposition> inherited =
         spread(network, block, place(block.root(), wish(network.layer(block.root()))));
     for (std::size_t i = 1; i < block.layers.size(); ++i) {

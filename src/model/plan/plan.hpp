@@ -1,6 +1,6 @@
 #pragma once
-// A plan: an assignment spelled out, with what it was predicted to cost. The file plan.json, which
-// a person may write by hand:
+// A plan: a decomposition for every layer, with its predicted cost. The file plan.json can be
+// written by hand:
 //   {"schema_version": 1, "network": {"source": "resnet50"}, "batch": 8, "ranks": 2,
 //   "decomposition": "N2"}
 #include <functional>
@@ -15,36 +15,36 @@
 
 namespace stratplan {
 
-/// What the model predicts of a plan.
+/// The model's prediction for a plan.
 struct Prediction {
   Seconds step{};
-  Bytes memory{};  ///< per rank, the worst rank's peak
+  Bytes memory{};  ///< peak per rank, on the worst rank
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
 struct Plan {
   std::string name;            ///< "recommended", "sample", "H2", ...
   std::string network_source;  ///< path or bare name, as given
-  /// with batch and input size; set by read_plan even where the file has none
+  /// covers batch and input size; read_plan sets it even if the file has none
   std::string network_fingerprint;
   NetworkOverrides overrides;  ///< batch always set
-  int ranks = 1;               ///< ranks that it uses
+  int ranks = 1;               ///< ranks that the plan uses
   int ranks_offered = 1;
   std::string machine_name;
   std::string machine_fingerprint;
   LayerDecompositions layers;  ///< per layer of the network
   std::vector<std::string>
-      adjustments;  ///< "fc: H2 -> R2: ..." where a wanted decomposition was illegal
+      adjustments;  ///< "fc: H2 -> R2: ..." where the requested decomposition was illegal
   Execution execution;
   std::optional<Prediction> prediction;
 };
 
-/// The document for plan.json, neighbours not folded.
+/// The document for plan.json, with one entry per layer.
 Json to_json(const Plan& plan, const Network& network, const Provenance& provenance);
 
-/// All of it, to tell one from another.
+/// All fields of the execution, as a text that differs between different executions.
 std::string text_of(const Execution& execution);
-/// 16 hexadecimal digits over everything that the plan decides: plans with the same digits run the
+/// 16 hexadecimal digits over everything that the plan decides. Plans with the same digits run the
 /// same program.
 std::string fingerprint(const Plan& plan);
 
@@ -53,18 +53,18 @@ struct PlanAndNetwork {
   Network network;
 };
 /// Reads plan.json and the network that it names (relative to the working folder, else to the
-/// plan's). Throws InputError if the network's fingerprint differs (naming both), a layer is
+/// plan's folder). Throws InputError if the network's fingerprint differs (naming both), a layer is
 /// missing or unknown, a grid's ranks differ from the plan's, or a decomposition is illegal (with
-/// its Rejection). `training`, if given, turns what the plan says of it into what the run wants;
-/// the fingerprint is then held against the plan's own.
+/// its Rejection). `training`, if given, maps the training that the plan states to the one that the
+/// run uses. The fingerprint is still compared with the plan's own training.
 PlanAndNetwork read_plan(const std::string& path,
                          const std::function<Training(const Training&)>& training = {});
 
-/// One decomposition for all layers, each layer's nearest legal one; adjustments say where they
-/// differ.
+/// One decomposition for all layers. A layer for which it is illegal gets the nearest legal one,
+/// and `adjustments` lists these layers.
 Plan uniform_plan(const Network& network, const Decomposition& wanted);
-/// The same with a wish per block, asked for its root layer; all wishes have `ranks` ranks. The
-/// plan has no name yet.
+/// The same with a wish for each block, asked for the block's root layer. All wishes have `ranks`
+/// ranks. The plan has no name yet.
 Plan plan_by_wish(const Network& network, int ranks,
                   const std::function<Decomposition(const Layer&)>& wish);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What happened in one iteration, step by step: predicted by the simulator or measured by the
-// executor, the same type, so that a report can lay one beside the other.
+// The ops of one iteration with their times. The simulator's predictions and the executor's
+// measurements share this type, so that a report can compare them.
 #include <string>
 #include <vector>
 
@@ -8,34 +8,35 @@
 
 namespace stratplan {
 
-/// One step on one rank. Times count from the start of the iteration.
+/// One op on one rank. Times count from the start of the iteration.
 struct Span {
   int step = 0;  ///< index in the rank's program
   Seconds start{};
-  Seconds end{};  ///< of an exchange or a collective: includes waiting for the others
+  Seconds end{};  ///< for an exchange or a collective, includes waiting for the others
 };
 
 struct Timeline {
   std::vector<std::vector<Span>> ranks;  ///< per rank, in order of start
-  Seconds total{};                       ///< the slowest rank's end
+  Seconds total{};                       ///< end of the slowest rank
 };
 
-/// How much of an iteration is captured once and replayed, rather than launched step by step.
+/// How much of an iteration is captured once and replayed, instead of launched op by op.
 struct ReplayCount {
-  std::size_t segments = 0;  ///< runs of steps, each of them launched as one
+  std::size_t segments = 0;  ///< runs of ops, each launched as one
+  /// ops in the segments, and ops of the whole program
   std::size_t steps = 0, all_steps = 0;
 };
 
-/// Measured times of one run: timings.json.
+/// The measured times of one run, as in timings.json.
 struct Timing {
   std::vector<Seconds>
-      steps;  ///< wall time of each training step after warm-up, the slowest rank's
-  std::vector<double> losses;  ///< of every step, warm-up included
-  /// [rank][step of the program]: median duration over the training steps, or over those that
-  /// follow; none if steps were replayed
+      steps;  ///< wall time of each training step after warm-up, on the slowest rank
+  std::vector<double> losses;  ///< one per step, warm-up included
+  /// [rank][op of the program]: median duration over `steps`, or over the `launched` steps; empty
+  /// if steps were replayed
   std::vector<std::vector<Seconds>> op_medians;
-  /// training steps behind all others, in which each step of the program was launched on its own to
-  /// be timed; 0: `steps` were
+  /// extra training steps after all others, in which each op was launched and timed on its own; 0:
+  /// the ops were timed during `steps`
   int launched = 0;
   Seconds median() const;
   Seconds quantile(double fraction) const;

@@ -60,7 +60,7 @@ Json ranks_to_json(const Timing& timing, const std::vector<Program>& programs,
   return ranks;
 }
 
-/// JSON has no infinity and no NaN.
+/// JSON has neither infinity nor NaN.
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 double number(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();

@@ -1,5 +1,6 @@
 #pragma once
-// timings.json: what a run of a plan measured, with enough to lay it beside the plan's prediction.
+// timings.json: the measurements of one run of a plan, with enough context to compare them with the
+// plan's prediction.
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,28 +18,28 @@ struct Timings {
   std::string plan_name;
   std::string network_source;
   std::string network_fingerprint;
-  std::string plan_fingerprint;  ///< of what the plan decides
+  std::string plan_fingerprint;  ///< stratplan::fingerprint of the plan
   std::int64_t batch = 1;
   int ranks = 1;
-  std::string machine_name;  ///< where it ran
+  std::string machine_name;  ///< the machine that the plan ran on
   std::string machine_fingerprint;
   std::string backend;
   int threads_per_rank = 1;
   std::uint64_t seed = 0;
-  std::string data;  ///< set that it trained on; empty: synthetic
-  Bytes memory{};    ///< allocated for buffers, by the worst rank
-  /// grown by the worst rank's process, or its device's memory, from before its first buffer to the
-  /// last step; 0: not known
+  std::string data;  ///< the training data set; empty: synthetic data
+  Bytes memory{};    ///< allocated for buffers, on the worst rank
+  /// growth of the worst rank's process, or of its device's used memory, from before its first
+  /// buffer to the last step; 0: unknown
   Bytes resident{};
   Timing timing;
-  std::optional<ReplayCount> replays;  ///< rank 0's; of backends that could
+  std::optional<ReplayCount> replays;  ///< those of rank 0; nothing if the backend does not replay
   std::optional<VerificationResult> verification;
 };
 
 Json to_json(const VerificationResult& verification);
 VerificationResult verification_from(const Json& document);
 Json to_json(const ReplayCount& replays);
-/// `programs` of all ranks label the steps.
+/// `programs`: those of all ranks; they label the ops.
 Json to_json(const Timings& timings, const std::vector<Program>& programs, const Network& network,
              const Provenance& provenance);
 /// "step_seconds" of the document: {median, p10, p90, samples}.

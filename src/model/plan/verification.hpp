@@ -1,20 +1,21 @@
 #pragma once
-// What a comparison of a plan's first step with an undivided run found.
+// The result of comparing a plan's first step with an undivided run.
 #include <cstdint>
 #include <string>
 
 namespace stratplan {
 
-/// Differences are not numbers where one of the two runs' values is not.
+/// Differences are NaN if a value of either run is NaN.
 struct VerificationResult {
-  double loss_difference = 0;      ///< relative
-  double gradient_difference = 0;  ///< of the worst tensor: ||a - b|| / max(||a||, its floor), a
-                                   ///< the undivided run's (runtime/verify/verify.hpp)
-  std::string worst_tensor;        ///< a gradient, or "relu1.output"
-  double tolerance = 0;            ///< for each of the differences
-  std::int64_t turned = 0;         ///< decisions at ReLUs and maxima that rounding turned and that
-                                   ///< were undone before comparing
-  bool passed = false;             ///< the loss and every tensor are within the tolerance
+  double loss_difference = 0;  ///< relative
+  /// for the worst tensor: ||a - b|| / max(||a||, its floor), where a belongs to the undivided run
+  /// (runtime/verify/verify.hpp)
+  double gradient_difference = 0;
+  std::string worst_tensor;  ///< a gradient, or "relu1.output"
+  double tolerance = 0;      ///< limit for each of the differences
+  /// decisions at ReLUs and maxima that rounding reversed, undone before the comparison
+  std::int64_t turned = 0;
+  bool passed = false;  ///< the loss and every tensor are within the tolerance
   friend bool operator==(const VerificationResult&, const VerificationResult&) = default;
 };
 

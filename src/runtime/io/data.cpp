@@ -53,7 +53,8 @@ std::vector<std::byte> generate(const LoadOp& load, std::uint64_t seed) {
 std::span<const std::byte> SyntheticData::load(const LoadOp& load, std::int64_t) {
   for (const Part& part : parts_)
     if (part.load == load) return part.contents;
-  return parts_.emplace_back(load, generate(load, seed_)).contents;
+  parts_.push_back({load, generate(load, seed_)});
+  return parts_.back().contents;
 }
 
 }  // namespace stratplan

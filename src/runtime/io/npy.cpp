@@ -71,7 +71,8 @@ void convert(const std::byte* from, std::int64_t count, To* into) {
   for (std::int64_t i = 0; i < count; ++i) {
     From value;
     std::memcpy(&value, from + i * static_cast<std::int64_t>(sizeof(From)), sizeof(From));
-    into[i] = static_cast<To>(value);
+    into[i] =
+        static_cast<To>(value);  // NOLINT(bugprone-signed-char-misuse): numbers, no characters
   }
 }
 

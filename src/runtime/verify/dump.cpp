@@ -9,7 +9,6 @@ namespace stratplan {
 namespace {
 
 constexpr int collector = 0;
-constexpr std::size_t region_numbers = 2 * axis_count;
 
 /// Everybody's regions, by rank. They travel as doubles, which are exact here: extents are far
 /// below 2^53.

@@ -147,7 +147,7 @@ TEST(Simulator, ProgramsThatWaitForEachOtherAreABug) {
       programs_of({{all_reduce_op({0, 1}, 1), exchange_op(3, {{1, -1, {4}}}, {})},
                    {exchange_op(3, {}, {{0, -1, {4}}}), all_reduce_op({0, 1}, 1)}});
   EXPECT_DEATH(total(programs, round_machine()),
-               "deadlock; rank 0 waits at step 0 .*a collective.*; rank 1 waits at step 0 "
+               "deadlock; rank 0 waits at op 0 .*a collective.*; rank 1 waits at op 0 "
                ".*exchange with tag 3");
 }
 

@@ -76,7 +76,7 @@ class FusionFold : public PassSink {
     }
     return 1;
   }
-  /// An op has one update.
+  /// The optimizer's update runs once per step.
   std::int64_t times(const Pass& pass) const {
     return phase_ == Phase::Update ? 1 : times(pass.occasion);
   }
@@ -115,14 +115,14 @@ class FusionFold : public PassSink {
         .gradient = body.stream == Stream::Gradient && body.op != Collective::AllGather};
     if (body.blocks) collective.samples = body.blocks->second - body.blocks->first + 1;
     collective.times = static_cast<double>(times(pass) * (again(pass) ? 2 : 1));
-    if (is_of_bucket(body.from)) {  // travels in buckets that several layers share
+    if (is_of_bucket(body.from)) {  // the bucket is shared by several layers
       const Bytes piece = std::max(site_.execution.bucket_bytes, Bytes{4});
       collective.times *= bytes / piece;
       collective.bytes = piece;
     }
     communicate(collective);
   }
-  void take(const Pass&, const EdgePass& body) {  // edges have prices of their own
+  void take(const Pass&, const EdgePass& body) {  // edges have costs of their own
     if (body.what == EdgePass::What::Send) read(body.gradient, false);
   }
   void take(const Pass&, const GradientPass& body) {
@@ -135,7 +135,7 @@ class FusionFold : public PassSink {
   }
   void take(const Pass&, const AliasPass&) {}
 
-  /// Each member's part on its own.
+  /// The copies of each member's own part.
   void copy_parts(const Pass& pass, const CollectivePass& body) {
     const Region all = site_.of_head().raw.owned(site_.rank), own = body.parts->owned(site_.rank);
     const bool packs = body.op == Collective::ReduceScatter;
@@ -145,7 +145,7 @@ class FusionFold : public PassSink {
           site_.parts(Dim::C));
   }
 
-  /// The longer tensor.
+  /// Bytes and type of the longer tensor.
   std::pair<Bytes, DataType> size_of_all(const CollectivePass& body) const {
     const Use& use = body.parts ? body.packed : body.from;
     const DataType stored = site_.execution.precision.activations;
@@ -168,7 +168,7 @@ class FusionFold : public PassSink {
     return {region.elements() * size_of(site_.execution.precision.activations)};
   }
 
-  /// The set that has a table (collective_dims), dimensions of one part apart.
+  /// The one of collective_dims that equals the wanted set, disregarding dimensions of one part.
   DimSet dims_of(const CollectivePass& body) const {
     DimSet wanted;
     if (is_of_bucket(body.from)) return along_blocks;
@@ -208,7 +208,7 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- memory
 
-  /// What the backward phase reads of the forward phase is kept, unless it is made again.
+  /// Keeps what the backward phase reads from the forward phase, unless it is recomputed.
   void read(const Use& use, bool is_again) {
     const bool backward = phase_ == Phase::Backward;
     if (use.role == Use::Role::ConvertedWeights) reads_weights_backward_ |= backward || is_again;
@@ -234,7 +234,7 @@ class FusionFold : public PassSink {
 
   // ---------------------------------------------------------------- parameters
 
-  /// Of a bucket of this fusion's own.
+  /// Treats this fusion's parameters as a bucket of their own.
   void fold_parameters() {
     if (bucket_.elements == 0) return;
     bucket_.members = std::int64_t{site_.parts(Dim::N)} * site_.parts(Dim::D) *
@@ -254,7 +254,7 @@ class FusionFold : public PassSink {
     gather_and_convert();
     pieces_.persistent += schedule_.persistent(bucket_);
   }
-  /// Gathered values come and go: in each phase, for others of the bucket if not for this fusion.
+  /// Each phase gathers shared parameters again, if only for other fusions of the bucket.
   void gather_and_convert() {
     const LayerIndex head = site_.fusion.head;
     const bool come_and_go = schedule_.shares(bucket_, 3),
@@ -303,7 +303,7 @@ class FusionFold : public PassSink {
   std::vector<Use> kept_;
   std::vector<BucketSlice> slices_;
   Bucket bucket_;
-  bool makes_output_ = false;  ///< what follows is repeated where that is recomputed
+  bool makes_output_ = false;  ///< ops after this point are repeated where the output is recomputed
   bool reads_weights_backward_ = false, averages_ = false;
 };
 

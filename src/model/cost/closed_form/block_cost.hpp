@@ -1,9 +1,9 @@
 #pragma once
-// What a block costs in closed form: the sum of the prices of its passes
-// (partition/layers/pass.hpp), without making a program. Nothing here depends on where in the
-// machine a grid's digits lie, so it is worked out once for all grids with the same parts per
-// dimension; what does, the transport of a collective, is priced for each grid from GroupShape.
-// What the interior/boundary split hides is left out.
+// The closed-form cost of a block: the sum of the costs of its passes (partition/layers/pass.hpp),
+// without making a program. The pieces do not depend on where in the machine a grid's digits lie,
+// so they are computed once for all grids with the same parts per dimension. The cost of a
+// collective does depend on it, and is computed for each grid from a GroupShape. The time that the
+// interior/boundary split hides is not subtracted.
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -17,9 +17,12 @@
 
 namespace stratplan {
 
-/// The sets of dimensions along which blocks communicate: ranks that hold terms of the same
-/// outputs; of the same mean over space; the same parameters, or channels' statistics; all that do
-/// not repeat another's work; all.
+/// The sets of dimensions along which blocks communicate:
+///   along_channels  ranks that hold terms of the same outputs
+///   along_space     ranks that share a mean over space
+///   along_blocks    ranks that share parameters, or statistics per channel
+///   along_work      all ranks that do not repeat another rank's work
+///   along_all       all ranks
 inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim::W},
     along_blocks{Dim::N, Dim::D, Dim::H, Dim::W},
     along_work{Dim::N, Dim::F, Dim::C, Dim::D, Dim::H, Dim::W},
@@ -27,36 +30,36 @@ inline constexpr DimSet along_channels{Dim::C}, along_space{Dim::D, Dim::H, Dim:
 inline constexpr std::array collective_dims{along_channels, along_space, along_blocks, along_work,
                                             along_all};
 
-/// A collective over all ranks that differ along `dims` (one of collective_dims) alone; along N
-/// only over the first `samples` blocks (0: all).
+/// A collective over all ranks that differ only along `dims` (one of collective_dims). Along N it
+/// covers only the first `samples` blocks (0: all).
 struct BlockCollective {
   Collective op = Collective::AllReduce;
   DataType type = DataType::F32;
   Bytes bytes{};
   DimSet dims;
   int samples = 0;
-  bool gradient = false;  ///< of parameters: can go on beside the backward phase
-  /// in an iteration; gradients travel in buckets that several layers share, so it need not be
-  /// whole
+  bool gradient = false;  ///< the sum of a parameter gradient: can overlap with the backward phase
+  /// how often per iteration; not always whole, since gradients travel in buckets that layers share
   double times = 1;
 };
 
+/// The parts of a block's cost on one rank.
 struct BlockPieces {
   Seconds forward{}, backward{}, update{};  ///< kernels
   Tier tier = Tier::Measured;
   std::int64_t ops = 0;         ///< all of them, collectives included
-  Bytes persistent{}, saved{};  ///< as of LayerCost
+  Bytes persistent{}, saved{};  ///< as in LayerCost
   std::vector<BlockCollective> collectives;
 };
 
 class ClosedFormBlockCost {
  public:
-  /// All must outlive this.
+  /// All arguments must outlive this object.
   ClosedFormBlockCost(const Network& network, const Block& block, const Execution& execution,
                       const MachineProfile& machine);
 
-  /// Of one rank of the decomposition's grid; the first has the longest blocks. Requires that the
-  /// decomposition is legal. Safe to call from several threads.
+  /// The cost on one rank of the decomposition's grid. Rank 0 has the longest blocks. Requires that
+  /// the decomposition is legal. Thread-safe.
   BlockPieces pieces(const Decomposition& root, int rank = 0) const;
 
  private:
@@ -65,7 +68,8 @@ class ClosedFormBlockCost {
   const Execution& execution_;
   const MachineProfile& machine_;
   const Recomputation recomputation_;
-  std::vector<bool> counted_;  ///< by place in the block: consumers keep the layer's output anyway
+  /// by index in the block: whether consumers count the layer's output
+  std::vector<bool> counted_;
 };
 
 }  // namespace stratplan

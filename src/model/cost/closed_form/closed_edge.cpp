@@ -16,7 +16,7 @@ std::size_t at(Index index) {
   return static_cast<std::size_t>(index);
 }
 
-/// The numbers of parts along an axis, ascending.
+/// The numbers of parts that occur along an axis, ascending.
 std::vector<int> parts_of(const std::vector<EndSpace::Kind>& kinds, std::size_t axis) {
   std::vector<int> parts;
   for (const EndSpace::Kind& kind : kinds) parts.push_back(kind.parts[axis]);
@@ -113,7 +113,7 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
           blocks.backward.own_apart, apart};
 }
 
-/// Inlined, so that no more is computed than what is asked of it.
+/// Inlined, so that only the requested parts are computed.
 [[gnu::always_inline]] inline EdgePrices ClosedEdge::prices(int home_kind, int wanted_kind) const {
   AxisReading::Sizes products = whole_sizes_;
   for (const Table& table : tables_)
@@ -121,7 +121,7 @@ ClosedEdge::Table::Met ClosedEdge::met_along(const Meeting& meeting,
   return EdgePrices(rates_, products, static_cast<float>(wanted_.kinds[at(wanted_kind)].terms));
 }
 
-/// One end of pairs, of which the other is any.
+/// The pairs of one fixed end with any other end.
 class ClosedEdge::Fixed {
  public:
   Fixed(const ClosedEdge& edge, bool home, const EndSpace::End& end)
@@ -161,7 +161,7 @@ class ClosedEdge::Fixed {
     return prices.seconds(edge_.rates_, all, choice) * edge_.passes_;
   }
 
-  /// No end of this kind costs less.
+  /// A lower bound over all ends of this kind.
   double least(const EdgePrices& prices, int other_kind) const {
     Choice choice(edge_.cut_, true);
     Meeting all = terms(home_ ? std::min(other_kinds_[at(other_kind)].terms, edge_.rates_.innermost)
@@ -204,9 +204,10 @@ double ClosedEdge::cost(int home_candidate, int wanted_candidate) const {
   return Fixed(*this, true, home).seconds(prices(home.kind, wanted.kind), wanted);
 }
 
-/// Ends of one kind cost alike unless they have something in common with the other end. So kinds
-/// come first, by the least cost of their ends: for each kind of the other end the cheapest with
-/// nothing in common is an upper bound, and only ends that could be better are looked at.
+/// A min-plus message from the ends here to the ends there. Ends of one kind cost the same unless
+/// they have something in common with the other end. So kinds come first, ordered by the least cost
+/// of their ends. For each kind there, the cheapest pair with nothing in common is an upper bound.
+/// Only ends that could be better are evaluated one by one.
 class ClosedEdge::Passage {
  public:
   Passage(const ClosedEdge& edge, bool forward, std::span<const double> costs,
@@ -240,14 +241,14 @@ class ClosedEdge::Passage {
   std::vector<double> by_candidate(std::span<const double> limits) const {
     const std::size_t candidates = limits.size();
     const double least =
-        groups_.empty() ? infinity : groups_.front().least;  // edges cost nothing or more
+        groups_.empty() ? infinity : groups_.front().least;  // edges never cost less than nothing
     std::vector<double> result(candidates);
     for (std::size_t c = 0; c < candidates; ++c)
       result[c] = std::max(least, std::min(least_[at(there_.end_of[c])], limits[c]));
     return result;
   }
 
-  /// No end of this kind is reached for less.
+  /// A lower bound of the result at all ends of this kind.
   double least_to(int kind) const {
     double least = highest_limit(kind);
     for (const Group& group : groups_) {
@@ -312,7 +313,7 @@ class ClosedEdge::Passage {
 
   void reach(int kind) {
     const double limit = highest_limit(kind);
-    double apart = infinity;  // with nothing in common
+    double apart = infinity;  // the cheapest pair with nothing in common
     std::vector<std::pair<double, int>> least_by_kind;
     for (const Group& group : groups_) {
       if (group.least >= std::min(apart, limit)) break;

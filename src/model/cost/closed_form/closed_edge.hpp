@@ -1,6 +1,6 @@
 #pragma once
-// An edge between two blocks over all grids of a space: what pairs of candidates cost, and the
-// cheapest way through it from many candidates to each of many.
+// An edge between two blocks over all grids of a space: the cost of a pair of candidates, and the
+// min-plus message from many candidates to each of many.
 #include <span>
 #include <vector>
 
@@ -11,42 +11,43 @@ namespace stratplan {
 
 class ClosedEdge {
  public:
-  /// How candidates see the edge at one end.
+  /// How the candidates of one end map to ends of the edge.
   struct Side {
     std::vector<int> end_of;  ///< by candidate: index into `ends`
     const std::vector<EndSpace::End>& ends;
     const std::vector<EndSpace::Kind>& kinds;
   };
-  /// `readings` by axis. `space` and `rates` must outlive this.
+  /// `readings`: by axis. `space` and `rates` must outlive this object.
   ClosedEdge(const EndSpace& space, const EdgeRates& rates, std::vector<AxisReading> readings,
              Side home, Side wanted, double passes);
 
   /// Seconds between two candidates.
   double cost(int home_candidate, int wanted_candidate) const;
-  /// As LargeTable::through; `forward`: this end is home.
+  /// As LargeTable::through. `forward`: the costs are those of the home end.
   std::vector<double> through(bool forward, std::span<const double> costs,
                               std::span<const double> limits) const;
-  /// No more than that: as if digits were always placed as is best.
+  /// A lower bound of through(), as if digits were always placed in the best way.
   std::vector<double> through_at_least(bool forward, std::span<const double> costs,
                                        std::span<const double> limits) const;
 
  private:
-  /// Of one axis, by the numbers of parts that occur at either end.
+  /// What is known of one axis, by the numbers of parts that occur at either end.
   struct Table {
     std::size_t axis = 0;
     std::vector<std::size_t> home_row, wanted_column;   ///< by kind
     std::vector<std::size_t> home_parts, wanted_parts;  ///< by kind: place_of_parts
-    bool plain = true;                                  ///< all of them
+    bool plain = true;                                  ///< whether all of `along` are plain
     std::vector<AxisReading::Sizes> sizes;
-    std::vector<AxisReading::Along> along;  ///< of the same: apart, so that sizes lie together
-    /// Where not all are plain, what two ways to split the axis have in common; else nothing.
+    /// same order as `sizes`; stored apart, so that sizes are contiguous
+    std::vector<AxisReading::Along> along;
+    /// What two splits of the axis have in common. Filled only where `plain` is false.
     struct Met {
       Meeting meeting;
       float own_forward = 1, own_backward = 1;
       bool apart = false;
     };
     std::vector<Met> met;
-    std::vector<std::uint16_t> by_home, by_wanted;  ///< of them, by digits and digits
+    std::vector<std::uint16_t> by_home, by_wanted;  ///< indices into `met`, by digits and digits
   };
   class Fixed;
   class Passage;
@@ -59,9 +60,9 @@ class ClosedEdge {
   const EdgeRates& rates_;
   Side home_, wanted_;
   double passes_;
-  std::vector<Table> tables_;       ///< of axes that an end splits
-  int cut_ = 0;                     ///< how many of them are not plain
-  AxisReading::Sizes whole_sizes_;  ///< of all others
+  std::vector<Table> tables_;       ///< axes that an end splits
+  int cut_ = 0;                     ///< how many of tables_ are not plain
+  AxisReading::Sizes whole_sizes_;  ///< product over all other axes
 };
 
 }  // namespace stratplan

@@ -11,14 +11,14 @@
 namespace stratplan {
 namespace {
 
-/// Any grid that has all dimensions: what each of them does shows.
+/// A grid that splits all dimensions, so that the effect of each dimension shows.
 Decomposition probe(OutputLayout output_layout) {
   ProcessGrid::Factors two;
   two.fill(2);
   return {ProcessGrid({two}), output_layout};
 }
 
-/// Dimensions that have become R on the way to the layer split nothing.
+/// A dimension splits nothing if it is R (repetition) in the layer's own grid.
 TensorSplit split_of(const Distribution& tensor, const ProcessGrid& grid_of_layer, bool read) {
   TensorSplit split;
   for (const Axis axis : all_axes)
@@ -62,7 +62,7 @@ ClosedTable::ClosedTable(const Network& network, const std::vector<Block>& block
 
 void ClosedTable::find_edges() {
   std::vector<std::pair<int, std::size_t>> place(at(network_.size()),
-                                                 {-1, 0});  // node, and place in its block
+                                                 {-1, 0});  // node, and index in its block
   for (int node = 0; node < nodes(); ++node)
     for (std::size_t i = 0; i < blocks_[at(node)].layers.size(); ++i)
       place[at(blocks_[at(node)].layers[i])] = {node, i};
@@ -175,7 +175,7 @@ void ClosedTable::set_objective(const Objective& objective) {
   }
   costs_.clear();
   weighted_.assign(at(nodes()), nullptr);
-  double behind = 0;  // weight of backlogs that begin at later nodes
+  double behind = 0;  // total weight of backlogs that begin at later nodes
   for (int node = nodes() - 1; node >= 0; --node) {
     const double reduction = behind + objective_.begins[at(node)];
     weighted_[at(node)] =
@@ -196,7 +196,7 @@ const std::vector<double>& ClosedTable::costs_with(const Weights& weights) {
 }
 
 std::vector<double> ClosedTable::seconds_by_begin(const std::vector<int>& assignment) const {
-  double critical = 0, before = 0;  // of the nodes up to one: reductions less what hides them
+  double critical = 0, before = 0;  // nodes so far: sums less the time that hides them
   std::vector<double> seconds;
   for (int node = 0; node < nodes(); ++node) {
     const Parts part = parts(node, assignment[at(node)]);

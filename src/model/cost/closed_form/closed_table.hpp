@@ -1,7 +1,7 @@
 #pragma once
-// The costs of all candidates of a network's blocks over all canonical grids of many ranks, in
-// closed form (block_model, edge_model). Blocks that differ in name and place alone share what is
-// known of them.
+// The closed-form costs of all candidates of a network's blocks over all canonical grids of many
+// ranks (block_cost.hpp, edge_cost.hpp). Blocks that differ only in name and place share their
+// costs.
 #include <array>
 #include <compare>
 #include <map>
@@ -19,32 +19,34 @@
 
 namespace stratplan {
 
-/// What the search minimizes: kernels and the communication that they wait for, and of what can go
-/// on beside the backward phase as much as it cannot hide. Behind each layer the backlog of
-/// reductions grows by its own and shrinks by its hideable time, down to zero; what is left at the
-/// end is waited for. That is the longest, over all layers from which a backlog may begin, of the
-/// reductions from there on less what hides them. So any average over these layers is a lower bound
-/// of a plan's time; it adds up over layers, and so can be searched; it is exact where all weight
-/// lies on the layer from which the plan's backlog begins.
+/// The time that the search minimizes: kernels and exposed communication, plus the part of the
+/// gradient sums that the backward phase cannot hide. Behind each layer the backlog of sums grows
+/// by the layer's own sums and shrinks by its hideable time, but not below zero. The backlog that
+/// is left at the end is exposed.
+///
+/// The exposed time is a maximum over all layers b: the sums from b onwards less the time that
+/// hides them. So any weighted average over b is a lower bound of a plan's time. The average is a
+/// sum over layers, so it can be searched. It is exact if all weight lies on the layer at which the
+/// plan's backlog begins.
 struct Objective {
-  /// by node: its weight in the average; they add up to 1. Empty: the last node, from which all
-  /// reductions add up
+  /// weight by node in the average; the weights add up to 1. Empty: all weight on the last node, so
+  /// that all sums count
   std::vector<double> begins{};
-  double hidden = 0;            ///< share of the backward kernels' time that can hide them
-  double seconds_per_byte = 0;  ///< price of memory
+  double hidden = 0;            ///< share of the backward kernels' time that can hide sums
+  double seconds_per_byte = 0;  ///< price of memory, in seconds per byte
 };
 
 class ClosedTable final : public LargeTable {
  public:
-  /// All but `space` must outlive this.
+  /// All arguments but `space` must outlive this object.
   ClosedTable(const Network& network, const std::vector<Block>& blocks, const GridSpace& space,
               const Execution& execution, const MachineProfile& machine);
 
-  /// Blocks that are alike are one class. Each is to be filled once before anything else is asked
-  /// for; different ones by different threads if need be.
+  /// The number of classes of equal blocks. Every class must be filled once before any other call.
+  /// Several threads may fill different classes.
   int classes() const { return static_cast<int>(classes_.size()); }
   void fill(int block_class);
-  /// To be called once all classes are filled, before anything is asked about edges.
+  /// To be called once all classes are filled, before any call about edges.
   void fill_edges();
   /// To be called once all classes are filled, and whenever the objective changes.
   void set_objective(const Objective& objective);
@@ -64,15 +66,15 @@ class ClosedTable final : public LargeTable {
                                        std::span<const double> limits) const override;
 
   Decomposition decomposition(int node, int candidate) const;
-  /// The candidate with this grid of the space.
+  /// The candidate with this grid of the space; nothing if it is illegal.
   std::optional<int> find(int node, std::size_t grid, OutputLayout output_layout) const;
-  std::size_t candidates() const;  ///< of all nodes
+  std::size_t candidates() const;  ///< sum over all nodes
   std::size_t rejections() const;
-  /// By node: the time if the backlog that is waited for began there.
+  /// The time of the assignment, by the node at which the exposed backlog would begin.
   std::vector<double> seconds_by_begin(const std::vector<int>& assignment) const;
-  /// The objective itself, not its bound: the longest of them.
+  /// The exact time, not a bound: the maximum of seconds_by_begin().
   double seconds(const std::vector<int>& assignment) const;
-  /// Of one node alone.
+  /// The parts of one node's cost, in seconds.
   struct Parts {
     double critical = 0, reduction = 0, hideable = 0;
   };
@@ -83,7 +85,7 @@ class ClosedTable final : public LargeTable {
     Block block;                                   ///< the first of its kind
     std::vector<int> grid;                         ///< by candidate: index in the space
     std::vector<OutputLayout> output_layout;       ///< by candidate
-    std::array<std::vector<int>, 2> candidate_of;  ///< by landing and grid; -1: illegal
+    std::array<std::vector<int>, 2> candidate_of;  ///< by output layout and grid; -1 if illegal
     std::vector<float> critical, reduction, hideable;
     std::vector<std::int64_t> memory;
     std::size_t rejections = 0;
@@ -97,7 +99,7 @@ class ClosedTable final : public LargeTable {
     LayerIndex producer = -1, consumer = -1;
     std::size_t input = 0;
     int from_class = -1, to_class = -1;
-    std::size_t from_place = 0, to_place = 0;  ///< of the layers in their blocks
+    std::size_t from_place = 0, to_place = 0;  ///< indices of the layers in their blocks
     std::unique_ptr<ClosedEdge> model;
     mutable std::unordered_map<std::int64_t, double> exact;  ///< by pair of candidates
   };
@@ -113,11 +115,11 @@ class ClosedTable final : public LargeTable {
   const std::vector<double>& costs_with(const Weights& weights);
   void find_edges();
   ClosedEdge::Side side_of(const EdgeClass& edge, bool to);
-  /// Of one class with one landing.
+  /// The costs of one class with one output layout.
   struct Filling {
     explicit Filling(const GridSpace& space)
         : pieces(space.totals().size()), critical(space.size(), 0), reduction(space.size(), 0) {}
-    std::vector<std::optional<BlockPieces>> pieces;  ///< by totals
+    std::vector<std::optional<BlockPieces>> pieces;  ///< by index in totals()
     std::vector<double> critical, reduction;         ///< by grid
     std::size_t rejections = 0;
   };
@@ -127,7 +129,7 @@ class ClosedTable final : public LargeTable {
   const Network& network_;
   const std::vector<Block>& blocks_;
   const GridSpace& space_;
-  std::vector<ProcessGrid> flat_;  ///< by totals: a grid of one level
+  std::vector<ProcessGrid> flat_;  ///< by index in totals(): a grid of one level
   const Execution& execution_;
   const MachineProfile& machine_;
   EdgeRates edge_rates_;
@@ -135,9 +137,9 @@ class ClosedTable final : public LargeTable {
   Topology placement_;
   GroupShapes group_shapes_;
   std::vector<std::vector<std::size_t>> grids_of_totals_;
-  Objective objective_;                               ///< with as many weights as nodes
-  std::map<Weights, std::vector<double>> costs_;      ///< by the objective
-  std::vector<const std::vector<double>*> weighted_;  ///< of them, by node
+  Objective objective_;                               ///< has a weight for each node
+  std::map<Weights, std::vector<double>> costs_;      ///< node costs under the current objective
+  std::vector<const std::vector<double>*> weighted_;  ///< entries of costs_, by node
   std::vector<Class> classes_;
   std::vector<int> class_of_node_;
   std::vector<Edge> edges_;

@@ -11,18 +11,18 @@
 namespace stratplan {
 namespace {
 
-/// What one block needs of the other end's blocks.
+/// What one block needs from the other end's blocks.
 struct Place {
-  std::int64_t needed = 0, blocks = 0;  ///< with repetitions
+  std::int64_t needed = 0, blocks = 0;  ///< counted with repetitions
   std::int64_t own = 0,
-               own_apart = 0;  ///< most in one block, and in one that is not its own place's
-  std::int64_t before = 0, behind = 0;  ///< in blocks before its own place's, and behind
+               own_apart = 0;  ///< most in one block, and most in one block outside its own place
+  std::int64_t before = 0, behind = 0;  ///< elements in blocks before its own place, and behind it
   std::int64_t blocks_before = 0, blocks_behind = 0;
   std::int64_t beyond() const { return before + behind; }
   std::int64_t blocks_beyond() const { return blocks_before + blocks_behind; }
 };
 
-/// One direction: the blocks that need something, and those that have it.
+/// One direction: the blocks that need elements, and the blocks that hold them.
 class Reading {
  public:
   Reading(const std::vector<Interval>& asking, const std::vector<Interval>& answering, bool alike)
@@ -41,8 +41,8 @@ class Reading {
   float needed() const { return single(needed_); }
   float blocks() const { return single(blocks_); }
   float own() const { return single(own_); }
-  /// Shares of what is chosen that any place has. Of four blocks one in the middle is left whatever
-  /// digit of the place is given.
+  /// The share of the chosen place's elements that every place needs. With four blocks or more, one
+  /// in the middle remains whichever digit of the place is fixed.
   float least_needed() const {
     return needed_ > 0 ? least([](const Place& place) { return place.needed; }) / needed() : 1;
   }
@@ -93,12 +93,12 @@ class Reading {
     const auto parts = std::ssize(asking_);
     return parts < 3 || (place > 0 && place + 1 < parts);
   }
-  /// Blocks that lie in one of the other end.
+  /// The number of asking blocks that lie in one answering block.
   std::int64_t within_one() const {
     return std::max<std::int64_t>(1, std::ssize(asking_) / std::ssize(answering_));
   }
 
-  /// All, or a few that stand for all where blocks are alike but for those at the ends.
+  /// All places, or a few representative ones if all blocks except those at the ends are alike.
   std::vector<std::int64_t> representative_places(bool alike) const {
     const auto parts = std::ssize(asking_);
     const std::int64_t many = within_one(), middle = parts / 2 / many * many;
@@ -140,8 +140,8 @@ class Reading {
     return place;
   }
 
-  /// Between blocks on both sides the least of each, so that any such place will do; of one or two
-  /// blocks the one that receives most.
+  /// With three blocks or more: the minimum over the inner places, so that the choice holds for any
+  /// of them. With one or two blocks: the place that receives most.
   void choose() {
     const auto received = [](const Place& place) { return place.needed - place.own; };
     needed_ = blocks_ = std::numeric_limits<std::int64_t>::max();
@@ -159,7 +159,8 @@ class Reading {
     }
   }
 
-  /// What the first block in a group's needs before it, or the last behind it: whichever is more.
+  /// What the first block of a group needs before the group, and the last block behind it, at
+  /// least.
   std::pair<std::int64_t, std::int64_t> far_at_border() const {
     constexpr auto none = std::numeric_limits<std::int64_t>::max();
     std::int64_t before = none, behind = none, blocks_before = none, blocks_behind = none;
@@ -207,7 +208,7 @@ EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type) {
   const auto [far_message, far_element] = rates(outer);
   const auto [near_message, near_element] = rates(inner);
   const double copied = (seconds_of(many) - start) / static_cast<double>(many);
-  // What a rank has itself is copied once, if anything moves at all.
+  // A rank copies its own data once, if anything moves at all.
   const auto single = [](double value) { return static_cast<float>(value); };
   return {single(far_message + 2 * start),    single(far_element + 2 * copied),
           single(far_message - near_message), single(far_element - near_element),
@@ -304,7 +305,7 @@ AxisReading::Along AxisReading::along(int home_parts, int wanted_parts) {
           !shifted_ || one_is_whole};
 }
 
-/// Unequal blocks of blocks: sizes are known, but not their order.
+/// Splits of unequal blocks: their sizes are known, but not their order.
 AxisReading::Along AxisReading::of_unknown_blocks(int home_parts, int wanted_parts) const {
   const auto single = [](std::int64_t value) { return static_cast<float>(value); };
   const auto shortest = [&](int parts) { return extent_ / parts; };

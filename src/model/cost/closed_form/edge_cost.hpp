@@ -1,14 +1,14 @@
 #pragma once
-// What an edge costs: the price of what a rank receives in one direction, by how near it comes from
-// (ArrivalCounts), on the rank that it is worst for; of both directions together.
+// The cost of an edge. One direction costs the time of everything that the worst rank receives, by
+// how near it comes from (ArrivalCounts). An edge costs both directions together.
 //
-// Between two candidates that is exact. Over all candidates it is bounded from below, from the
-// splits of both ends along each axis alone: what a rank needs multiplies over axes, and so does
-// what of it is near or its own. The bound speaks of one rank, chosen axis by axis: along each it
-// has a block with as much halo as blocks in the middle have. Where digits of an axis lie apart, a
-// rank with nothing in common along it can be chosen besides, if that axis' own block is free; it
-// counts as the smallest. tests/model/cost/edge_model_test.cpp holds the bound against the exact
-// price.
+// The cost of a pair of candidates is exact. Over all candidates the cost is bounded from below
+// from the splits of both ends along each axis alone. The elements that a rank needs multiply over
+// axes, and so do the near ones and its own ones. The bound describes one rank, chosen axis by
+// axis. Along each axis this rank has a block with as much halo as blocks in the middle have. If
+// the digits of an axis lie apart, a rank with nothing in common along that axis can be chosen in
+// addition, provided that the axis' own block is free. Such an axis counts with the smallest block.
+// tests/model/cost/edge_model_test.cpp compares the bound with the exact cost.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -21,31 +21,30 @@
 
 namespace stratplan {
 
-/// What an edge costs, in seconds: per message and element if all come from other innermost groups
-/// and are packed and unpacked, and what is saved of this by those that are near, and further by
-/// those that a rank has itself.
+/// The rates of an edge, in seconds. `message` and `element` hold if everything comes from other
+/// innermost groups and is packed and unpacked. The `near_` rates are the saving for data of the
+/// same innermost group. The `own_` rates are the further saving for a rank's own data.
 struct EdgeRates {
   float message = 0, element = 0;
   float near_message = 0, near_element = 0;
   float own_message = 0, own_element = 0;
-  int innermost = 1;  ///< ranks of an innermost group
+  int innermost = 1;  ///< ranks in an innermost group
 };
 EdgeRates edge_rates(int ranks, const MachineProfile& machine, DataType type = DataType::F32);
 
-/// One pass in each direction, exactly. The ends lie on the same ranks.
+/// The exact cost of one pass in each direction. Both ends must lie on the same ranks.
 Seconds edge_cost(const EdgeRates& rates, Distribution home, Needed needed);
 
-/// How an axis of a tensor is held and read, whatever the number of parts.
+/// How an axis of a tensor is held and read, for any number of parts.
 class AxisReading {
  public:
   AxisReading(const Distribution& home, const Needed& needed, Axis axis);
-  /// Along the axis: elements that a rank needs, blocks of the other end that they lie in (or that
-  /// want them), and at most so many of them are its own. What is left of this on any other rank,
-  /// as a share.
+  /// Counts along the axis for one rank: the elements that it needs, the blocks of the other end
+  /// that hold them (or that want them), and an upper bound of the elements that are its own.
   struct Sizes {
     float homes = 1, wanted = 1, wanted_at_home = 1;   ///< forward
     float readers = 1, held = 1, held_and_wanted = 1;  ///< backward: with repetitions
-    /// Shares of the above that any other rank has at least.
+    /// Shares of the above that every other rank has at least.
     float least_homes = 1, least_wanted = 1, least_readers = 1, least_held = 1;
     Sizes& operator*=(const Sizes& other) {
       homes *= other.homes;
@@ -61,22 +60,25 @@ class AxisReading {
       return *this;
     }
   };
-  /// In one direction, what a Meeting's shares and blocks amount to along the axis. Elements are
-  /// shares of what a rank needs.
+  /// The near part of one direction, derived from a Meeting's shares and blocks along the axis.
+  /// Elements are shares of what a rank needs.
   struct Near {
-    /// At most min(1, max(share * times, floor)) of the elements, and blocks * counted + more
-    /// blocks. One struct is one load, and no branch.
+    /// At most min(1, max(share * times, floor)) of the elements, in blocks * counted + more
+    /// blocks. One struct means one load and no branch.
     struct Bound {
       float times = 1, floor = 0, counted = 1, more = 0;
     };
-    std::array<Bound, 6> bounds{};  ///< by Reach; the last: Reach::Share, with halo all the same
-    float own_apart = 0;  ///< from one block that is not its own place's, of what can be its own
+    /// by Reach; the last is Reach::Share with the halo counted as near
+    std::array<Bound, 6> bounds{};
+    /// share of the own elements that one block outside the rank's own place can hold
+    float own_apart = 0;
   };
   struct Along {
     Sizes sizes;
     Near forward, backward;
-    bool plain = true;  ///< equal blocks that end where the other end's do: shares of Meeting hold
-    bool known = true;  ///< whether blocks lie where the numbers of parts say
+    /// blocks are equal and aligned with the other end's, so the shares of Meeting hold
+    bool plain = true;
+    bool known = true;  ///< the numbers of parts determine where blocks lie
   };
   Along along(int home_parts, int wanted_parts);
 
@@ -89,27 +91,28 @@ class AxisReading {
   Axis axis_;
   std::int64_t extent_ = 1;
   bool windowless_ = true, shifted_ = false;
-  std::map<int, std::vector<Interval>> home_blocks_, wanted_blocks_;  ///< by parts, once asked for
+  /// by parts; filled on first use
+  std::map<int, std::vector<Interval>> home_blocks_, wanted_blocks_;
 };
 
-/// How the rank that a bound speaks of is chosen: along which axes it is apart from its own.
+/// Chooses the rank of a bound: the axes along which its block is apart from its own place.
 class Choice {
  public:
-  /// `cut`: axes whose blocks are not plain. `at_best`: meetings are the best of several ends'; no
-  /// one of these has more in common.
+  /// `cut`: number of axes whose blocks are not plain. `at_best`: meetings are the best of several
+  /// ends, and no single end has more in common.
   Choice(int cut, bool at_best) : cut_(cut), at_best_(at_best) {}
   /// What the ends have in common along an axis whose blocks are not plain.
   Meeting along(Meeting meeting, const AxisReading::Along& blocks);
-  /// Takes an axis along which the rank is apart, if it can be apart along one more.
+  /// Adds an axis along which the rank is apart. Returns false if no further axis can be apart.
   bool takes_apart(float own_forward, float own_backward);
-  /// Along some axis the rank may have any block.
+  /// Whether the rank may have any block along some axis.
   bool any_block() const { return apart_ > 0 || at_best_; }
-  /// Of what can be the rank's own. `common`: product over all axes.
+  /// The share of the rank's possible own elements that counts. `common`: product over all axes.
   float own_forward(float common) const { return forward_ * (both_taken() ? 1 : common); }
   float own_backward(float common) const { return backward_ * (both_taken() ? 1 : common); }
 
  private:
-  /// Some rank is apart along any two axes, but perhaps none along three.
+  /// Along any two axes some rank is apart, but along three there may be none.
   static constexpr int most_apart = 2;
   bool both_taken() const { return apart_ == most_apart || (at_best_ && cut_ >= most_apart); }
   int cut_, apart_ = 0;
@@ -144,23 +147,23 @@ inline Meeting Choice::along(Meeting meeting, const AxisReading::Along& blocks) 
   return meeting;
 }
 
-/// What an edge costs at least between two numbers of parts along each axis, before anything is
-/// known of the places of their digits.
+/// A lower bound of an edge's cost for two numbers of parts along each axis. The places of the
+/// digits need not be known yet.
 class EdgePrices {
  public:
-  /// Products over the axes of AxisReading::Sizes, and `terms`, ranks that contribute to the same
-  /// block's gradient.
+  /// `products`: AxisReading::Sizes multiplied over all axes. `terms`: number of ranks that
+  /// contribute to the same block's gradient.
   EdgePrices(const EdgeRates& rates, const AxisReading::Sizes& products, float terms);
-  /// `met`: over all axes; near_wanted and near_readers besides times the terms in each innermost
-  /// group.
+  /// `met`: product over all axes, where near_wanted and near_readers are also multiplied by the
+  /// number of terms in each innermost group.
   float seconds(const EdgeRates& rates, const Meeting& met, const Choice& choice) const;
-  /// Nothing in common anywhere near: no pair costs more,
+  /// The cost if nothing in common is near. No pair costs more.
   float most() const { return forward_.chosen.far + backward_.chosen.far; }
-  /// and none less.
+  /// A lower bound over all pairs.
   float least() const { return least_; }
 
  private:
-  /// What a rank receives, itself included, and how much of it can be near.
+  /// The data that a rank receives, its own included, and how much of it can be near.
   struct Amount {
     Amount(const EdgeRates& rates, float all_messages, float all_elements, float own);
     float messages, elements, far, most_near, most_near_elements;
@@ -168,7 +171,7 @@ class EdgePrices {
   struct Direction {
     float seconds(const EdgeRates& rates, bool any_block, float common, float near_blocks,
                   float near_elements) const;
-    Amount chosen, least;  ///< of the rank that is chosen; of any
+    Amount chosen, least;  ///< for the chosen rank; for any rank
     float own;
   };
   Direction forward_, backward_;
@@ -176,7 +179,7 @@ class EdgePrices {
   float least_ = 0;
 };
 
-/// The ranks of an innermost group have no more than each as much as a rank can have of its own.
+/// The ranks of an innermost group together hold at most `innermost` times what one rank can own.
 inline EdgePrices::Amount::Amount(const EdgeRates& rates, float all_messages, float all_elements,
                                   float own)
     : messages(all_messages),

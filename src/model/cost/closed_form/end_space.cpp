@@ -19,7 +19,7 @@ int EndSpace::number_of(std::size_t axis, AxisDigits digits) {
   return found->second;
 }
 
-/// The end but for the number of its kind.
+/// The end, without the number of its kind.
 std::pair<EndSpace::Kind, EndSpace::End> EndSpace::end_on(std::size_t grid,
                                                           const TensorSplit& split) {
   Kind kind;

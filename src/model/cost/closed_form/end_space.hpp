@@ -1,6 +1,6 @@
 #pragma once
-// How all grids of a space split tensors: ends of edges that cost alike are one, and what two of
-// them have in common along an axis is looked up.
+// How all grids of a space split tensors. Ends of edges with equal costs are merged, and what two
+// ends have in common along an axis is a table lookup.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -12,8 +12,8 @@
 
 namespace stratplan {
 
-/// How a layer's dimensions split a tensor. `gathered`: dimensions along which its ranks use whole
-/// blocks.
+/// How a layer's dimensions split a tensor. `gathered`: dimensions along which every rank uses
+/// whole blocks.
 struct TensorSplit {
   std::array<DimList, axis_count> by;
   DimSet gathered;
@@ -22,10 +22,11 @@ struct TensorSplit {
 
 class EndSpace {
  public:
-  /// `space` must outlive this.
+  /// `space` must outlive this object.
   explicit EndSpace(const GridSpace& space);
 
-  /// Parts along each axis, and ranks that contribute to the same block's gradient.
+  /// The number of parts along each axis, and of ranks that contribute to the same block's
+  /// gradient.
   struct Kind {
     std::array<int, axis_count> parts{1, 1, 1, 1, 1};
     int terms = 1;
@@ -34,19 +35,21 @@ class EndSpace {
   struct End {
     std::array<std::uint16_t, axis_count> digits{};  ///< along each axis, see meeting()
     std::uint16_t kind = 0;
-    std::uint16_t terms_inside = 1;  ///< of the terms, in one innermost group
+    std::uint16_t terms_inside = 1;  ///< how many of the terms are in one innermost group
     friend auto operator<=>(const End&, const End&) = default;
   };
   struct Ends {
-    std::array<std::vector<int>, 2> of_grid;  ///< by landing and grid of the space
+    std::array<std::vector<int>, 2> of_grid;  ///< by output layout and grid of the space
     std::vector<End> ends;
     std::vector<Kind> kinds;
   };
   using SplitByOutputLayout = std::array<TensorSplit, 2>;
-  /// To be asked for before meet_all(). Of both landings together: what splits alike is one.
+  /// The ends of both output layouts together; equal splits share an end. All calls must come
+  /// before meet_all().
   const Ends& ends(const SplitByOutputLayout& splits);
   void meet_all();
-  /// Of an axis's digits at one end with all at the other: indices of meetings().
+  /// A row over all digits of the other end, for one value of digits at this end: indices of
+  /// meetings().
   const std::uint16_t* met_by_home(std::size_t axis, int digits) const {
     return pools_[axis].row(pools_[axis].by_home, digits);
   }
@@ -54,8 +57,8 @@ class EndSpace {
     return pools_[axis].row(pools_[axis].by_wanted, digits);
   }
   const std::vector<Meeting>& meetings() const { return meetings_; }
-  /// The best that an axis's digits at one end can have in common with any at the other of so many
-  /// parts (place_of_parts): indices of meetings().
+  /// A row over place_of_parts() of the other end: the most that this end's digits can have in
+  /// common with any digits of so many parts. Entries are indices of meetings().
   const std::uint16_t* best_by_home(std::size_t axis, int digits) const {
     return pools_[axis].best_row(pools_[axis].best_by_home, digits);
   }
@@ -63,24 +66,25 @@ class EndSpace {
     return pools_[axis].best_row(pools_[axis].best_by_wanted, digits);
   }
   std::size_t place_of_parts(std::size_t axis, int parts) const;
-  /// Transports to split an axis: one for each value of End::digits.
+  /// The number of distinct splits of an axis: one for each value of End::digits.
   int ways(std::size_t axis) const { return static_cast<int>(pools_[axis].digits.size()); }
   int parts(std::size_t axis, int digits) const {
     return pools_[axis].digits[static_cast<std::size_t>(digits)].parts();
   }
-  /// The digits of an axis that nothing splits.
+  /// The digits of an axis that is not split.
   static constexpr int whole = 0;
 
  private:
   int number_of(std::size_t axis, AxisDigits digits);
   std::pair<Kind, End> end_on(std::size_t grid, const TensorSplit& split);
-  /// Transports to split an axis.
+  /// The distinct splits of one axis.
   struct Pool {
     std::map<AxisDigits, int> known;
     std::vector<AxisDigits> digits;
-    std::vector<int> parts;                         ///< that occur, ascending
+    std::vector<int> parts;                         ///< numbers of parts that occur, ascending
     std::vector<std::uint16_t> by_home, by_wanted;  ///< indices of meetings_, by digits and digits
-    std::vector<std::uint16_t> best_by_home, best_by_wanted;  ///< by digits and place of parts
+    /// indices of meetings_, by digits and place_of_parts()
+    std::vector<std::uint16_t> best_by_home, best_by_wanted;
     const std::uint16_t* row(const std::vector<std::uint16_t>& table, int index) const {
       return table.data() + static_cast<std::size_t>(index) * digits.size();
     }

@@ -30,7 +30,7 @@ GroupShapes::Along GroupShapes::lay_out(DimSet dims) const {
   return along;
 }
 
-/// Each digit lies between two strides; what of that lies between the sizes of a level's groups are
+/// Each digit lies between two strides. The part of it between the group sizes of a level gives the
 /// members at that level.
 GroupShape GroupShapes::shape(std::size_t grid, DimSet dims, std::int64_t samples) const {
   GroupShape shape;

@@ -1,6 +1,6 @@
 #pragma once
-// How the groups along a set of dimensions lie on the machine, on each grid of a space. Many grids
-// place them alike, so what a collective costs is asked for once.
+// The shapes on the machine of the groups along a set of dimensions, for each grid of a space. Many
+// grids share a shape, so the cost of a collective is computed once per shape.
 #include <cstdint>
 #include <map>
 #include <span>
@@ -13,17 +13,17 @@ namespace stratplan {
 
 class GroupShapes {
  public:
-  /// `space` must outlive this. `placement`: MachineProfile::placement of its ranks. `sets`: of
-  /// dimensions, that will be asked about.
+  /// `space` must outlive this object. `placement`: MachineProfile::placement of its ranks. `sets`:
+  /// the sets of dimensions that along() may be called with.
   GroupShapes(const GridSpace& space, Topology placement, std::span<const DimSet> sets);
 
   struct Along {
     std::vector<std::uint16_t> of_grid;  ///< by grid of the space: index into `shapes`
     std::vector<GroupShape> shapes;
   };
-  /// Of ranks that differ along `dims` alone.
+  /// The groups of ranks that differ only along `dims`.
   const Along& along(DimSet dims) const;
-  /// The same on one grid, of ranks besides in the same set of so many consecutive blocks of
+  /// The shape on one grid, for groups that also lie in the same `samples` consecutive blocks of
   /// samples.
   GroupShape shape(std::size_t grid, DimSet dims, std::int64_t samples) const;
 
